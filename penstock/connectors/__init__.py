@@ -1,0 +1,1 @@
+"""Sources and sinks: the two contracts, and one folder per system."""

@@ -1,0 +1,124 @@
+"""The sink contract: writers that prepare, committers that commit.
+
+Exactly-once output is two-phase commit.  On each barrier the writer hands out **committables**: small
+picklable descriptions of what it prepared (a finished file's name, a transaction's id).  They become
+part of the snapshot; once it is published, the committer makes them visible.
+
+Who calls what, when, on which thread:
+
+* ``Sink.create_writer`` and the writer's methods run on the task's thread, in the slot, in this
+  order: ``write`` many times; on a barrier ``flush(False)``, ``prepare_commit(epoch)``,
+  ``snapshot(epoch)``; at the end of input ``flush(True)`` and then one last barrier.
+* The committer lives on the driver.  ``commit`` gets committables of one or several epochs, oldest
+  first, after their snapshot was published, and again after every restore.  **It must be
+  idempotent**: "already committed" is success.  The classic mistake is to fail on the second call.
+* After a restore, whatever a writer prepared that is not in the restored snapshot will never be
+  committed.  ``WriterContext.restored_epoch`` lets a writer find and remove such leftovers.
+
+A sink that needs no commit (at least once, or idempotent writes) returns ``None`` from
+``create_committer`` and makes everything durable in ``flush``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from penstock.core.batch import Batch
+from penstock.core.clock import Clock
+from penstock.core.ids import Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class WriterContext:
+    """What a writer may know about where it runs."""
+
+    job_name: str
+    sink_id: str
+    """Stable identity of the sink operator: the same after every restart."""
+    subtask: int
+    parallelism: int
+    generation: int
+    """Number of the attempt; use it in names of things that an older attempt must not share."""
+    restored_epoch: Epoch | None
+    """Epoch of the snapshot this attempt started from, ``None`` on a fresh start."""
+    restored_state: tuple[Any, ...]
+    """Writer states dealt to this subtask (list state: may come from other subtasks on rescale)."""
+    checkpointing: bool
+    """Whether periodic snapshots are on; if not, the only commit is at the end of input."""
+    clock: Clock
+    to_driver: Callable[[Any], None]
+    """Send a small object to the sink's ``on_driver_message`` at once, outside any transaction."""
+
+
+class SinkWriter(ABC):
+    """Writes the records of one subtask."""
+
+    @abstractmethod
+    def write(self, batch: Batch) -> None:
+        """Take the records of a batch."""
+
+    def flush(self, end_of_input: bool) -> None:  # noqa: B027 - optional hook
+        """Make everything written so far durable (not visible)."""
+
+    def prepare_commit(self, epoch: Epoch) -> list[Any]:
+        """Committables for everything written since the previous call."""
+        return []
+
+    def snapshot(self, epoch: Epoch) -> list[Any]:
+        """State to hand to the writers of the next attempt."""
+        return []
+
+    def next_flush_ms(self) -> int | None:
+        """Processing time at which ``on_time`` wants to be called, if any."""
+        return None
+
+    def on_time(self, now_ms: int) -> None:  # noqa: B027 - optional hook
+        """The time asked for by ``next_flush_ms`` has come: roll a file, send a buffer."""
+
+    def close(self) -> None:  # noqa: B027 - optional hook
+        """Release files and connections. Prepared things must stay."""
+
+
+class CommitOutcome(Enum):
+    """What became of one committable."""
+
+    COMMITTED = "committed"
+    ALREADY_COMMITTED = "already committed"
+    """Found done: the normal case after a restore."""
+    RETRY = "retry"
+    """Not possible now; try again later. Too many of these fail the job."""
+    DROPPED = "dropped"
+    """Can never be committed, for a known reason that was logged. Data is lost; it is counted."""
+
+
+class Committer(ABC):
+    """Makes prepared output visible."""
+
+    @abstractmethod
+    def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
+        """Commit in the given order; one outcome per committable. Raising fails the job."""
+
+    def close(self) -> None:  # noqa: B027 - optional hook
+        """Release connections."""
+
+
+class Sink(ABC):
+    """A place records go to. Shipped to slots by pickling: open connections in writers."""
+
+    @abstractmethod
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """The writer of one subtask."""
+
+    def create_committer(self) -> Committer | None:
+        """The committer, or ``None`` if the sink needs none."""
+        return None
+
+    def check(self) -> None:  # noqa: B027 - optional hook
+        """Called on the driver before the job starts: raise a clear error for bad settings."""
+
+    def on_driver_message(self, message: Any) -> None:  # noqa: B027 - optional hook
+        """Receives, on the driver, what writers sent with ``to_driver``."""

@@ -1,0 +1,127 @@
+"""The source contract: splits, polling, positions.
+
+A source is divided into **splits** (a file, a partition of a topic, a range of numbers).  The
+coordinator asks the source's :class:`SplitEnumerator` for splits and deals them to the source's
+subtasks; each subtask opens a :class:`SplitReader` per split and polls.
+
+Who calls what, when, on which thread:
+
+* ``Source.create_enumerator`` and the enumerator's methods run on the driver.  ``discover`` is
+  called once before the job starts and then every ``discovery_interval_ms`` if that is set.
+* ``Source.open_split`` and the reader's methods run on the task's thread, in the slot.  ``poll``
+  must not block: return ``None`` when nothing is there now, and raise :class:`EndOfSplit` when
+  nothing will ever be there again.
+* ``position`` is called between polls, for snapshots: it must say where the *next* record starts.
+  The classic mistake is the off-by-one: after restoring ``position()`` the reader must deliver
+  exactly the records that had not been delivered yet.
+
+Positions and splits are stored in snapshots by pickling; keep them to plain values.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.batch import Batch
+from penstock.core.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One part of a source that is read in order by one subtask."""
+
+    id: str
+    """Unique within the source and stable across runs."""
+    info: Any = None
+    """What ``open_split`` needs to know: a path, a partition, a range."""
+
+
+class EndOfSplit(Exception):  # noqa: N818 - a signal, not an error
+    """Raised by ``poll`` when the split has no more records, now or ever."""
+
+
+class SplitReader(ABC):
+    """Reads one split, from a position on."""
+
+    @abstractmethod
+    def poll(self, max_rows: int) -> Batch | None:
+        """The next records (at most about ``max_rows``), or ``None`` if there are none now.
+
+        May set ``times`` if the records carry timestamps of their own.
+        """
+
+    @abstractmethod
+    def position(self) -> Any:
+        """Where the next record starts."""
+
+    def next_poll_ms(self) -> int | None:
+        """Processing time before which polling again is useless, if known."""
+        return None
+
+    def on_checkpoint_complete(self, position: Any) -> None:  # noqa: B027 - optional hook
+        """A snapshot that holds ``position`` was published: for information to outside systems."""
+
+    def close(self) -> None:  # noqa: B027 - optional hook
+        """Release files and connections."""
+
+
+class SplitEnumerator(ABC):
+    """Finds splits. Lives on the driver; its state is part of every snapshot."""
+
+    @abstractmethod
+    def discover(self) -> Iterable[Split]:
+        """Splits that were not returned before (also not before a restore)."""
+
+    def snapshot(self) -> Any:
+        """What must be remembered so that ``discover`` does not return a split twice."""
+        return None
+
+    def restore(self, state: Any) -> None:  # noqa: B027 - optional hook
+        """Take back what ``snapshot`` returned."""
+
+
+class FixedSplits(SplitEnumerator):
+    """All splits are known at the start."""
+
+    def __init__(self, splits: Iterable[Split]) -> None:
+        self._splits = list(splits)
+        self._seen: set[str] = set()
+
+    def discover(self) -> Iterable[Split]:
+        fresh = [split for split in self._splits if split.id not in self._seen]
+        self._seen.update(split.id for split in fresh)
+        return fresh
+
+    def snapshot(self) -> Any:
+        return sorted(self._seen)
+
+    def restore(self, state: Any) -> None:
+        self._seen = set(state)
+
+
+class Source(ABC):
+    """A place records come from. Shipped to slots by pickling: open connections in readers."""
+
+    bounded: bool = True
+    """Whether the source ends. Unbounded sources keep the job running."""
+
+    discovery_interval_ms: int | None = None
+    """How often to look for new splits; ``None`` means once."""
+
+    read_in_order: bool = False
+    """Whether a subtask reads its splits one after the other (files) or all together (partitions)."""
+
+    @abstractmethod
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        """The object that finds splits; ``parallelism`` is the number of reading subtasks."""
+
+    @abstractmethod
+    def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
+        """A reader for ``split``, from ``position`` on, or from its start if ``None``."""
+
+    def produced_type(self) -> Any | None:
+        """Type information of the records, if the source knows it."""
+        return None

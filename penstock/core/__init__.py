@@ -1,0 +1,1 @@
+"""The words every other package speaks: ids, batches, signals, messages, clock, errors."""

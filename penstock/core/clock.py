@@ -1,0 +1,51 @@
+"""The only module that asks the operating system for the time.
+
+Everything else is handed a :class:`Clock`, so that windows, timers, timeouts and restarts run in
+virtual time under the simulator exactly as they run in production.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Source of time. ``now_ms`` is the calendar, ``monotonic`` measures durations."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch: the processing time that users see."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go backwards, from an arbitrary origin."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class ManualClock:
+    """A clock that moves only when told to: for tests and the simulator."""
+
+    def __init__(self, start_ms: int = 0) -> None:
+        self._ms = float(start_ms)
+
+    def now_ms(self) -> int:
+        return int(self._ms)
+
+    def monotonic(self) -> float:
+        return self._ms / 1000.0
+
+    def advance(self, ms: float) -> None:
+        """Move forward by ``ms`` milliseconds."""
+        if ms < 0:
+            raise ValueError("time does not go backwards")
+        self._ms += ms

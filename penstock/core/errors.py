@@ -1,0 +1,122 @@
+"""Every error Penstock raises on purpose.
+
+::
+
+    PenstockError
+    ├── ConfigError            a setting, option or argument that cannot be used
+    ├── GraphError             the program as built cannot be run
+    ├── KeyError_              a key that is None or has no stable hash
+    ├── TimestampError         event time was needed and the record has none
+    ├── SnapshotError          a snapshot cannot be written, read or trusted
+    │   ├── CorruptSnapshotError   length or checksum differ from the manifest, or bytes are not ours
+    │   └── FormatVersionError     written by a newer Penstock
+    ├── FencedError            a newer generation owns the job; this one must stop
+    ├── TransportError         a peer spoke out of turn, without the secret, or of another job
+    ├── ConnectorError         a source or sink cannot do what was asked (missing topic, ...)
+    ├── ClusterError           Spark cannot give what the job needs (slots, package, ...)
+    ├── UserCodeError          the user's function raised; carries step, subtask, record, traceback
+    └── JobFailedError         the job ended as FAILED; its cause says why
+
+Messages name the thing and the way out, in one paragraph.  The ``code`` is stable and searchable.
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """Base of all errors raised on purpose."""
+
+    code = "PENSTOCK"
+
+
+class ConfigError(PenstockError):
+    """A setting, option or argument that cannot be used."""
+
+    code = "CONFIG"
+
+
+class GraphError(PenstockError):
+    """The program as built cannot be run."""
+
+    code = "GRAPH"
+
+
+class KeyError_(PenstockError):
+    """A key that is ``None`` or has no stable hash."""
+
+    code = "KEY"
+
+
+class TimestampError(PenstockError):
+    """Event time was needed and the record has none."""
+
+    code = "TIMESTAMP"
+
+
+class SnapshotError(PenstockError):
+    """A snapshot cannot be written, read or trusted."""
+
+    code = "SNAPSHOT"
+
+
+class CorruptSnapshotError(SnapshotError):
+    """Stored bytes differ from what the manifest promises."""
+
+    code = "SNAPSHOT_CORRUPT"
+
+
+class FormatVersionError(SnapshotError):
+    """The snapshot was written by a newer Penstock than this one."""
+
+    code = "SNAPSHOT_FORMAT"
+
+
+class FencedError(PenstockError):
+    """A newer generation owns the job; whoever gets this must stop and commit nothing."""
+
+    code = "FENCED"
+
+
+class TransportError(PenstockError):
+    """A peer broke the protocol, lacks the secret, or belongs to another job or generation."""
+
+    code = "TRANSPORT"
+
+
+class ConnectorError(PenstockError):
+    """A source or sink cannot do what was asked."""
+
+    code = "CONNECTOR"
+
+
+class ClusterError(PenstockError):
+    """Spark cannot give what the job needs."""
+
+    code = "CLUSTER"
+
+
+class UserCodeError(PenstockError):
+    """The user's function raised.
+
+    Carries what a person needs and nothing else: the step's name, the subtask, the record that was
+    being processed (shortened) and the Python traceback of the user's code.
+    """
+
+    code = "USER_CODE"
+
+    def __init__(self, step: str, subtask: str, record: str | None, trace: str) -> None:
+        self.step = step
+        self.subtask = subtask
+        self.record = record
+        self.trace = trace
+        shown = f"\n  record:  {record}" if record is not None else ""
+        super().__init__(f"step {step!r} failed\n  subtask: {subtask}{shown}\n{trace.rstrip()}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (UserCodeError, (self.step, self.subtask, self.record, self.trace))
+
+
+class JobFailedError(PenstockError):
+    """The job ended as FAILED."""
+
+    code = "JOB_FAILED"

@@ -1,0 +1,213 @@
+"""Key to key group: one hash, stable across processes, machines and versions.
+
+The vectorised hash of a column equals the scalar hash of each value, because both go through
+:func:`hash_values`.  Numbers that Python holds equal (``1``, ``1.0``, ``True``) hash equal, since
+keyed state compares keys as Python does.  ``None`` is no key; inside a tuple it may stand.
+
+The formulas are part of the snapshot format: changing one orphans every snapshot.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.core.errors import KeyError_
+from penstock.core.row import Row
+
+Hashes = npt.NDArray[np.uint64]
+
+_P = np.uint64(0x9E3779B97F4A7C15 | 1)
+_NONE = 0x5851F42D4C957F2D
+_MASK = 2**64 - 1
+
+_TAG_FLOAT, _TAG_STR, _TAG_BYTES, _TAG_TUPLE, _TAG_OTHER = 3, 5, 7, 11, 13
+
+
+def _mix(x: Hashes) -> Hashes:
+    """SplitMix64's finaliser: every input bit reaches every output bit."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _mix_int(x: int) -> int:
+    x &= _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
+
+
+def _hash_int64(values: npt.NDArray[np.int64]) -> Hashes:
+    return _mix(values.astype(np.uint64, copy=False) + _P)
+
+
+def _hash_float64(values: npt.NDArray[np.float64]) -> Hashes:
+    """Whole numbers within int64 hash as that integer; the rest by their bits."""
+    whole = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
+    as_int = np.where(whole, values, 0.0).astype(np.int64)
+    bits = values.view(np.uint64) + np.uint64(_TAG_FLOAT)
+    return np.where(whole, _hash_int64(as_int), _mix(bits * _P))
+
+
+def _hash_binary(array: pa.Array, tag: int) -> Hashes:
+    """Polynomial over the bytes modulo 2**64, then length and tag mixed in: no Python loop."""
+    count = len(array)
+    large = array.cast(pa.large_binary() if tag == _TAG_BYTES else pa.large_string())
+    _, offsets_buffer, data_buffer = large.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int64, count + 1, large.offset * 8)
+    lengths = np.diff(offsets)
+    sums = np.zeros(count, np.uint64)
+    total = int(offsets[-1] - offsets[0])
+    if total:
+        data = np.frombuffer(data_buffer, np.uint8, total, int(offsets[0])).astype(np.uint64)
+        data += np.uint64(1)
+        position = np.arange(total, dtype=np.int64) - np.repeat(offsets[:-1] - offsets[0], lengths)
+        filled = lengths > 0
+        starts = (offsets[:-1] - offsets[0])[filled]
+        sums[filled] = np.add.reduceat(data * _powers(int(lengths.max()))[position], starts)
+    return _mix(sums + lengths.astype(np.uint64) * _P + np.uint64(tag))
+
+
+_POWERS = np.ones(1, np.uint64)
+
+
+def _powers(count: int) -> Hashes:
+    """``P**0 .. P**(count-1)`` modulo 2**64, grown on demand."""
+    global _POWERS
+    if len(_POWERS) < count:
+        grown = np.full(max(count, 64), _P, np.uint64)
+        grown[0] = 1
+        _POWERS = np.multiply.accumulate(grown)
+    return _POWERS
+
+
+def hash_array(array: pa.Array) -> Hashes:
+    """Hash of each value of an Arrow array. A null is an error: ``None`` cannot be a key."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if array.null_count:
+        raise KeyError_("a key is null; filter such records out or give them a key before key_by")
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        codes = array.indices.to_numpy(zero_copy_only=False)
+        return hash_array(array.dictionary)[codes]
+    if pa.types.is_boolean(kind):
+        return _hash_int64(array.cast(pa.int8()).to_numpy(zero_copy_only=False).astype(np.int64))
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return _hash_int64(array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
+    if pa.types.is_floating(kind):
+        return _hash_float64(array.to_numpy(zero_copy_only=False).astype(np.float64))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _hash_binary(array, _TAG_STR)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _hash_binary(array, _TAG_BYTES)
+    return hash_values(array.to_pylist())
+
+
+def hash_values(values: Sequence[Any]) -> Hashes:
+    """Hash of each Python value; homogeneous numbers, strings and bytes take the vectorised way."""
+    kinds = set(map(type, values))
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        if kind is str:
+            return _hash_binary(pa.array(values, pa.large_string()), _TAG_STR)
+        if kind is bytes:
+            return _hash_binary(pa.array(values, pa.large_binary()), _TAG_BYTES)
+        if kind is float:
+            return _hash_float64(np.array(values, np.float64))
+        if kind is int or kind is bool:
+            try:
+                return _hash_int64(np.array(values, np.int64))
+            except OverflowError:
+                pass
+    return np.array([hash_value(value) for value in values], np.uint64)
+
+
+def hash_value(value: Any) -> int:
+    """Hash of one key."""
+    if value is None:
+        raise KeyError_("a key is None; filter such records out or give them a key before key_by")
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> int:
+    if value is None:
+        return _NONE
+    if isinstance(value, enum.Enum):
+        return _tagged(_TAG_OTHER, f"{type(value).__qualname__}.{value.name}")
+    if isinstance(value, (bool, int, np.integer, np.bool_)):
+        number = int(value)
+        if -(2**63) <= number < 2**63:
+            return _mix_int(number + int(_P))
+        return _tagged(_TAG_OTHER, f"int:{number}")
+    if isinstance(value, (float, np.floating)):
+        return int(_hash_float64(np.array([value], np.float64))[0])
+    if isinstance(value, str):
+        return int(_hash_binary(pa.array([value], pa.large_string()), _TAG_STR)[0])
+    if isinstance(value, (bytes, bytearray)):
+        return int(_hash_binary(pa.array([bytes(value)], pa.large_binary()), _TAG_BYTES)[0])
+    if isinstance(value, (tuple, Row)):
+        return _sequence(value)
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return _tagged(_TAG_OTHER, "datetime:" + value.astimezone(dt.UTC).isoformat())
+    if isinstance(value, (dt.date, dt.time, dt.timedelta, uuid.UUID)):
+        return _tagged(_TAG_OTHER, f"{type(value).__name__}:{value}")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _sequence([getattr(value, field.name) for field in dataclasses.fields(value)])
+    raise KeyError_(
+        f"a key of type {type(value).__name__} has no stable hash; use a number, string, bytes, "
+        "date or time, Decimal, UUID, Enum, or a tuple, Row or dataclass of these"
+    )
+
+
+def _sequence(items: Any) -> int:
+    mixed = _TAG_TUPLE
+    for item in items:
+        mixed = _mix_int(mixed * int(_P) + _scalar(item))
+    return mixed
+
+
+def _decimal(value: decimal.Decimal) -> int:
+    if value == value.to_integral_value():
+        return _scalar(int(value))
+    if float(value) == value:
+        return _scalar(float(value))
+    return _tagged(_TAG_OTHER, f"decimal:{value.normalize()}")
+
+
+def _tagged(tag: int, text: str) -> int:
+    return _mix_int(int(_hash_binary(pa.array([text], pa.large_string()), tag)[0]) * int(_P) + tag)
+
+
+def key_groups(hashes: Hashes, max_parallelism: int) -> npt.NDArray[np.int64]:
+    """Key group of each hash."""
+    return (hashes % np.uint64(max_parallelism)).astype(np.int64)
+
+
+def combine_columns(columns: Sequence[pa.Array]) -> Hashes:
+    """Hash of tuples given column by column; equals :func:`hash_value` of each tuple."""
+    with np.errstate(over="ignore"):
+        mixed = np.full(len(columns[0]), _TAG_TUPLE, np.uint64)
+        for column in columns:
+            if column.null_count:
+                filled = [_scalar(value) for value in column.to_pylist()]
+                hashes = np.array(filled, np.uint64)
+            else:
+                hashes = hash_array(column)
+            mixed = _mix(mixed * _P + hashes)
+    return mixed
+
+
+__all__ = ["combine_columns", "hash_array", "hash_value", "hash_values", "key_groups"]

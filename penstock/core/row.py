@@ -1,0 +1,186 @@
+"""``Row``: a record with positions and, optionally, names.  PyFlink's class, made cheap to build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+
+class RowKind(Enum):
+    """What a row does to a changing table."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    def __str__(self) -> str:
+        return _KIND_TEXT[self]
+
+
+_KIND_TEXT = {
+    RowKind.INSERT: "+I",
+    RowKind.UPDATE_BEFORE: "-U",
+    RowKind.UPDATE_AFTER: "+U",
+    RowKind.DELETE: "-D",
+}
+
+
+class Row:
+    """Values by position and, if named, by name: ``row[0]``, ``row["user"]``, ``row.user``.
+
+    ``Row(1, "a")`` has no names, ``Row(id=1, name="a")`` has.  A row without values but with
+    positional strings, as in ``Person = Row("id", "name")``, acts as a factory when called.
+    """
+
+    __slots__ = ("_fields", "_kind", "_values")
+
+    _fields: tuple[str, ...] | None
+    _values: list[Any]
+    _kind: RowKind
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError("a Row takes positional values or named values, not both")
+        self._fields = tuple(kwargs) if kwargs else None
+        self._values = list(kwargs.values()) if kwargs else list(args)
+        self._kind = RowKind.INSERT
+
+    @classmethod
+    def many(cls, names: Sequence[str] | None, tuples: Iterable[Sequence[Any]]) -> list[Row]:
+        """Rows of one shape, built without the constructor's checks."""
+        fields = None if names is None else tuple(names)
+        new = object.__new__
+        insert = RowKind.INSERT
+        rows = []
+        append = rows.append
+        for values in tuples:
+            row = new(cls)
+            row._fields = fields
+            row._values = list(values)
+            row._kind = insert
+            append(row)
+        return rows
+
+    @staticmethod
+    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        """A row with a change kind."""
+        row = Row(*args, **kwargs)
+        row._kind = row_kind
+        return row
+
+    def get_row_kind(self) -> RowKind:
+        """The change kind, INSERT unless set."""
+        return self._kind
+
+    def set_row_kind(self, row_kind: RowKind) -> None:
+        """Set the change kind."""
+        self._kind = row_kind
+
+    def set_field_names(self, field_names: Sequence[str]) -> None:
+        """Name the fields, in order."""
+        self._fields = tuple(field_names)
+
+    def field_names(self) -> tuple[str, ...] | None:
+        """The names, or ``None``."""
+        return self._fields
+
+    def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
+        """Values of the named fields, in the order asked for."""
+        return [self[name] for name in names]
+
+    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """Name to value; nested rows too if ``recursive``."""
+        if self._fields is None:
+            raise TypeError("cannot convert a Row without field names into a dict")
+        pairs = zip(self._fields, self._values, strict=False)
+        if not recursive:
+            return dict(pairs)
+        return {name: _as_dict(value) for name, value in pairs}
+
+    def __call__(self, *args: Any) -> Row:
+        if len(args) > len(self._values):
+            raise ValueError(
+                f"cannot create a Row of {len(args)} values with fields {self._values!r}"
+            )
+        row = Row(*args)
+        row._fields = tuple(self._values)
+        return row
+
+    def _position(self, name: str) -> int:
+        if self._fields is None or name not in self._fields:
+            known = ", ".join(self._fields) if self._fields else "none, the row is unnamed"
+            raise KeyError(f"the row has no field {name!r}; its fields: {known}")
+        return self._fields.index(name)
+
+    def __getitem__(self, item: int | str | slice) -> Any:
+        return self._values[item if not isinstance(item, str) else self._position(item)]
+
+    def __setitem__(self, item: int | str, value: Any) -> None:
+        self._values[item if isinstance(item, int) else self._position(item)] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in Row.__slots__:
+            raise AttributeError(name)
+        try:
+            return self._values[self._position(name)]
+        except KeyError as e:
+            raise AttributeError(e.args[0]) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Row.__slots__:
+            object.__setattr__(self, name, value)
+        else:
+            try:
+                self._values[self._position(name)] = value
+            except KeyError as e:
+                raise AttributeError(e.args[0]) from None
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self._values
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row):
+            return False
+        return (
+            self._fields == other._fields
+            and self._kind is other._kind
+            and self._values == other._values
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restore, (self._fields, self._values, self._kind.value))
+
+    def __repr__(self) -> str:
+        if self._fields is not None:
+            pairs = zip(self._fields, self._values, strict=False)
+            return "Row(" + ", ".join(f"{name}={value!r}" for name, value in pairs) + ")"
+        return f"<Row({', '.join(repr(value) for value in self._values)})>"
+
+
+def _restore(fields: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
+    row = Row.__new__(Row)
+    row._fields = fields
+    row._values = values
+    row._kind = RowKind(kind)
+    return row
+
+
+def _as_dict(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict(True)
+    if isinstance(value, list):
+        return [_as_dict(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _as_dict(item) for key, item in value.items()}
+    return value

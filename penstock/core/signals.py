@@ -1,0 +1,67 @@
+"""What flows through channels beside data, in order with it.
+
+A barrier never overtakes a record, except in unaligned mode, where it overtakes all queued data and
+the overtaken data becomes part of the snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from penstock.core.batch import Batch
+from penstock.core.ids import Epoch, EventTime
+
+
+class SnapshotKind(Enum):
+    """Why a snapshot is taken."""
+
+    CHECKPOINT = "checkpoint"
+    """Periodic, owned by the engine."""
+    SAVEPOINT = "savepoint"
+    """Asked for by a person, kept until a person deletes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """No more records with a timestamp at or before ``time`` are expected on this channel."""
+
+    time: EventTime
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """This channel leaves the watermark's minimum until further notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """This channel counts again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Separates the records of snapshot ``epoch`` from those after it."""
+
+    epoch: Epoch
+    kind: SnapshotKind = SnapshotKind.CHECKPOINT
+    triggered_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CancelBarrier:
+    """Snapshot ``epoch`` was given up: whoever aligns for it goes on."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfInput:
+    """The channel is closed for good; counts as a barrier of every later snapshot."""
+
+
+Element = Batch | Watermark | Idle | Active | Barrier | CancelBarrier | EndOfInput
+
+IDLE = Idle()
+ACTIVE = Active()
+END_OF_INPUT = EndOfInput()

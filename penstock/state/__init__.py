@@ -1,0 +1,1 @@
+"""Keyed and operator state: handles, timers, the heap backend, and how state becomes files."""

@@ -1,0 +1,75 @@
+"""Timers of one operator: keyed state with an order.
+
+A timer is identified by (time, key, namespace) within its time domain; registering it twice fires
+it once, deleting a missing one does nothing.  The table is what snapshots see; the heap is an
+index over it, rebuilt on restore, and may hold entries whose timer was deleted since.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+from penstock.core.ids import MIN_TIME, EventTime
+from penstock.state.table import EntryShape, Table
+
+FireTimer = Callable[[EventTime, Any, Any], None]
+"""Called with the timer's time, key and namespace."""
+
+
+class TimerQueue:
+    """Timers of one time domain, served in order of time. Ties have no defined order."""
+
+    def __init__(self, table: Table) -> None:
+        assert table.shape is EntryShape.TIMER
+        self._table = table
+        self._heap: list[tuple[int, int, Any, Any]] = []
+        self._serial = 0
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Index what the table holds: after a restore, or when deleted entries pile up."""
+        entries = self._table.entries()
+        self._heap = [(time, n, key, namespace) for n, (time, key, namespace) in enumerate(entries)]
+        self._serial = len(entries)
+        heapq.heapify(self._heap)
+
+    def register(self, time: int, key: Any, namespace: Any) -> None:
+        """Add a timer unless it is there."""
+        entry = (time, key, namespace)
+        if entry in self._table:
+            return
+        self._table.put(entry, True)
+        self._serial += 1
+        heapq.heappush(self._heap, (time, self._serial, key, namespace))
+
+    def delete(self, time: int, key: Any, namespace: Any) -> None:
+        """Remove a timer if it is there."""
+        self._table.remove((time, key, namespace))
+        if len(self._heap) > 1024 and len(self._heap) > 4 * len(self._table):
+            self.rebuild()
+
+    def next_time(self) -> int | None:
+        """The earliest time a timer may be due at; an early bound if that one was deleted."""
+        return self._heap[0][0] if self._heap else None
+
+    def fire_until(self, time: int, fire: FireTimer) -> None:
+        """Fire all timers at or before ``time``, also those registered by ``fire`` itself."""
+        heap = self._heap
+        while heap and heap[0][0] <= time:
+            due, _, key, namespace = heapq.heappop(heap)
+            entry = (due, key, namespace)
+            if entry in self._table:
+                self._table.remove(entry)
+                fire(EventTime(due), key, namespace)
+                heap = self._heap
+
+
+class Timers:
+    """Both queues of an operator and its view of time."""
+
+    def __init__(self, event: TimerQueue, processing: TimerQueue) -> None:
+        self.event = event
+        self.processing = processing
+        self.watermark: EventTime = MIN_TIME
