@@ -53,7 +53,7 @@ class Row:
         fields = None if names is None else tuple(names)
         new = object.__new__
         insert = RowKind.INSERT
-        rows = []
+        rows: list[Row] = []
         append = rows.append
         for values in tuples:
             row = new(cls)
@@ -101,9 +101,7 @@ class Row:
 
     def __call__(self, *args: Any) -> Row:
         if len(args) > len(self._values):
-            raise ValueError(
-                f"cannot create a Row of {len(args)} values with fields {self._values!r}"
-            )
+            raise ValueError(f"cannot create a Row of {len(args)} values with fields {self._values!r}")
         row = Row(*args)
         row._fields = tuple(self._values)
         return row
@@ -149,11 +147,7 @@ class Row:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
             return False
-        return (
-            self._fields == other._fields
-            and self._kind is other._kind
-            and self._values == other._values
-        )
+        return self._fields == other._fields and self._kind is other._kind and self._values == other._values
 
     def __hash__(self) -> int:
         return hash(tuple(self._values))

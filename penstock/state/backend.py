@@ -7,7 +7,10 @@ computed (vectorised) when state is written to files or read back.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+import pyarrow as pa
 
 from penstock.core.errors import ConfigError
 from penstock.state.descriptors import (
@@ -28,6 +31,7 @@ from penstock.state.handles import (
     State,
     ValueState,
 )
+from penstock.state.chunks import ChunkStore, FrozenChunks
 from penstock.state.table import EntryShape, Frozen, Table
 from penstock.state.timers import TimerQueue, Timers
 
@@ -41,6 +45,8 @@ class KeyedState:
     def __init__(self) -> None:
         self.scope = Scope()
         self._tables: dict[str, Table] = {}
+        self._chunks: dict[str, ChunkStore] = {}
+        self._restored_chunks: dict[str, list[pa.RecordBatch]] = {}
         self._timers: Timers | None = None
 
     def table(self, name: str, shape: EntryShape = EntryShape.KEY) -> Table:
@@ -93,6 +99,19 @@ class KeyedState:
             or PROCESSING_TIMERS in self._tables
         )
 
-    def freeze(self) -> list[Frozen]:
-        """Freeze all tables, in time independent of their size."""
-        return [table.freeze() for table in self._tables.values()]
+    def register_chunks(self, name: str, store: ChunkStore) -> None:
+        """Make a chunk store part of snapshots, and hand it what was restored under its name."""
+        self._chunks[name] = store
+        restored = self._restored_chunks.pop(name, None)
+        if restored:
+            store.restore(restored)
+
+    def restore_chunks(self, name: str, batches: Iterable[pa.RecordBatch]) -> None:
+        """Keep restored batches until the store of that name registers."""
+        self._restored_chunks.setdefault(name, []).extend(batches)
+
+    def freeze(self) -> list[Frozen | FrozenChunks]:
+        """Freeze all tables and chunk stores, in time independent of their size."""
+        frozen: list[Frozen | FrozenChunks] = [table.freeze() for table in self._tables.values()]
+        frozen.extend(store.freeze() for store in self._chunks.values())
+        return frozen

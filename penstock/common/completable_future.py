@@ -1,0 +1,44 @@
+"""PyFlink's ``common.completable_future``: a result that is not there yet."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+__all__ = ["CompletableFuture"]
+
+T = TypeVar("T")
+
+
+class CompletableFuture(Generic[T]):
+    """A ``concurrent.futures.Future`` with PyFlink's method names. Safe to use from any thread."""
+
+    def __init__(self, future: Future[T]) -> None:
+        self._future = future
+
+    @staticmethod
+    def completed(value: T) -> CompletableFuture[T]:
+        """A future that is done already."""
+        future: Future[T] = Future()
+        future.set_result(value)
+        return CompletableFuture(future)
+
+    def cancel(self) -> bool:
+        """Give up waiting, if nothing has happened yet; does not cancel the job."""
+        return self._future.cancel()
+
+    def cancelled(self) -> bool:
+        """Whether ``cancel`` succeeded."""
+        return self._future.cancelled()
+
+    def done(self) -> bool:
+        """Whether the result or an error is there."""
+        return self._future.done()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result (at most ``timeout`` seconds) and return it, or raise the error."""
+        return self._future.result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end and return the error, ``None`` if there was none."""
+        return self._future.exception(timeout)

@@ -1,0 +1,88 @@
+"""PyFlink's ``common.job_client``: the handle of a running job.
+
+``env.execute_async()`` returns a :class:`JobClient`.  What really steers the job is the
+:class:`JobHandle` behind it, made by whoever runs the job.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.core.job import JobID, JobStatus
+
+__all__ = ["JobClient", "JobHandle"]
+
+
+class JobHandle(Protocol):
+    """What a job's runner offers. Methods may be called from any thread and must not block."""
+
+    @property
+    def job_id(self) -> JobID:
+        """Which job it is."""
+        ...
+
+    def status(self) -> JobStatus:
+        """Where the job is in its life."""
+        ...
+
+    def cancel(self) -> Future[None]:
+        """Stop the job without a snapshot; done when it has stopped."""
+        ...
+
+    def result(self) -> Future[JobExecutionResult]:
+        """Done when the job has; fails if the job did."""
+        ...
+
+    def trigger_savepoint(self, directory: str | None) -> Future[str]:
+        """Take a savepoint while the job goes on; its path."""
+        ...
+
+    def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
+        """Take a savepoint and end the job; its path."""
+        ...
+
+
+class JobClient:
+    """Steers a running job. Safe to use from any thread."""
+
+    def __init__(self, handle: JobHandle) -> None:
+        self._handle = handle
+
+    def get_job_id(self) -> JobID:
+        """Which job it is."""
+        return self._handle.job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Where the job is in its life."""
+        return CompletableFuture.completed(self._handle.status())
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Stop the job without a snapshot."""
+        return CompletableFuture(self._handle.cancel())
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """Take a savepoint and end the job; the savepoint's path.
+
+        Advancing to the end of event time fires all windows and timers first: for a job that will not
+        be resumed.
+        """
+        return CompletableFuture(
+            self._handle.stop_with_savepoint(advance_to_end_of_event_time, savepoint_directory)
+        )
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Take a savepoint while the job goes on; its path."""
+        return CompletableFuture(self._handle.trigger_savepoint(savepoint_directory))
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """Always empty while the job runs: use metrics."""
+        return CompletableFuture.completed({})
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """Done when the job has; its ``result()`` raises if the job failed."""
+        return CompletableFuture(self._handle.result())

@@ -1,0 +1,168 @@
+"""PyFlink's ``common.serialization``: records to bytes and back.
+
+Unlike in PyFlink these are real Python classes: derive from :class:`SerializationSchema` or
+:class:`DeserializationSchema` for a format of your own.  Instances travel to the slots by pickling.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from penstock.core.batch import Batch
+from penstock.core.errors import ConfigError
+from penstock.core.render import java_text
+from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
+
+__all__ = [
+    "BulkWriter",
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowDataBulkWriterFactory",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
+
+
+class SerializationSchema(ABC):
+    """Turns records into bytes. ``serialize`` runs per record on the task's thread."""
+
+    @abstractmethod
+    def serialize(self, value: Any) -> bytes:
+        """The bytes of one record."""
+
+
+class DeserializationSchema(ABC):
+    """Turns bytes into records. ``deserialize`` runs per message on the task's thread."""
+
+    @abstractmethod
+    def deserialize(self, data: bytes) -> Any:
+        """The record of one message; ``None`` means the message holds none and is skipped."""
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the records, ``None`` if they are plain Python objects."""
+        return None
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    """Text in a charset."""
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        self._charset = _known(charset)
+
+    def serialize(self, value: Any) -> bytes:
+        return str(value).encode(self._charset)
+
+    def deserialize(self, data: bytes) -> str:
+        return data.decode(self._charset)
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are."""
+
+    def serialize(self, value: Any) -> bytes:
+        return bytes(value)
+
+    def deserialize(self, data: bytes) -> bytes:
+        return data
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """The text of one field of a row: for keys and topics. A missing value gives no bytes."""
+
+    def __init__(self, field_index: int) -> None:
+        if field_index < 0:
+            raise ConfigError(f"Field index must be non-negative, got: {field_index}")
+        self.field_index = field_index
+
+    def serialize(self, value: Any) -> bytes:
+        field = None if value is None else value[self.field_index]
+        return b"" if field is None else str(field).encode()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowFieldExtractorSchema) and self.field_index == other.field_index
+
+    def __hash__(self) -> int:
+        return hash(self.field_index)
+
+
+class Encoder:
+    """Writes records to a file, one line each."""
+
+    def __init__(self, charset_name: str, type_info: TypeInformation | None = None) -> None:
+        self._charset = _known(charset_name)
+        self._type_info = type_info
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """Lines of text: ``str(record)``, or Flink's rendering if the stream has a type."""
+        return Encoder(charset_name)
+
+    def typed(self, type_info: TypeInformation | None) -> Encoder:
+        """The same encoder for a stream of ``type_info``; called by the sink's face."""
+        return Encoder(self._charset, type_info)
+
+    def encode(self, value: Any, stream: BinaryIO) -> None:
+        """Write one record."""
+        stream.write(self.encode_batch([value]))
+
+    def encode_batch(self, values: Sequence[Any]) -> bytes:
+        """The bytes of many records."""
+        if not values:
+            return b""
+        kind = self._type_info
+        lines = map(str, values) if kind is None else (java_text(v, kind, spaced=True) for v in values)
+        return ("\n".join(lines) + "\n").encode(self._charset)
+
+
+class BulkWriter(ABC):
+    """Writes batches into one file of a bulk format. Used by one thread."""
+
+    @abstractmethod
+    def write(self, batch: Batch) -> None:
+        """Take the records of a batch."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes written so far, for the rolling policy."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Complete the format (footers and such); must not close the stream."""
+
+
+class BulkWriterFactory(ABC):
+    """Makes a :class:`BulkWriter` for each new file. Travels to the slots by pickling."""
+
+    @abstractmethod
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        """A writer into ``stream``, which belongs to the caller."""
+
+
+class RowDataBulkWriterFactory(BulkWriterFactory):
+    """A factory that knows the type of its rows."""
+
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        self._row_type = row_type
+
+    def get_row_type(self) -> RowTypeInfo:
+        """The type of the rows."""
+        return self._row_type
+
+
+def _known(charset: str) -> str:
+    try:
+        "".encode(charset)
+    except LookupError:
+        raise ConfigError(f"there is no charset {charset!r}; write for instance 'UTF-8'") from None
+    return charset

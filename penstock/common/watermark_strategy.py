@@ -1,0 +1,28 @@
+"""PyFlink's ``common.watermark_strategy``, and what PyFlink lacks: generators written in Python."""
+
+from __future__ import annotations
+
+from penstock.connectors.timestamps import TimestampAssigner
+from penstock.connectors.watermark_strategy import (
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
+
+__all__ = [
+    "AssignerWithPeriodicWatermarksWrapper",
+    "TimestampAssigner",
+    "WatermarkGenerator",
+    "WatermarkOutput",
+    "WatermarkStrategy",
+]
+
+
+class AssignerWithPeriodicWatermarksWrapper:
+    """PyFlink's wrapper of an old Java interface; there is no Java here, so it cannot be made."""
+
+    def __init__(self, *_: object) -> None:
+        raise NotImplementedError(
+            "AssignerWithPeriodicWatermarksWrapper wraps a Java object; write a WatermarkGenerator in "
+            "Python and pass it to WatermarkStrategy.for_generator"
+        )

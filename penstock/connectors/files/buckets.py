@@ -1,0 +1,137 @@
+"""Which folder below the base path a record goes to.
+
+Assigners work on batches, so that the common cases (one folder for all, one per hour) cost nothing per
+record.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from penstock.core.batch import Batch
+from penstock.core.errors import ConfigError, ConnectorError, TimestampError
+from penstock.core.ids import MIN_TIME
+
+_JAVA_TO_STRFTIME = {
+    "yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "DDD": "%j",
+    "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S",
+}  # fmt: skip
+_PATTERN_TOKEN = re.compile(
+    r"'(?P<quoted>[^']*)'|(?P<field>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<plain>[^A-Za-z']+)"
+)
+
+
+class BucketAssigner(ABC):
+    """Divides batches into buckets. A bucket is a relative folder; ``""`` is the base path itself."""
+
+    @abstractmethod
+    def assign(self, batch: Batch, now_ms: int) -> list[tuple[str, Batch]]:
+        """The batch divided by bucket, keeping the order of records within each."""
+
+    @staticmethod
+    def base_path_bucket_assigner() -> BucketAssigner:
+        """All files directly in the base path."""
+        return BasePathBuckets()
+
+    @staticmethod
+    def date_time_bucket_assigner(
+        format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None, event_time: bool = False
+    ) -> BucketAssigner:
+        """A folder per hour (or as the pattern says), by the time of writing or by event time."""
+        return DateTimeBuckets(format_str, timezone_id, event_time)
+
+
+class BasePathBuckets(BucketAssigner):
+    """One bucket: the base path."""
+
+    def assign(self, batch: Batch, now_ms: int) -> list[tuple[str, Batch]]:
+        return [("", batch)]
+
+
+class DateTimeBuckets(BucketAssigner):
+    """A bucket per formatted time. Patterns are Java's; the zone is the machine's unless given."""
+
+    def __init__(self, pattern: str, timezone_id: str | None, event_time: bool) -> None:
+        self._format = strftime_pattern(pattern)
+        self._zone_id = timezone_id
+        self._event_time = event_time
+        self._zone()
+
+    def _zone(self) -> tzinfo | None:
+        if self._zone_id is None:
+            return None
+        try:
+            return ZoneInfo(self._zone_id)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ConfigError(
+                f"there is no time zone {self._zone_id!r}; write it like Europe/Zurich"
+            ) from None
+
+    def assign(self, batch: Batch, now_ms: int) -> list[tuple[str, Batch]]:
+        if not self._event_time:
+            return [(self._text(now_ms // 1000), batch)]
+        if batch.times is None or bool((batch.times == MIN_TIME).any()):
+            raise TimestampError(
+                "buckets by event time need a timestamp on every record; "
+                "call assign_timestamps_and_watermarks before the sink"
+            )
+        seconds, which = np.unique(batch.times // 1000, return_inverse=True)
+        names = [self._text(second) for second in seconds.tolist()]
+        return _divide(batch, np.array(names, dtype=object)[which].tolist())
+
+    def _text(self, second: int) -> str:
+        return datetime.fromtimestamp(second, UTC).astimezone(self._zone()).strftime(self._format)
+
+
+class BucketsByFunction(BucketAssigner):
+    """The bucket is what a function of the record returns."""
+
+    def __init__(self, bucket_of: Callable[[Any], str]) -> None:
+        self._bucket_of = bucket_of
+
+    def assign(self, batch: Batch, now_ms: int) -> list[tuple[str, Batch]]:
+        buckets = [self._bucket_of(value) for value in batch.to_rows()]
+        for bucket in set(buckets):
+            if not isinstance(bucket, str) or bucket.startswith("/") or ".." in bucket.split("/"):
+                raise ConnectorError(
+                    f"the bucket is {bucket!r}; it must be a relative path below the base path"
+                )
+        return _divide(batch, buckets)
+
+
+def _divide(batch: Batch, buckets: list[str]) -> list[tuple[str, Batch]]:
+    positions: dict[str, list[int]] = {}
+    for i, bucket in enumerate(buckets):
+        positions.setdefault(bucket, []).append(i)
+    if len(positions) == 1:
+        return [(buckets[0], batch)]
+    return [(bucket, batch.take(np.array(index, np.int64))) for bucket, index in positions.items()]
+
+
+def strftime_pattern(java_pattern: str) -> str:
+    """Java's date pattern (``yyyy-MM-dd--HH``) as Python's (``%Y-%m-%d--%H``)."""
+    parts = []
+    end = 0
+    for token in _PATTERN_TOKEN.finditer(java_pattern):
+        if token.start() != end:
+            break
+        end = token.end()
+        field = token["field"]
+        if field is None:
+            parts.append((token["quoted"] or token["plain"] or "'").replace("%", "%%"))
+        elif field in _JAVA_TO_STRFTIME:
+            parts.append(_JAVA_TO_STRFTIME[field])
+        else:
+            raise ConfigError(
+                f"date pattern {java_pattern!r}: {field!r} is unknown; use {', '.join(_JAVA_TO_STRFTIME)}"
+            )
+    if end != len(java_pattern):
+        raise ConfigError(f"date pattern {java_pattern!r} has an unclosed quote")
+    return "".join(parts)

@@ -1,0 +1,97 @@
+"""Names of part files, hidden and finished.
+
+A finished file is ``<prefix>-<run>-<subtask>-<counter><suffix>``.  ``run`` is new for every writer
+(attempt number and a random token), so names never meet again: not after a restart, not at another
+parallelism, not when another job writes into the same directory.
+
+Until it is committed the file has a hidden name that also says whose it is: a tag made of job and sink,
+and the attempt.  That is how a later attempt recognises what an earlier one left behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from dataclasses import dataclass
+
+from penstock.connectors.sink import WriterContext
+from penstock.core.errors import ConfigError
+
+_HIDDEN = re.compile(r"\..+\.(?P<tag>[0-9a-f]{12})-(?P<generation>\d+)\.inprogress")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFileConfig:
+    """How the names of finished files begin and end."""
+
+    part_prefix: str = "part"
+    part_suffix: str = ""
+
+    def __post_init__(self) -> None:
+        if "/" in self.part_prefix + self.part_suffix or self.part_prefix.startswith((".", "_")):
+            raise ConfigError(
+                f"part prefix {self.part_prefix!r} and suffix {self.part_suffix!r} make names that are "
+                "hidden or not in the bucket's folder; leave out slashes and a leading dot or underscore"
+            )
+
+    @staticmethod
+    def builder() -> OutputFileConfigBuilder:
+        """Start from the defaults: prefix ``part``, no suffix."""
+        return OutputFileConfigBuilder()
+
+    def get_part_prefix(self) -> str:
+        """The beginning of each file's name."""
+        return self.part_prefix
+
+    def get_part_suffix(self) -> str:
+        """The end of each file's name, such as ``.json``."""
+        return self.part_suffix
+
+
+class OutputFileConfigBuilder:
+    """Builds an :class:`OutputFileConfig`."""
+
+    def __init__(self) -> None:
+        self._prefix = "part"
+        self._suffix = ""
+
+    def with_part_prefix(self, prefix: str) -> OutputFileConfigBuilder:
+        """Set the beginning of file names."""
+        self._prefix = prefix
+        return self
+
+    def with_part_suffix(self, suffix: str) -> OutputFileConfigBuilder:
+        """Set the end of file names."""
+        self._suffix = suffix
+        return self
+
+    def build(self) -> OutputFileConfig:
+        """The settings."""
+        return OutputFileConfig(self._prefix, self._suffix)
+
+
+class PartNames:
+    """Names for the files of one writer."""
+
+    def __init__(self, config: OutputFileConfig, context: WriterContext) -> None:
+        self._config = config
+        self._generation = context.generation
+        self._tag = _tag(context)
+        self._stem = f"{context.generation}_{uuid.uuid4().hex[:16]}-{context.subtask}"
+        self._counter = 0
+
+    def next_pair(self) -> tuple[str, str]:
+        """Hidden and final name of the next file."""
+        final = f"{self._config.part_prefix}-{self._stem}-{self._counter}{self._config.part_suffix}"
+        self._counter += 1
+        return f".{final}.{self._tag}-{self._generation}.inprogress", final
+
+    def is_leftover(self, name: str) -> bool:
+        """Whether this is a hidden file of the same sink from an earlier attempt."""
+        match = _HIDDEN.fullmatch(name)
+        return match is not None and match["tag"] == self._tag and int(match["generation"]) < self._generation
+
+
+def _tag(context: WriterContext) -> str:
+    return hashlib.sha256(f"{context.job_name}\0{context.sink_id}".encode()).hexdigest()[:12]

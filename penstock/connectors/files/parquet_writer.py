@@ -1,0 +1,128 @@
+"""Writing Parquet files, for ``FileSink.for_bulk_format``.
+
+Batches gather until they make a decent row group, since a row group per batch would make files large
+and slow to read.  Columnar batches are written as they are; rows are converted column by column.
+"""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.core.batch import Batch
+from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.row import Row
+from penstock.core.typeinfo import RowTypeInfo, to_arrow
+
+_BUFFER_BYTES = 64 << 20
+
+
+class ParquetWriterFactory:
+    """Makes Parquet files of one schema: a ``pa.Schema``, or the type of a ROW."""
+
+    def __init__(
+        self, schema: pa.Schema | RowTypeInfo, compression: str = "snappy", row_group_rows: int = 1_000_000
+    ) -> None:
+        self.schema = schema if isinstance(schema, pa.Schema) else _schema_of(schema)
+        self.compression = compression
+        self.row_group_rows = row_group_rows
+
+    def create(self, stream: BinaryIO) -> ParquetWriter:
+        """A writer of one file. The caller closes the stream after ``finish``."""
+        return ParquetWriter(stream, self)
+
+
+class ParquetWriter:
+    """Writes one file."""
+
+    def __init__(self, stream: BinaryIO, factory: ParquetWriterFactory) -> None:
+        self._schema = factory.schema
+        self._group_rows = factory.row_group_rows
+        self._writer = pq.ParquetWriter(stream, factory.schema, compression=factory.compression)
+        self._buffer: list[Any] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def write(self, batch: Batch) -> None:
+        """Take the records of a batch."""
+        columns = conform(batch, self._schema)
+        self._buffer.append(columns)
+        self._rows += columns.num_rows
+        self._bytes += columns.nbytes
+        if self._rows >= self._group_rows or self._bytes >= _BUFFER_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        if self._buffer:
+            self._writer.write_table(pa.Table.from_batches(self._buffer), row_group_size=self._group_rows)
+        self._buffer, self._rows, self._bytes = [], 0, 0
+
+    def finish(self) -> None:
+        """Write what is left and the footer; the stream stays open."""
+        self._write_group()
+        self._writer.close()
+
+
+def conform(batch: Batch, schema: Any) -> Any:
+    """The batch as Arrow columns of exactly this schema; a ``ConnectorError`` names what does not fit."""
+    if batch.columns is not None:
+        if batch.columns.schema.equals(schema):
+            return batch.columns
+        return _cast(batch.columns, schema)
+    values = _column_values(batch.to_rows(), schema.names)
+    arrays = [_array(field, column) for field, column in zip(schema, values, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _schema_of(row_type: RowTypeInfo) -> Any:
+    struct = to_arrow(row_type)
+    if struct is None:
+        raise ConfigError(
+            f"{row_type!r} has a field without a column type; declare all types, or give a pyarrow schema"
+        )
+    return pa.schema(list(struct))
+
+
+def _cast(columns: Any, schema: Any) -> Any:
+    unknown = [name for name in schema.names if name not in columns.schema.names]
+    if unknown:
+        raise ConnectorError(
+            f"the records have no column {', '.join(unknown)}, which the file's schema asks for; "
+            f"they have {', '.join(columns.schema.names)}"
+        )
+    try:
+        return columns.select(schema.names).cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise ConnectorError(f"the records do not fit the file's schema: {e}") from e
+
+
+def _column_values(rows: list[Any], names: list[str]) -> list[list[Any]]:
+    """The values of each field. The first record shows the shape: by name, by position, or bare."""
+    if not rows:
+        return [[] for _ in names]
+    first = rows[0]
+    fields = first.field_names() if isinstance(first, Row) else None
+    if isinstance(first, dict):
+        return [[row.get(name) for row in rows] for name in names]
+    if fields is not None and all(name in fields for name in names):
+        return [[row[i] for row in rows] for i in map(fields.index, names)]
+    if isinstance(first, (Row, tuple, list)):
+        if len(first) != len(names):
+            raise ConnectorError(
+                f"a record has {len(first)} fields, the file's schema {len(names)}: {first!r}"
+            )
+        return [list(column) for column in zip(*rows, strict=True)]
+    if len(names) == 1:
+        return [rows]
+    raise ConnectorError(
+        f"a {type(first).__name__} cannot become a row of {', '.join(names)}; map it to a Row, tuple or dict"
+    )
+
+
+def _array(field: Any, values: list[Any]) -> Any:
+    try:
+        return pa.array(values, type=field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as e:
+        raise ConnectorError(f"column {field.name!r} of type {field.type} cannot hold its values: {e}") from e

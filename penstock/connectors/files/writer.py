@@ -1,0 +1,138 @@
+"""The writer of the file sink: one open part file per bucket, pending ones until the barrier.
+
+A file's life: *in progress* while it is open, *pending* once it was rolled (complete, durable, still
+hidden), *finished* once the committer gave it its final name.  At a barrier everything is rolled and
+handed out, so there is no state to restore and nothing to truncate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from penstock.connectors.files.buckets import BucketAssigner
+from penstock.connectors.files.commit import FileCommittable
+from penstock.connectors.files.naming import OutputFileConfig, PartNames
+from penstock.connectors.files.parts import PartFormat, PartWriter
+from penstock.connectors.files.rolling import PartInfo, RollingPolicy
+from penstock.connectors.files.storage import join, storage_of
+from penstock.connectors.sink import SinkWriter, WriterContext
+from penstock.core.batch import Batch
+from penstock.core.ids import Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class FileSinkSettings:
+    """Everything a writer needs to know about its sink."""
+
+    base_path: str
+    part_format: PartFormat
+    buckets: BucketAssigner
+    rolling: RollingPolicy
+    names: OutputFileConfig
+    check_interval_ms: int
+
+
+@dataclass(slots=True)
+class _Part:
+    """A file in progress."""
+
+    stream: BinaryIO
+    writer: PartWriter
+    paths: FileCommittable
+    created_ms: int
+    last_write_ms: int
+
+    def info(self) -> PartInfo:
+        """What the rolling policy looks at."""
+        return PartInfo(self.stream.tell(), self.created_ms, self.last_write_ms)
+
+
+class FileWriter(SinkWriter):
+    """Writes part files of one subtask."""
+
+    def __init__(self, settings: FileSinkSettings, context: WriterContext) -> None:
+        self._settings = settings
+        self._storage = storage_of(settings.base_path)
+        self._clock = context.clock
+        self._names = PartNames(settings.names, context)
+        self._parts: dict[str, _Part] = {}
+        self._pending: list[FileCommittable] = []
+        self._next_check_ms = 0
+        if context.subtask == 0:
+            self._remove_leftovers()
+
+    def _remove_leftovers(self) -> None:
+        """Delete hidden files of earlier attempts.
+
+        What the restored snapshot holds was committed before writers start, so none of these can
+        still be wanted; files of this attempt's other subtasks have this attempt's number.
+        """
+        base = self._settings.base_path
+        if not self._storage.exists(base):
+            return
+        for path in self._storage.list_files(base):
+            if self._names.is_leftover(path.rpartition("/")[2]):
+                self._storage.remove(path)
+
+    def write(self, batch: Batch) -> None:
+        if not len(batch):
+            return
+        now_ms = self._clock.now_ms()
+        for bucket, records in self._settings.buckets.assign(batch, now_ms):
+            part = self._parts.get(bucket) or self._open(bucket, now_ms)
+            part.writer.write(records)
+            part.last_write_ms = now_ms
+            if self._settings.rolling.should_roll(part.info(), now_ms):
+                self._roll(bucket)
+
+    def _open(self, bucket: str, now_ms: int) -> _Part:
+        hidden, final = self._names.next_pair()
+        base = self._settings.base_path
+        paths = FileCommittable(join(base, bucket, hidden), join(base, bucket, final))
+        stream = self._storage.create(paths.pending)
+        part = _Part(stream, self._settings.part_format.create(stream), paths, now_ms, now_ms)
+        if not self._parts:
+            self._next_check_ms = now_ms + self._settings.check_interval_ms
+        self._parts[bucket] = part
+        return part
+
+    def _roll(self, bucket: str) -> None:
+        """In progress becomes pending."""
+        part = self._parts[bucket]
+        part.writer.finish()
+        self._storage.seal(part.stream)
+        del self._parts[bucket]
+        self._pending.append(part.paths)
+
+    def flush(self, end_of_input: bool) -> None:
+        for bucket in list(self._parts):
+            self._roll(bucket)
+
+    def prepare_commit(self, epoch: Epoch) -> list[Any]:
+        self.flush(False)
+        self._storage.sync_directories(paths.pending for paths in self._pending)
+        prepared, self._pending = self._pending, []
+        return list(prepared)
+
+    def next_flush_ms(self) -> int | None:
+        return self._next_check_ms if self._parts else None
+
+    def on_time(self, now_ms: int) -> None:
+        for bucket, part in list(self._parts.items()):
+            if self._settings.rolling.should_roll(part.info(), now_ms):
+                self._roll(bucket)
+        self._next_check_ms = now_ms + self._settings.check_interval_ms
+
+    def close(self) -> None:
+        """Remove what no snapshot knows of: open files, and pending ones never handed out."""
+        for part in self._parts.values():
+            with contextlib.suppress(Exception):
+                part.writer.finish()
+            with contextlib.suppress(OSError):
+                part.stream.close()
+        for paths in [*(part.paths for part in self._parts.values()), *self._pending]:
+            with contextlib.suppress(OSError):
+                self._storage.remove(paths.pending)
+        self._parts, self._pending = {}, []

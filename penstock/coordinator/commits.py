@@ -1,0 +1,92 @@
+"""What is prepared but not yet visible.
+
+Committables of epoch n may be committed once n is published; until that is confirmed they are carried
+in every later manifest, so whatever snapshot a restart picks, nothing prepared is forgotten.  One
+commit runs at a time, oldest epoch first.
+"""
+
+from __future__ import annotations
+
+from penstock.connectors.sink import CommitOutcome
+from penstock.coordinator.events import Commit, CommitDone
+from penstock.core.errors import ConnectorError
+from penstock.core.handles import Committable
+from penstock.snapshot.permit import CommitPermit
+
+
+class CommitQueue:
+    """Orders commits and counts retries. Pure."""
+
+    def __init__(self, retries: int, backoff_ms: int) -> None:
+        self._retries = retries
+        self._backoff_ms = backoff_ms
+        self._open: list[Committable] = []
+        self._attempts = 0
+        self._permit: CommitPermit | None = None
+        self._running = False
+        self._not_before = 0
+        self.dropped = 0
+
+    def restart(self, committables: tuple[Committable, ...], permit: CommitPermit | None) -> None:
+        """Begin anew with what a restored snapshot holds."""
+        self._open = sorted(committables, key=_order)
+        self._permit = permit
+        self._attempts = 0
+        self._running = False
+        self._not_before = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything published is committed."""
+        return not self._open
+
+    def unconfirmed(self) -> tuple[Committable, ...]:
+        """To be carried in the next manifest."""
+        return tuple(self._open)
+
+    def published(self, committables: tuple[Committable, ...], permit: CommitPermit) -> None:
+        """A snapshot with these committables became true."""
+        self._open.extend(committables)
+        self._permit = permit
+
+    def next(self, now: int) -> Commit | None:
+        """The next commit to run, if one may run now."""
+        if self._running or not self._open or self._permit is None or now < self._not_before:
+            return None
+        self._running = True
+        ready = tuple(item for item in self._open if item.epoch <= self._permit.epoch)
+        if not ready:
+            self._running = False
+            return None
+        return Commit(self._permit, ready)
+
+    def done(self, event: CommitDone, now: int) -> None:
+        """Outcomes are there. Raises when retrying is no use any more."""
+        self._running = False
+        retry = []
+        for item, outcome in zip(event.committables, event.outcomes, strict=True):
+            if outcome is CommitOutcome.RETRY:
+                retry.append(item)
+            elif outcome is CommitOutcome.DROPPED:
+                self.dropped += 1
+        handled = set(map(id, event.committables)) - set(map(id, retry))
+        self._open = [item for item in self._open if id(item) not in handled]
+        self._attempts = self._attempts + 1 if retry else 0
+        if self._attempts > self._retries:
+            raise ConnectorError(
+                f"{len(retry)} prepared outputs could not be committed in {self._retries} tries; they "
+                "stay in the newest snapshot and are committed when the job is started again"
+            )
+        self._not_before = now + self._backoff_ms * self._attempts if retry else 0
+
+    def failed(self) -> None:
+        """The committer raised: everything stays open."""
+        self._running = False
+
+    def next_wake(self) -> int | None:
+        """When a retry is due."""
+        return self._not_before if self._open and not self._running and self._not_before else None
+
+
+def _order(item: Committable) -> tuple[int, str, int]:
+    return (item.epoch, item.operator_id, item.subtask_index)

@@ -1,0 +1,406 @@
+"""The job's state machine: one door, events in, instructions out.
+
+::
+
+    CREATED ─ claim ─▶ PREPARING ─ splits found, old commits done ─▶ STARTING ─ all slots ─▶ DEPLOYING
+        ─ all deployed ─▶ RUNNING ─ final snapshot committed ─▶ STOPPING ─▶ ENDED
+    any ─ failure ─▶ STOPPING ─ gang is gone ─▶ WAITING ─ delay over ─▶ (claim again) or ENDED
+
+Invariants
+* At most one attempt exists; a new one starts only after the old gang is gone.
+* Nothing is committed without a permit, and a permit exists only for what is published.
+* Committables of a restored snapshot are committed before the first record of the new attempt.
+* A message of an older generation changes nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from penstock.coordinator.commits import CommitQueue
+from penstock.coordinator.events import (
+    AttemptEnded,
+    CancelRequested,
+    Claim,
+    Claimed,
+    ClaimFailed,
+    CommitDone,
+    CommitFailed,
+    Discover,
+    DiscoveryFailed,
+    EndJob,
+    Event,
+    Instruction,
+    PublishDone,
+    PublishFailed,
+    ReportFailure,
+    Restored,
+    Send,
+    SendAll,
+    SlotLost,
+    SlotRegistered,
+    SlotSaid,
+    SplitsDiscovered,
+    Start,
+    StartAttempt,
+    StatusChanged,
+    StopAttempt,
+    Tick,
+)
+from penstock.coordinator.restart import RestartCounter
+from penstock.coordinator.settings import JobSettings, Retention
+from penstock.coordinator.snapshots import SnapshotDesk
+from penstock.coordinator.splits import SourceSplits
+from penstock.core.errors import ClusterError, FencedError, PenstockError
+from penstock.core.ids import Generation, OperatorId, SlotId, Subtask
+from penstock.core.job import JobStatus
+from penstock.core.messages import (
+    AssignSplits,
+    Deploy,
+    Deployed,
+    Leave,
+    SnapshotAck,
+    SnapshotDeclined,
+    TaskFailed,
+    TaskFinished,
+)
+from penstock.graph.plan import Plan
+
+
+class JobPhase(Enum):
+    """What the coordinator is waiting for."""
+
+    CREATED = "the journal to be claimed"
+    PREPARING = "splits, and commits left over from the restored snapshot"
+    STARTING = "the slots of the gang to register"
+    DEPLOYING = "the slots to build their tasks"
+    RUNNING = "the input to end"
+    STOPPING = "the gang to be gone"
+    WAITING = "the restart delay to pass"
+    ENDED = "nothing"
+
+
+class Coordinator:
+    """Decides. Call :meth:`handle` from one thread only."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        plan_bytes: bytes,
+        job_id: str,
+        settings: JobSettings,
+        rng: random.Random,
+        versions: dict[str, str] | None = None,
+    ) -> None:
+        self.phase = JobPhase.CREATED
+        self.generation = Generation(0)
+        self.attempt = -1
+        self.desk = SnapshotDesk(plan, job_id, settings, versions or {})
+        self.commits = CommitQueue(settings.committer_retries, settings.commit_backoff_ms)
+        self.log: list[tuple[int, str]] = []
+        self._plan = plan
+        self._plan_bytes = plan_bytes
+        self._settings = settings
+        self._restart = RestartCounter(settings.restart, rng)
+        self._restored: Restored | None = None
+        self._sources: dict[OperatorId, SourceSplits] = {}
+        self._undiscovered: set[OperatorId] = set()
+        self._rediscover: dict[OperatorId, int] = {}
+        self._addresses: dict[SlotId, tuple[str, int]] = {}
+        self._deployed: set[SlotId] = set()
+        self._finished: set[Subtask] = set()
+        self._deadline: int | None = None
+        self._after_stop: Callable[[int], list[Instruction]] | None = None
+        self._handlers: dict[type, Callable[[Any, int], list[Instruction]]] = {
+            Start: self._on_start,
+            Claimed: self._on_claimed,
+            ClaimFailed: lambda event, now: self._end(JobStatus.FAILED, event.error),
+            SplitsDiscovered: self._on_splits,
+            DiscoveryFailed: lambda event, now: self._fail(event.error, now),
+            SlotRegistered: self._on_registered,
+            SlotLost: lambda event, now: self._fail(ClusterError(event.reason), now),
+            SlotSaid: self._on_said,
+            AttemptEnded: self._on_attempt_ended,
+            PublishDone: self._on_published,
+            PublishFailed: self._on_publish_failed,
+            CommitDone: self._on_committed,
+            CommitFailed: self._on_commit_failed,
+            CancelRequested: self._on_cancel,
+            Tick: lambda event, now: [],
+        }
+
+    # --- the door ---------------------------------------------------------------------------
+
+    def handle(self, event: Event, now: int) -> list[Instruction]:
+        """Take one event; the instructions must be carried out in order."""
+        if self.phase is JobPhase.ENDED or self._is_stale(event):
+            return []
+        before = self.phase
+        instructions = self._handlers[type(event)](event, now)
+        instructions += self._on_time(now)
+        if self.phase is not before:
+            self.log.append((now, f"{before.name} -> {self.phase.name} on {type(event).__name__}"))
+        return instructions
+
+    def next_wake(self) -> int | None:
+        """When a :class:`Tick` is due at the latest."""
+        times = [self._deadline, self.commits.next_wake(), *self._rediscover.values()]
+        if self.phase is JobPhase.RUNNING:
+            times.append(self.desk.next_wake())
+        return min((time for time in times if time is not None), default=None)
+
+    def _is_stale(self, event: Event) -> bool:
+        generation = getattr(event, "generation", None)
+        if generation is None or isinstance(event, Claimed):
+            return False
+        if isinstance(event, (SlotLost, SlotSaid, SlotRegistered)) and self.phase is JobPhase.STOPPING:
+            return True
+        return bool(generation != self.generation)
+
+    def _on_time(self, now: int) -> list[Instruction]:
+        """Whatever is due: commits, snapshots, discovery, deadlines."""
+        out: list[Instruction] = []
+        commit = self.commits.next(now)
+        if commit is not None:
+            out.append(commit)
+        if self._deadline is not None and now >= self._deadline:
+            self._deadline = None
+            out += self._on_deadline(now)
+        if self.phase is JobPhase.RUNNING:
+            for operator_id, due in list(self._rediscover.items()):
+                if now >= due:
+                    del self._rediscover[operator_id]
+                    out.append(Discover(operator_id, None, restore=False))
+            out += self._desk_work(now)
+        return out
+
+    def _desk_work(self, now: int) -> list[Instruction]:
+        enumerators = {source.operator_id: source.enumerator for source in self._sources.values()}
+        everything = len(self._finished) == len(self._plan.subtasks())
+        out, error = self.desk.on_time(now, enumerators, everything, self.commits.unconfirmed())
+        return out + (self._fail(error, now) if error is not None else [])
+
+    def _on_deadline(self, now: int) -> list[Instruction]:
+        if self.phase is JobPhase.WAITING:
+            self.phase = JobPhase.CREATED
+            return [Claim()]
+        missing = self._plan.slots - len(self._addresses)
+        return self._fail(
+            ClusterError(
+                f"{missing} of {self._plan.slots} slots did not start within "
+                f"{self._settings.slots_timeout_ms / 1000:g} s; give Spark at least {self._plan.slots} "
+                "free cores (for example --master local[N]) or lower the parallelism"
+            ),
+            now,
+        )
+
+    # --- starting ---------------------------------------------------------------------------
+
+    def _on_start(self, event: Start, now: int) -> list[Instruction]:
+        return [Claim()]
+
+    def _on_claimed(self, event: Claimed, now: int) -> list[Instruction]:
+        self.phase = JobPhase.PREPARING
+        self.generation = event.generation
+        self.attempt += 1
+        self._restored = event.restored
+        self._addresses, self._deployed, self._finished = {}, set(), set()
+        self._rediscover = {}
+        self.desk.new_attempt(event.generation, event.last_epoch)
+        restored = event.restored
+        self.commits.restart(
+            restored.committables if restored else (), restored.permit if restored else None
+        )
+        out: list[Instruction] = []
+        self._sources = {}
+        for vertex, planned in self._plan.operators():
+            if planned.node.source is not None:
+                operator_id = planned.operator_id
+                self._sources[operator_id] = SourceSplits(operator_id, vertex.subtasks())
+                state = restored.enumerators.get(operator_id) if restored else None
+                out.append(Discover(operator_id, state, restore=True))
+        self._undiscovered = set(self._sources)
+        return out + self._start_if_ready(now)
+
+    def _on_splits(self, event: SplitsDiscovered, now: int) -> list[Instruction]:
+        source = self._sources[event.operator_id]
+        source.found(event.splits, event.state, event.final)
+        self._undiscovered.discard(event.operator_id)
+        if not event.final:
+            interval = self._discovery_interval(event.operator_id)
+            self._rediscover[event.operator_id] = now + interval
+        if self.phase is JobPhase.PREPARING:
+            return self._start_if_ready(now)
+        return self._deal(source) if self.phase is JobPhase.RUNNING else []
+
+    def _discovery_interval(self, operator_id: OperatorId) -> int:
+        for _, planned in self._plan.operators():
+            if planned.operator_id == operator_id and planned.node.source is not None:
+                return planned.node.source.discovery_interval_ms or 1000
+        raise PenstockError(f"no source {operator_id}")
+
+    def _start_if_ready(self, now: int) -> list[Instruction]:
+        if self.phase is not JobPhase.PREPARING or self._undiscovered or not self.commits.is_empty:
+            return []
+        self.phase = JobPhase.STARTING
+        self._deadline = now + self._settings.slots_timeout_ms
+        return [StartAttempt(self.generation, self._plan.slots)]
+
+    def _on_registered(self, event: SlotRegistered, now: int) -> list[Instruction]:
+        if self.phase is not JobPhase.STARTING:
+            return []
+        self._addresses[event.slot] = event.address
+        if len(self._addresses) < self._plan.slots:
+            return []
+        self.phase = JobPhase.DEPLOYING
+        self._deadline = None
+        out: list[Instruction] = [
+            Send(slot, self._deployment(slot)) for slot in sorted(self._addresses)
+        ]
+        for source in self._sources.values():
+            out += self._deal(source)
+        return out
+
+    def _deployment(self, slot: SlotId) -> Deploy:
+        restored = self._restored
+        mine = {}
+        if restored is not None:
+            mine = {
+                subtask: operators
+                for subtask, operators in restored.subtasks.items()
+                if Plan.slot_of(subtask) == slot
+            }
+        return Deploy(
+            self.generation,
+            self._plan_bytes,
+            dict(self._addresses),
+            restored.epoch if restored else None,
+            restored.root if restored else None,
+            mine,
+            self.attempt,
+        )
+
+    def _deal(self, source: SourceSplits) -> list[Instruction]:
+        return [
+            Send(Plan.slot_of(subtask), AssignSplits(subtask, splits, final))
+            for subtask, (splits, final) in source.deal().items()
+        ]
+
+    # --- running ----------------------------------------------------------------------------
+
+    def _on_said(self, event: SlotSaid, now: int) -> list[Instruction]:
+        message = event.message
+        if isinstance(message, TaskFailed):
+            return self._fail(message.error, now)
+        if isinstance(message, Deployed):
+            self._deployed.add(event.slot)
+            if len(self._deployed) == self._plan.slots and self.phase is JobPhase.DEPLOYING:
+                self.phase = JobPhase.RUNNING
+                self.desk.start(now)
+                return [StatusChanged(JobStatus.RUNNING)]
+        elif isinstance(message, TaskFinished):
+            self._finished.add(message.subtask)
+        elif isinstance(message, SnapshotAck):
+            return self.desk.on_ack(message, now, self.commits.unconfirmed())
+        elif isinstance(message, SnapshotDeclined):
+            out, error = self.desk.on_declined(message, now)
+            return out + (self._fail(error, now) if error is not None else [])
+        return []
+
+    def _on_published(self, event: PublishDone, now: int) -> list[Instruction]:
+        pending = self.desk.on_published(event.epoch, now)
+        if pending is None:
+            return []
+        self.commits.published(pending.committables(), event.permit)
+        return [*self.desk.announce(event.epoch), *self._finish_if_done(now)]
+
+    def _on_publish_failed(self, event: PublishFailed, now: int) -> list[Instruction]:
+        if isinstance(event.error, FencedError):
+            return self._stop(now, str(event.error), lambda _: self._end(JobStatus.FAILED, event.error))
+        out, error = self.desk.on_publish_failed(event.epoch, event.error, now)
+        return out + (self._fail(error, now) if error is not None else [])
+
+    def _on_committed(self, event: CommitDone, now: int) -> list[Instruction]:
+        try:
+            self.commits.done(event, now)
+        except PenstockError as error:
+            return self._fail(error, now)
+        return self._start_if_ready(now) or self._finish_if_done(now)
+
+    def _on_commit_failed(self, event: CommitFailed, now: int) -> list[Instruction]:
+        self.commits.failed()
+        return self._fail(event.error, now)
+
+    def _finish_if_done(self, now: int) -> list[Instruction]:
+        if self.phase is not JobPhase.RUNNING or not self.desk.final_published:
+            return []
+        if not self.commits.is_empty:
+            return []
+        return self._stop(now, "the job has finished", lambda _: self._end(JobStatus.FINISHED, None))
+
+    # --- stopping ---------------------------------------------------------------------------
+
+    def _on_cancel(self, event: CancelRequested, now: int) -> list[Instruction]:
+        if self.phase is JobPhase.STOPPING:
+            self._after_stop = lambda _: self._end(JobStatus.CANCELED, None)
+            return [StatusChanged(JobStatus.CANCELLING)]
+        out: list[Instruction] = [StatusChanged(JobStatus.CANCELLING)]
+        return out + self._stop(
+            now, "the job was cancelled", lambda _: self._end(JobStatus.CANCELED, None)
+        )
+
+    def _fail(self, error: Exception, now: int) -> list[Instruction]:
+        """Stop the attempt; then restart or give up, as the strategy says."""
+        if self.phase in (JobPhase.STOPPING, JobPhase.WAITING, JobPhase.ENDED):
+            return []
+        delay = self._restart.next_delay(now)
+        if delay is None:
+            out: list[Instruction] = [StatusChanged(JobStatus.FAILING)]
+            return out + self._stop(
+                now, "the job has failed", lambda _: self._end(JobStatus.FAILED, error)
+            )
+        out = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]
+        restart_at = now + delay
+        return out + self._stop(now, "the job restarts", lambda _: self._wait(restart_at))
+
+    def _stop(
+        self, now: int, reason: str, after: Callable[[int], list[Instruction]]
+    ) -> list[Instruction]:
+        """Get rid of the gang, if there is one, then go on with ``after``."""
+        self.desk.clear()
+        self._deadline = None
+        gang = self.phase in (JobPhase.STARTING, JobPhase.DEPLOYING, JobPhase.RUNNING)
+        self.phase = JobPhase.STOPPING
+        if not gang:
+            return after(now)
+        self._after_stop = after
+        return [SendAll(Leave(reason)), StopAttempt(self.generation, reason)]
+
+    def _on_attempt_ended(self, event: AttemptEnded, now: int) -> list[Instruction]:
+        if self.phase is not JobPhase.STOPPING:
+            error = event.error or ClusterError("the Spark job of the gang ended unexpectedly")
+            out = self._fail(error, now)
+            return [item for item in out if not isinstance(item, StopAttempt)] + self._ended(now)
+        return self._ended(now)
+
+    def _ended(self, now: int) -> list[Instruction]:
+        after, self._after_stop = self._after_stop, None
+        return after(now) if after is not None else []
+
+    def _wait(self, restart_at: int) -> list[Instruction]:
+        self.phase = JobPhase.WAITING
+        self._deadline = restart_at
+        return []
+
+    def _end(self, status: JobStatus, error: Exception | None) -> list[Instruction]:
+        self.phase = JobPhase.ENDED
+        delete = status is JobStatus.FINISHED or (
+            status is JobStatus.CANCELED
+            and self._settings.retention is Retention.DELETE_ON_CANCELLATION
+        )
+        return [StatusChanged(status), EndJob(status, error, delete)]
+
+

@@ -1,0 +1,265 @@
+"""What happens to a job, and what the coordinator wants done about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.job import JobStatus
+from penstock.connectors.sink import CommitOutcome
+from penstock.core.handles import Committable
+from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask
+from penstock.core.messages import FromSlot, OperatorRestore, ToSlot
+from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.permit import CommitPermit
+
+# --- events -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a claimed job goes on from."""
+
+    epoch: Epoch
+    root: str | None
+    """Where the snapshot's files are; ``None`` if all its state is inline."""
+    committables: tuple[Committable, ...]
+    enumerators: dict[OperatorId, bytes]
+    subtasks: dict[Subtask, dict[OperatorId, OperatorRestore]]
+    permit: CommitPermit
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The job is ours under this generation; the newest usable snapshot, if there is one."""
+
+    generation: Generation
+    last_epoch: Epoch
+    """The highest epoch ever used; new ones start above it."""
+    restored: Restored | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFailed:
+    """The job could not be claimed or restored: a matter for a person."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class SplitsDiscovered:
+    """A source's enumerator answered."""
+
+    operator_id: OperatorId
+    splits: tuple[Any, ...]
+    state: bytes
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryFailed:
+    """A source's enumerator raised."""
+
+    operator_id: OperatorId
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRegistered:
+    """A slot of the gang is there; other slots reach it at ``address``."""
+
+    generation: Generation
+    slot: SlotId
+    address: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLost:
+    """The connection to a slot broke, or it stopped sending signs of life."""
+
+    generation: Generation
+    slot: SlotId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSaid:
+    """A message from a slot."""
+
+    generation: Generation
+    slot: SlotId
+    message: FromSlot
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """The gang's Spark job is over; its slots are free again."""
+
+    generation: Generation
+    error: Exception | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishDone:
+    """A snapshot became true."""
+
+    epoch: Epoch
+    permit: CommitPermit
+
+
+@dataclass(frozen=True, slots=True)
+class PublishFailed:
+    """A snapshot could not be made true."""
+
+    epoch: Epoch
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class CommitDone:
+    """Outcomes, one for each committable that was to be committed."""
+
+    committables: tuple[Committable, ...]
+    outcomes: tuple[CommitOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFailed:
+    """A committer raised."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    """A person wants the job to end now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = (
+    Start
+    | Claimed
+    | ClaimFailed
+    | SplitsDiscovered
+    | DiscoveryFailed
+    | SlotRegistered
+    | SlotLost
+    | SlotSaid
+    | AttemptEnded
+    | PublishDone
+    | PublishFailed
+    | CommitDone
+    | CommitFailed
+    | CancelRequested
+    | Tick
+)
+
+# --- instructions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Take the job over in the journal and find what to restore."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discover:
+    """Ask a source's enumerator for splits; ``state`` is restored into it first if given."""
+
+    operator_id: OperatorId
+    state: bytes | None
+    restore: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StartAttempt:
+    """Start the gang."""
+
+    generation: Generation
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopAttempt:
+    """End the gang; an ``AttemptEnded`` must follow, also if it never started."""
+
+    generation: Generation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Give a message to a slot."""
+
+    slot: SlotId
+    message: ToSlot
+
+
+@dataclass(frozen=True, slots=True)
+class SendAll:
+    """Give a message to every slot."""
+
+    message: ToSlot
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Write the manifest and make it true."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Commit, in this order."""
+
+    permit: CommitPermit
+    committables: tuple[Committable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFailure:
+    """Tell the person about a failure that the job recovers from."""
+
+    error: Exception
+    restart_in_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged:
+    """The job's status as users see it."""
+
+    status: JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class EndJob:
+    """Terminal. ``delete_snapshots`` says what happens to the checkpoints."""
+
+    status: JobStatus
+    error: Exception | None
+    delete_snapshots: bool
+
+
+Instruction = (
+    Claim
+    | Discover
+    | StartAttempt
+    | StopAttempt
+    | Send
+    | SendAll
+    | Publish
+    | Commit
+    | ReportFailure
+    | StatusChanged
+    | EndJob
+)

@@ -1,0 +1,68 @@
+"""From a manifest to what each new subtask gets, at whatever parallelism the plan has now."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+from penstock.coordinator.events import Restored
+from penstock.core.ids import OperatorId, Subtask, SubtaskIndex
+from penstock.core.messages import OperatorRestore
+from penstock.graph.plan import Plan, Vertex
+from penstock.snapshot.finding import Found
+from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.matching import match
+from penstock.snapshot.permit import CommitPermit
+from penstock.snapshot.rescale import assign, redistribute, resolve_max_parallelism
+from penstock.snapshot.storage import SnapshotStore
+
+
+def adopt_max_parallelism(plan: Plan, manifest: Manifest) -> Plan:
+    """The plan with the max parallelism that the snapshot's keyed state was written with."""
+
+    def adopted(vertex: Vertex) -> Vertex:
+        head = vertex.head
+        entry = manifest.operator(head.operator_id)
+        keyed = entry is not None and any(subtask.state.keyed for subtask in entry.subtasks)
+        explicit = head.node.max_parallelism is not None or bool(plan.settings.get("max_parallelism_set"))
+        resolved = resolve_max_parallelism(
+            vertex.name,
+            stored=entry.max_parallelism if entry is not None and keyed else None,
+            planned=vertex.max_parallelism,
+            explicit=explicit,
+            parallelism=vertex.parallelism,
+        )
+        return replace(vertex, max_parallelism=resolved)
+
+    return replace(plan, vertices=tuple(map(adopted, plan.vertices)))
+
+
+def restored_job(
+    plan: Plan, found: Found, store: SnapshotStore, permit: CommitPermit, allow_non_restored: bool
+) -> Restored:
+    """Deal the state of a snapshot to the subtasks of the plan."""
+    manifest = found.manifest
+    names = {planned.operator_id: planned.node.name for _, planned in plan.operators()}
+    match(manifest, names, allow_non_restored)
+    subtasks: dict[Subtask, dict[OperatorId, OperatorRestore]] = {}
+    for vertex, planned in plan.operators():
+        assignments = assign(manifest, planned.operator_id, vertex.parallelism, vertex.max_parallelism)
+        lists: list[dict[str, Any]] = [
+            {} if blob is None else pickle.loads(store.read_blob(blob))
+            for blob in (assignments[0].lists if assignments else ())
+        ]
+        shares = redistribute(lists, vertex.parallelism) if lists else [{}] * vertex.parallelism
+        for index, (assignment, share) in enumerate(zip(assignments, shares, strict=True)):
+            if assignment.keyed or share:
+                subtask = Subtask(vertex.id, SubtaskIndex(index))
+                restore = OperatorRestore(assignment.keyed, share)
+                subtasks.setdefault(subtask, {})[planned.operator_id] = restore
+    return Restored(
+        manifest.epoch,
+        found.location.root,
+        tuple(item for item in manifest.committables if item.operator_id in names),
+        {key: store.read_blob(blob) for key, blob in manifest.enumerators.items() if key in names},
+        subtasks,
+        permit,
+    )

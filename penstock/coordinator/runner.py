@@ -1,0 +1,277 @@
+"""Carries out what the coordinator decides.
+
+Threads: one *brain* thread takes events from a queue, asks the coordinator and dispatches; storage,
+commits and split discovery each have a thread of their own, so that a slow one delays no other.  Their
+results come back as events.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from penstock.connectors.sink import Committer, Sink
+from penstock.connectors.source import Source, SplitEnumerator
+from penstock.coordinator.cluster import Cluster
+from penstock.coordinator.commit import commit_all
+from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.events import (
+    CancelRequested,
+    Claim,
+    Claimed,
+    ClaimFailed,
+    Commit,
+    CommitDone,
+    CommitFailed,
+    Discover,
+    DiscoveryFailed,
+    EndJob,
+    Event,
+    Instruction,
+    Publish,
+    PublishDone,
+    PublishFailed,
+    ReportFailure,
+    Send,
+    SendAll,
+    SlotSaid,
+    SplitsDiscovered,
+    Start,
+    StartAttempt,
+    StatusChanged,
+    StopAttempt,
+    Tick,
+)
+from penstock.coordinator.restore import restored_job
+from penstock.core.clock import Clock
+from penstock.core.ids import Epoch, OperatorId, SlotId
+from penstock.core.job import JobStatus
+from penstock.core.messages import DriverMessage
+from penstock.graph.plan import Plan
+from penstock.snapshot.finding import Found
+from penstock.snapshot.repository import Repository
+from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.store import open_store
+
+_log = logging.getLogger("penstock")
+
+
+class JobRunner:
+    """Runs one job on a cluster, from start to end."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        coordinator: Coordinator,
+        cluster: Cluster,
+        repository: Repository,
+        clock: Clock,
+        on_end: Callable[[JobStatus, Exception | None], None],
+        initial: Found | None = None,
+        retained: int = 1,
+        allow_non_restored: bool = False,
+    ) -> None:
+        self.status = JobStatus.CREATED
+        self.restarts = 0
+        self.last_failure: Exception | None = None
+        self._plan = plan
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._repository = repository
+        self._clock = clock
+        self._on_end = on_end
+        self._initial = initial
+        self._retained = retained
+        self._allow_non_restored = allow_non_restored
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._storage_pool = ThreadPoolExecutor(1, "penstock-storage")
+        self._commit_pool = ThreadPoolExecutor(1, "penstock-commit")
+        self._discovery_pool = ThreadPoolExecutor(1, "penstock-discovery")
+        self._sources: dict[OperatorId, Source] = {}
+        self._sinks: dict[OperatorId, Sink] = {}
+        self._parallelism: dict[OperatorId, int] = {}
+        self._enumerators: dict[OperatorId, SplitEnumerator] = {}
+        self._committers: dict[OperatorId, Committer] = {}
+        for vertex, planned in plan.operators():
+            self._parallelism[planned.operator_id] = vertex.parallelism
+            if planned.node.source is not None:
+                self._sources[planned.operator_id] = planned.node.source
+            if planned.node.sink is not None:
+                self._sinks[planned.operator_id] = planned.node.sink
+        self._ended = False
+        self._actions: dict[type, Callable[[Any], None]] = {
+            Claim: lambda i: self._background(self._storage_pool, self._claim, ClaimFailed),
+            Discover: lambda i: self._background(
+                self._discovery_pool,
+                lambda: self._discover(i),
+                lambda error: DiscoveryFailed(i.operator_id, error),
+            ),
+            StartAttempt: lambda i: cluster.start_attempt(i.generation, i.slots, self.post),
+            StopAttempt: lambda i: cluster.stop_attempt(i.generation, i.reason),
+            Send: lambda i: cluster.send(i.slot, i.message),
+            SendAll: self._send_all,
+            Publish: lambda i: self._background(
+                self._storage_pool,
+                lambda: self._publish(i),
+                lambda error: PublishFailed(i.manifest.epoch, error),
+            ),
+            Commit: lambda i: self._background(self._commit_pool, lambda: self._commit(i), CommitFailed),
+            ReportFailure: self._report,
+            StatusChanged: self._set_status,
+            EndJob: self._end,
+        }
+
+    def start(self) -> None:
+        """Begin; everything happens on other threads."""
+        self.post(Start())
+        threading.Thread(target=self._think, daemon=True, name="penstock-brain").start()
+
+    def post(self, event: Event) -> None:
+        """Give the coordinator an event, from any thread."""
+        self._events.put(event)
+
+    def cancel(self) -> None:
+        """Ask for the end of the job."""
+        self.post(CancelRequested())
+
+    def _think(self) -> None:
+        while not self._ended:
+            wake = self._coordinator.next_wake()
+            timeout = None if wake is None else max(0.0, (wake - self._now()) / 1000)
+            try:
+                event: Event = self._events.get(timeout=timeout)
+            except queue.Empty:
+                event = Tick()
+            if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
+                self._deliver(event.message)
+                continue
+            for instruction in self._coordinator.handle(event, self._now()):
+                self._carry_out(instruction)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        self._actions[type(instruction)](instruction)
+
+    def _now(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
+    def _background(
+        self, pool: ThreadPoolExecutor, work: Callable[[], Event], failed: Callable[[Exception], Event]
+    ) -> None:
+        def run() -> None:
+            try:
+                self.post(work())
+            except Exception as error:
+                self.post(failed(error))
+
+        pool.submit(run)
+
+    def _deliver(self, message: DriverMessage) -> None:
+        sink = self._sinks.get(message.operator_id)
+        if sink is not None:
+            sink.on_driver_message(message.payload)
+
+    def _send_all(self, instruction: SendAll) -> None:
+        for slot in range(self._plan.slots):
+            self._cluster.send(SlotId(slot), instruction.message)
+
+    def _set_status(self, instruction: StatusChanged) -> None:
+        self.status = instruction.status
+        if instruction.status is JobStatus.RESTARTING:
+            self.restarts += 1
+
+    def _report(self, instruction: ReportFailure) -> None:
+        self.last_failure = instruction.error
+        _log.warning(
+            "job %r failed and restarts in %.1f s: %s",
+            self._plan.job_name,
+            instruction.restart_in_ms / 1000,
+            instruction.error,
+        )
+
+    # --- storage ----------------------------------------------------------------------------
+
+    def _claim(self) -> Event:
+        repository = self._repository
+        generation, _ = repository.claim()
+        found = repository.latest_valid() or self._initial
+        last = repository.next_epoch() - 1
+        if found is None:
+            return Claimed(generation, Epoch(last), None)
+        last = max(last, found.manifest.epoch)
+        store: SnapshotStore = repository.root
+        if found.location.root != store.url:
+            store = open_store(found.location.root, create=False)
+        permit = repository.permit_restored(found.manifest)
+        restored = restored_job(self._plan, found, store, permit, self._allow_non_restored)
+        return Claimed(generation, Epoch(last), restored)
+
+    def _publish(self, instruction: Publish) -> Event:
+        permit = self._repository.publish(instruction.manifest)
+        try:
+            self._repository.retain(self._retained)
+        except Exception as error:
+            _log.warning("old checkpoints could not be removed: %s", error)
+        return PublishDone(instruction.manifest.epoch, permit)
+
+    # --- connectors -------------------------------------------------------------------------
+
+    def _discover(self, instruction: Discover) -> Event:
+        operator_id = instruction.operator_id
+        source = self._sources[operator_id]
+        if instruction.restore:
+            enumerator = source.create_enumerator(self._parallelism[operator_id])
+            if instruction.state is not None:
+                enumerator.restore(pickle.loads(instruction.state))
+            self._enumerators[operator_id] = enumerator
+        enumerator = self._enumerators[operator_id]
+        splits = tuple(enumerator.discover())
+        state = pickle.dumps(enumerator.snapshot(), protocol=5)
+        return SplitsDiscovered(operator_id, splits, state, source.discovery_interval_ms is None)
+
+    def _commit(self, instruction: Commit) -> Event:
+        outcomes = commit_all(instruction.permit, instruction.committables, self._committer)
+        return CommitDone(instruction.committables, outcomes)
+
+    def _committer(self, operator_id: OperatorId) -> Committer | None:
+        if operator_id not in self._committers:
+            committer = self._sinks[operator_id].create_committer()
+            if committer is None:
+                return None
+            self._committers[operator_id] = committer
+        return self._committers[operator_id]
+
+    # --- the end ----------------------------------------------------------------------------
+
+    def _end(self, instruction: EndJob) -> None:
+        self._ended = True
+        self._cluster.close()
+        if instruction.delete_snapshots:
+            self._storage_pool.submit(self._drop).result()
+        for committer in self._committers.values():
+            committer.close()
+        for pool in (self._storage_pool, self._commit_pool, self._discovery_pool):
+            pool.shutdown(wait=False)
+        self._drain()
+        self.status = instruction.status
+        self._on_end(instruction.status, instruction.error)
+
+    def _drop(self) -> None:
+        try:
+            self._repository.drop_all()
+        except Exception as error:
+            _log.warning("the checkpoints of the finished job could not be removed: %s", error)
+
+    def _drain(self) -> None:
+        """Printed lines and collected rows that are still in the queue belong to the job."""
+        while True:
+            try:
+                event = self._events.get_nowait()
+            except queue.Empty:
+                return
+            if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
+                self._deliver(event.message)

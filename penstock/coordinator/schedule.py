@@ -1,0 +1,112 @@
+"""When to take a snapshot: interval, pause, concurrency, timeout, tolerated failures.  Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from penstock.coordinator.settings import JobSettings
+from penstock.core.handles import Committable, SubtaskSnapshot
+from penstock.core.ids import Epoch, OperatorId, Subtask
+from penstock.core.messages import SnapshotAck
+from penstock.core.signals import SnapshotKind
+
+
+class FailureKind(Enum):
+    """Why a snapshot did not come about, and whether that counts against the tolerated number."""
+
+    EXPIRED = ("it took longer than the checkpoint timeout", True)
+    DECLINED = ("a task could not take part", True)
+    NOT_PUBLISHED = ("it could not be written to the checkpoint storage", True)
+    SUBSUMED = ("a newer one was completed first", False)
+    TASK_FAILED = ("a task failed", False)
+
+    def __init__(self, text: str, counts: bool) -> None:
+        self.text = text
+        self.counts = counts
+
+
+@dataclass(slots=True)
+class PendingSnapshot:
+    """A snapshot that waits for acknowledgements."""
+
+    epoch: Epoch
+    kind: SnapshotKind
+    triggered_ms: int
+    final: bool
+    """Taken after all tasks had finished: when it is committed, the job is done."""
+    enumerators: dict[OperatorId, bytes]
+    """State of the split enumerators at the trigger."""
+    missing: set[Subtask]
+    acks: dict[Subtask, SnapshotAck] = field(default_factory=dict)
+
+    def acknowledge(self, ack: SnapshotAck) -> bool:
+        """Take an acknowledgement; true if it was the last. Repeated ones change nothing."""
+        subtask = ack.snapshot.subtask
+        if subtask not in self.missing:
+            return False
+        self.missing.discard(subtask)
+        self.acks[subtask] = ack
+        return not self.missing
+
+    def snapshots(self) -> list[SubtaskSnapshot]:
+        """What the subtasks contributed."""
+        return [ack.snapshot for ack in self.acks.values()]
+
+    def committables(self) -> tuple[Committable, ...]:
+        """What the sinks prepared."""
+        ordered = sorted(self.acks.items())
+        return tuple(item for _, ack in ordered for item in ack.committables)
+
+
+class SnapshotSchedule:
+    """Decides when a periodic snapshot is due and when too many have failed."""
+
+    def __init__(self, settings: JobSettings) -> None:
+        self._settings = settings
+        self._interval = settings.interval_ms
+        if self._interval is not None:
+            self._interval = max(self._interval, settings.min_pause_ms)
+        self._next_ms: int | None = None
+        self._failures = 0
+
+    def start(self, now: int) -> None:
+        """All tasks run: count from here."""
+        self._next_ms = None if self._interval is None else now + self._interval
+
+    def stop(self) -> None:
+        """No more periodic snapshots in this attempt."""
+        self._next_ms = None
+
+    def is_due(self, now: int, in_flight: int) -> bool:
+        """Whether to trigger now."""
+        return (
+            self._next_ms is not None
+            and now >= self._next_ms
+            and in_flight < self._settings.max_concurrent
+        )
+
+    def on_triggered(self, now: int) -> None:
+        """A periodic snapshot was started."""
+        assert self._interval is not None
+        self._next_ms = now + self._interval
+
+    def on_completed(self, now: int) -> None:
+        """A snapshot was published: failures are forgotten, the pause begins."""
+        self._failures = 0
+        if self._next_ms is not None:
+            self._next_ms = max(self._next_ms, now + self._settings.min_pause_ms)
+
+    def on_failed(self, kind: FailureKind) -> bool:
+        """A snapshot failed; true if there were too many in a row and the job must restart."""
+        if kind.counts:
+            self._failures += 1
+        return self._failures > self._settings.tolerable_failures
+
+    def reset_failures(self) -> None:
+        """A new attempt starts with a clean sheet."""
+        self._failures = 0
+
+    def next_wake(self) -> int | None:
+        """When :meth:`is_due` may become true."""
+        return self._next_ms

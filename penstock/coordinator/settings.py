@@ -1,0 +1,36 @@
+"""Job-wide settings of the coordinator, resolved from the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from penstock.core.restart import NoRestart, RestartPolicy
+
+
+class Retention(Enum):
+    """What happens to checkpoints when a job is cancelled. On success they are always deleted, on
+    failure always kept (``docs/design/003-retention.md``)."""
+
+    DELETE_ON_CANCELLATION = "delete"
+    RETAIN_ON_CANCELLATION = "retain"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """How a job is snapshotted, restarted and watched. Times in milliseconds."""
+
+    interval_ms: int | None = None
+    """Time between periodic snapshots; ``None`` takes only the final one."""
+    timeout_ms: int = 600_000
+    min_pause_ms: int = 0
+    max_concurrent: int = 1
+    tolerable_failures: int = 0
+    retained: int = 1
+    retention: Retention = Retention.DELETE_ON_CANCELLATION
+    restart: RestartPolicy = field(default_factory=NoRestart)
+    committer_retries: int = 10
+    commit_backoff_ms: int = 200
+    slots_timeout_ms: int = 30_000
+    heartbeat_timeout_ms: int = 50_000
+    allow_non_restored: bool = False

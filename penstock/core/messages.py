@@ -1,0 +1,146 @@
+"""Control messages between the coordinator (driver) and the slots.
+
+Each direction is one ordered stream: what was sent first is handled first.  A slot's messages carry
+its generation in the connection; those of an older generation never reach the coordinator's logic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.core.handles import Committable, KeyedHandle, SubtaskSnapshot
+from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask
+from penstock.core.signals import SnapshotKind
+
+# --- coordinator to slot ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRestore:
+    """State of one operator for one new subtask, already cut to its share."""
+
+    keyed: tuple[KeyedHandle, ...]
+    lists: dict[str, tuple[str, tuple[Any, ...]]]
+    """State name to (mode, items)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    """Build the tasks of this slot, restore their state, connect to the peers, report, and run."""
+
+    generation: Generation
+    plan: bytes
+    """The pickled :class:`~penstock.graph.plan.Plan`."""
+    peers: dict[SlotId, tuple[str, int]]
+    restored_epoch: Epoch | None
+    restore_root: str | None
+    """Where the files of the restored snapshot are."""
+    restore: dict[Subtask, dict[OperatorId, OperatorRestore]]
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssignSplits:
+    """Splits for a source subtask; ``final`` says that no more will come."""
+
+    subtask: Subtask
+    splits: tuple[Any, ...]
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerSnapshot:
+    """Sources start a barrier; finished tasks answer at once."""
+
+    epoch: Epoch
+    kind: SnapshotKind
+    triggered_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortSnapshot:
+    """The snapshot was given up: release what is held for it."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotCompleted:
+    """The snapshot was published."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Close everything and return from the Spark task."""
+
+    reason: str
+
+
+ToSlot = Deploy | AssignSplits | TriggerSnapshot | AbortSnapshot | SnapshotCompleted | Leave
+
+# --- slot to coordinator ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """All tasks of the slot are open and connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotAck:
+    """A subtask's part of a snapshot is durable."""
+
+    epoch: Epoch
+    snapshot: SubtaskSnapshot
+    committables: tuple[Committable, ...]
+    sync_ms: float
+    async_ms: float
+    alignment_ms: float
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDeclined:
+    """A subtask cannot take part in a snapshot."""
+
+    epoch: Epoch
+    subtask: Subtask
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinished:
+    """The subtask has reached the end of its input and flushed; it now only answers snapshots."""
+
+    subtask: Subtask
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailed:
+    """The subtask raised; the slot leaves."""
+
+    subtask: Subtask
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class DriverMessage:
+    """Something a sink writer sends to its driver side (printed lines, collected rows)."""
+
+    operator_id: OperatorId
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The slot lives. Carries metrics of its tasks now and then."""
+
+    metrics: dict[Subtask, dict[str, float]] = field(default_factory=dict)
+
+
+FromSlot = (
+    Deployed | SnapshotAck | SnapshotDeclined | TaskFinished | TaskFailed | DriverMessage | Heartbeat
+)

@@ -1,0 +1,365 @@
+"""The table of all settings: key, kind, default, meaning.
+
+Code asks a :class:`~penstock.core.config.Configuration` for a constant of this module, never for a
+bare key, so each default stands in one place.  ``docs/configuration.md`` is rendered from this table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar, cast
+
+from penstock.core.durations import to_bytes, to_millis
+from penstock.core.errors import ConfigError
+
+T = TypeVar("T")
+
+
+class Kind(Enum):
+    """How the text of a setting is read."""
+
+    BOOLEAN = "boolean"
+    INT = "int"
+    FLOAT = "float"
+    STRING = "string"
+    DURATION = "duration"
+    """Milliseconds as an ``int`` once read."""
+    MEMORY = "memory"
+    """Bytes as an ``int`` once read."""
+    ENUM = "enum"
+    """One of ``choices``, upper or lower case, ``-`` or ``_``."""
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One setting. ``T`` is the Python type of its value."""
+
+    key: str
+    kind: Kind
+    default: str | None
+    """As a user would write it; ``None`` means the setting has no default."""
+    doc: str
+    fallback_keys: tuple[str, ...] = ()
+    """Older names, looked up in this order when ``key`` is not set."""
+    choices: tuple[str, ...] = ()
+
+    def parse(self, value: object) -> T:
+        """The value of a setting from its text (or from a value that already has the right type)."""
+        try:
+            return cast(T, _READ[self.kind](self, value))
+        except (ConfigError, ValueError) as e:
+            raise ConfigError(f"setting {self.key!r}: {e}") from None
+
+    def default_value(self) -> T:
+        """The default, parsed."""
+        return cast(T, None) if self.default is None else self.parse(self.default)
+
+
+def _boolean(option: Option[Any], value: object) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"{value!r} is not a boolean; write true or false")
+    return text == "true"
+
+
+def _int(option: Option[Any], value: object) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise ConfigError(f"{value!r} is not a whole number") from None
+
+
+def _float(option: Option[Any], value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        raise ConfigError(f"{value!r} is not a number") from None
+
+
+def _enum(option: Option[Any], value: object) -> str:
+    def plain(text: str) -> str:
+        return text.strip().lower().replace("_", "-")
+
+    for choice in option.choices:
+        if plain(choice) == plain(str(value)):
+            return choice
+    raise ConfigError(f"{value!r} is none of {', '.join(option.choices)}")
+
+
+_READ = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _int,
+    Kind.FLOAT: _float,
+    Kind.STRING: lambda option, value: str(value),
+    Kind.DURATION: lambda option, value: to_millis(cast(Any, value)),
+    Kind.MEMORY: lambda option, value: to_bytes(cast(Any, value)),
+    Kind.ENUM: _enum,
+}
+
+OPTIONS: dict[str, Option[Any]] = {}
+"""Every setting by its key, in the order of the documentation."""
+
+
+def _add(option: Option[Any]) -> Option[Any]:
+    OPTIONS[option.key] = option
+    return option
+
+
+def _bool(key: str, default: bool, doc: str, *older: str) -> Option[bool]:
+    return _add(Option(key, Kind.BOOLEAN, str(default).lower(), doc, older))
+
+
+def _integer(key: str, default: int, doc: str, *older: str) -> Option[int]:
+    return _add(Option(key, Kind.INT, str(default), doc, older))
+
+
+def _maybe_integer(key: str, doc: str, *older: str) -> Option[int | None]:
+    return _add(Option(key, Kind.INT, None, doc, older))
+
+
+def _number(key: str, default: float, doc: str, *older: str) -> Option[float]:
+    return _add(Option(key, Kind.FLOAT, str(default), doc, older))
+
+
+def _text(key: str, doc: str, *older: str) -> Option[str | None]:
+    return _add(Option(key, Kind.STRING, None, doc, older))
+
+
+def _duration(key: str, default: str, doc: str, *older: str) -> Option[int]:
+    return _add(Option(key, Kind.DURATION, default, doc, older))
+
+
+def _maybe_duration(key: str, doc: str, *older: str) -> Option[int | None]:
+    return _add(Option(key, Kind.DURATION, None, doc, older))
+
+
+def _memory(key: str, default: str, doc: str, *older: str) -> Option[int]:
+    return _add(Option(key, Kind.MEMORY, default, doc, older))
+
+
+def _choice(key: str, choices: str, default: str, doc: str, *older: str) -> Option[str]:
+    return _add(Option(key, Kind.ENUM, default, doc, older, tuple(choices.split())))
+
+
+def _maybe_choice(key: str, choices: str, doc: str, *older: str) -> Option[str | None]:
+    return _add(Option(key, Kind.ENUM, None, doc, older, tuple(choices.split())))
+
+
+_UNUSED = "Accepted for ported programs; has no effect here."
+
+# --- execution and pipeline ---
+RUNTIME_MODE = _choice(
+    "execution.runtime-mode",
+    "STREAMING BATCH AUTOMATIC",
+    "STREAMING",
+    "Whether the job runs as a stream or as ordinary Spark stages.",
+)
+DEFAULT_PARALLELISM = _maybe_integer("parallelism.default", "Subtasks of a step that does not say.")
+MAX_PARALLELISM = _integer(
+    "pipeline.max-parallelism", -1, "Number of key groups, fixed by the first snapshot; -1 derives it."
+)
+JOB_NAME = _text("pipeline.name", "Name of the job, if execute() is not given one.")
+AUTO_WATERMARK_INTERVAL = _duration(
+    "pipeline.auto-watermark-interval", "200 ms", "How often watermarks are emitted; 0 turns them off."
+)
+AUTO_GENERATE_UIDS = _bool(
+    "pipeline.auto-generate-uids", True, "If false, a stateful step without a uid is an error."
+)
+OPERATOR_CHAINING = _bool(
+    "pipeline.operator-chaining.enabled",
+    True,
+    "Whether steps that can are run as one task.",
+    "pipeline.operator-chaining",
+)
+ALLOW_UNALIGNED_SPLITS = _bool(
+    "pipeline.watermark-alignment.allow-unaligned-source-splits",
+    False,
+    "Whether a source that cannot pause single splits may be aligned as a whole.",
+)
+OBJECT_REUSE = _bool("pipeline.object-reuse", False, _UNUSED)
+JARS = _text("pipeline.jars", _UNUSED)
+BUFFER_TIMEOUT = _duration(
+    "execution.buffer-timeout.interval",
+    "100 ms",
+    "How long gathered output may wait while the task is busy.",
+    "execution.buffer-timeout",
+)
+COMMITTER_RETRIES = _integer(
+    "sink.committer.retries", 10, "How often a commit that asks to be retried is tried again."
+)
+
+# --- snapshots ---
+CHECKPOINT_INTERVAL = _maybe_duration(
+    "execution.checkpointing.interval", "Time between periodic snapshots; none are taken without it."
+)
+CHECKPOINT_MODE = _choice(
+    "execution.checkpointing.mode",
+    "EXACTLY_ONCE AT_LEAST_ONCE",
+    "EXACTLY_ONCE",
+    "Whether channels are held while barriers align.",
+)
+CHECKPOINT_TIMEOUT = _duration(
+    "execution.checkpointing.timeout", "10 min", "A snapshot that takes longer is given up."
+)
+CHECKPOINT_MIN_PAUSE = _duration(
+    "execution.checkpointing.min-pause", "0 ms", "Least time between the end of one and the next."
+)
+CHECKPOINT_MAX_CONCURRENT = _integer(
+    "execution.checkpointing.max-concurrent-checkpoints", 1, "Snapshots that may be in flight at once."
+)
+CHECKPOINT_TOLERABLE_FAILURES = _integer(
+    "execution.checkpointing.tolerable-failed-checkpoints",
+    0,
+    "Consecutive failed snapshots that do not restart the job.",
+)
+CHECKPOINT_RETENTION = _choice(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    "NO_EXTERNALIZED_CHECKPOINTS DELETE_ON_CANCELLATION RETAIN_ON_CANCELLATION",
+    "NO_EXTERNALIZED_CHECKPOINTS",
+    "What happens to snapshots when the job ends.",
+)
+CHECKPOINT_NUM_RETAINED = _integer(
+    "execution.checkpointing.num-retained", 1, "Completed snapshots kept.", "state.checkpoints.num-retained"
+)
+CHECKPOINT_STORAGE = _maybe_choice(
+    "execution.checkpointing.storage",
+    "jobmanager filesystem",
+    "Where snapshots go; filesystem if a directory is set, else the driver's memory.",
+    "state.checkpoint-storage",
+)
+CHECKPOINT_DIR = _text(
+    "execution.checkpointing.dir", "Directory or URL for snapshots.", "state.checkpoints.dir"
+)
+SAVEPOINT_DIR = _text(
+    "execution.checkpointing.savepoint-dir", "Directory or URL for savepoints.", "state.savepoints.dir"
+)
+CHECKPOINT_SUBDIR = _bool(
+    "execution.checkpointing.create-subdir",
+    True,
+    "Whether each job has a folder of its own below the directory.",
+    "state.checkpoints.create-subdir",
+)
+CHECKPOINT_INCREMENTAL = _bool(
+    "execution.checkpointing.incremental",
+    False,
+    "Whether RocksDB uploads only new files.",
+    "state.backend.incremental",
+)
+UNALIGNED = _bool(
+    "execution.checkpointing.unaligned.enabled",
+    False,
+    "Whether barriers overtake queued data.",
+    "execution.checkpointing.unaligned",
+)
+UNALIGNED_FORCED = _bool(
+    "execution.checkpointing.unaligned.forced", False, "Unaligned also where it is not the default."
+)
+ALIGNED_TIMEOUT = _duration(
+    "execution.checkpointing.aligned-checkpoint-timeout",
+    "0 s",
+    "With unaligned: begin aligned and switch after this time; 0 is unaligned from the start.",
+    "execution.checkpointing.alignment-timeout",
+)
+INTERRUPTIBLE_TIMERS = _bool(
+    "execution.checkpointing.unaligned.interruptible-timers.enabled",
+    False,
+    "Whether a barrier may pass between the timers of one watermark.",
+)
+CHECKPOINTS_AFTER_FINISH = _bool(
+    "execution.checkpointing.checkpoints-after-tasks-finish",
+    True,
+    "Whether snapshots go on when some tasks have ended.",
+    "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
+)
+INTERVAL_DURING_BACKLOG = _maybe_duration(
+    "execution.checkpointing.interval-during-backlog", "Interval while a source reads old data."
+)
+INLINE_THRESHOLD = _memory(
+    "execution.checkpointing.data-inline-threshold",
+    "20 kb",
+    "State smaller than this is stored in the manifest.",
+    "state.storage.fs.memory-threshold",
+)
+FILE_MERGING = _bool("execution.checkpointing.file-merging.enabled", False, _UNUSED)
+LOCAL_BACKUP = _bool(
+    "execution.checkpointing.local-backup.enabled", False, _UNUSED, "state.backend.local-recovery"
+)
+STATE_BACKEND = _choice(
+    "state.backend.type",
+    "hashmap rocksdb",
+    "hashmap",
+    "Where keyed state lives: memory, or RocksDB for more than fits.",
+    "state.backend",
+)
+RECOVERY_PATH = _text(
+    "execution.state-recovery.path", "Snapshot or savepoint to start from.", "execution.savepoint.path"
+)
+IGNORE_UNCLAIMED_STATE = _bool(
+    "execution.state-recovery.ignore-unclaimed-state",
+    False,
+    "Whether state of steps that no longer exist may be left behind.",
+    "execution.savepoint.ignore-unclaimed-state",
+)
+CLAIM_MODE = _choice(
+    "execution.state-recovery.claim-mode",
+    "NO_CLAIM CLAIM LEGACY",
+    "NO_CLAIM",
+    "Whether the job may delete the snapshot it started from.",
+    "execution.savepoint-restore-mode",
+)
+
+# --- restarts ---
+RESTART_TYPE = _maybe_choice(
+    "restart-strategy.type",
+    "none off disable fixed-delay fixeddelay failure-rate failurerate exponential-delay exponentialdelay",
+    "How failures are answered; exponential-delay with snapshots on, else none.",
+    "restart-strategy",
+)
+FIXED_ATTEMPTS = _integer("restart-strategy.fixed-delay.attempts", 1, "Restarts before giving up.")
+FIXED_DELAY = _duration("restart-strategy.fixed-delay.delay", "1 s", "Pause before each restart.")
+RATE_MAX_FAILURES = _integer(
+    "restart-strategy.failure-rate.max-failures-per-interval", 1, "Failures allowed per interval."
+)
+RATE_INTERVAL = _duration(
+    "restart-strategy.failure-rate.failure-rate-interval", "1 min", "Length of that interval."
+)
+RATE_DELAY = _duration("restart-strategy.failure-rate.delay", "1 s", "Pause before each restart.")
+EXPONENTIAL_INITIAL = _duration("restart-strategy.exponential-delay.initial-backoff", "1 s", "First pause.")
+EXPONENTIAL_MAX = _duration("restart-strategy.exponential-delay.max-backoff", "1 min", "Longest pause.")
+EXPONENTIAL_MULTIPLIER = _number(
+    "restart-strategy.exponential-delay.backoff-multiplier", 1.5, "Growth of the pause per failure."
+)
+EXPONENTIAL_RESET = _duration(
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    "1 h",
+    "Time without failure after which the pause starts from the first again.",
+)
+EXPONENTIAL_JITTER = _number(
+    "restart-strategy.exponential-delay.jitter-factor", 0.1, "Random part of the pause."
+)
+EXPONENTIAL_ATTEMPTS = _maybe_integer(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    "Failures before giving up, unless the pause was reset between; unlimited if not set.",
+)
+
+# --- the engine ---
+HEARTBEAT_INTERVAL = _duration("heartbeat.interval", "10 s", "How often slots say they are alive.")
+HEARTBEAT_TIMEOUT = _duration("heartbeat.timeout", "50 s", "Silence after which a slot counts as lost.")
+BATCH_MAX_ROWS = _integer("penstock.batch.max-rows", 8192, "Rows that travel together at most.")
+CHANNEL_BYTES = _memory("penstock.channel.bytes", "8 mb", "Bytes in flight per channel at most.")
+SPARK_MASTER = _text("penstock.spark.master", "Spark master, if no Spark session exists yet.")
+SLOTS_TIMEOUT = _duration(
+    "penstock.slots.timeout", "30 s", "How long to wait for Spark to start all slots together."
+)
+
+# --- PyFlink's Python settings ---
+PYTHON_EXECUTION_MODE = _choice("python.execution-mode", "process thread", "process", _UNUSED)
+PYTHON_BUNDLE_SIZE = _integer("python.fn-execution.bundle.size", 1000, _UNUSED)
+PYTHON_BUNDLE_TIME = _duration("python.fn-execution.bundle.time", "1000 ms", _UNUSED)
+PYTHON_STATE_CACHE = _integer("python.state.cache-size", 1000, _UNUSED)
+PYTHON_FILES = _text("python.files", "Python files shipped to the slots.")
+PYTHON_REQUIREMENTS = _text("python.requirements", _UNUSED)
+PYTHON_ARCHIVES = _text("python.archives", "Archives shipped to the slots.")
+PYTHON_EXECUTABLE = _text("python.executable", "Python interpreter of the slots.")
+PYTHON_PATH = _text("python.pythonpath", _UNUSED)

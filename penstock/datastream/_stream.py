@@ -1,0 +1,357 @@
+"""``DataStream``: a stream of records, as users hold it.
+
+A stream is a set of links (where its records come from and how they are to be partitioned) plus the
+environment's graph.  Every transformation adds a node and returns a new stream; nothing runs before
+``execute()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.collect import CollectSink
+from penstock.connectors.printing import PrintSink
+from penstock.connectors.sink import Sink
+from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.core.errors import GraphError
+from penstock.datastream._results import CloseableIterator
+from penstock.exchange.partition import (
+    Broadcast,
+    Custom,
+    Forward,
+    Global,
+    Hash,
+    Partitioning,
+    Rebalance,
+    Rescale,
+    Shuffle,
+)
+from penstock.graph.nodes import Chaining, Link, Node, NodeId, NodeKind
+from penstock.operators.functions import KeySelector, Partitioner, ProcessFunction
+from penstock.operators.map_batches import MapBatchesOperator
+from penstock.operators.operator import Operator
+from penstock.operators.output_tag import OutputTag
+from penstock.operators.process import ProcessOperator
+from penstock.operators.sink_operator import SinkOperator
+from penstock.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
+from penstock.operators.timestamps import AssignTimestampsOperator
+from penstock.state.descriptors import MapStateDescriptor
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class DataStream:
+    """A stream of records.
+
+    Transformations return new streams; setters such as ``name`` and ``uid`` change the step that made
+    this one and return it.
+    """
+
+    def __init__(self, env: StreamExecutionEnvironment, links: tuple[Link, ...]) -> None:
+        self._env = env
+        self._links = links
+
+    # --- the step behind the stream ---------------------------------------------------------
+
+    def _node(self) -> Node:
+        if len(self._links) != 1 or self._links[0].partitioning is not None:
+            raise GraphError(
+                "name, uid, parallelism and the like belong to a step; call them right after the "
+                "transformation, before union(), key_by() or a repartitioning"
+            )
+        return self._env.graph.get(self._links[0].source)
+
+    def _change(self, **changes: Any) -> DataStream:
+        self._env.graph.change(self._node().id, **changes)
+        return self
+
+    def get_name(self) -> str:
+        """Name of the step."""
+        return self._node().name
+
+    def name(self, name: str) -> DataStream:
+        """Name the step, for plans, errors and metrics."""
+        return self._change(name=name)
+
+    def uid(self, uid: str) -> DataStream:
+        """Give the step an identity that keeps its state findable when the program changes."""
+        return self._change(uid=uid)
+
+    def set_uid_hash(self, uid_hash: str) -> DataStream:
+        """Give the step the identity that a snapshot shows for it."""
+        return self._change(uid_hash=uid_hash)
+
+    def set_parallelism(self, parallelism: int) -> DataStream:
+        """How many subtasks the step has."""
+        self._env.check_parallelism(parallelism)
+        return self._change(parallelism=parallelism)
+
+    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+        """Number of key groups of the step: the most it can ever be scaled to."""
+        return self._change(max_parallelism=max_parallelism)
+
+    def force_non_parallel(self) -> DataStream:
+        """One subtask."""
+        return self._change(parallelism=1, max_parallelism=1)
+
+    def get_type(self) -> Any:
+        """Declared type of the records, if any."""
+        return self._env.graph.get(self._links[0].source).output_type
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment this stream belongs to."""
+        return self._env
+
+    def get_execution_config(self) -> Any:
+        """The environment's execution config."""
+        return self._env.get_config()
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """How long output may wait to become a larger batch while input keeps coming."""
+        return self._change(buffer_timeout_ms=timeout_millis)
+
+    def start_new_chain(self) -> DataStream:
+        """Begin a new task with this step."""
+        return self._change(chaining=Chaining.HEAD)
+
+    def disable_chaining(self) -> DataStream:
+        """Give this step a task of its own."""
+        return self._change(chaining=Chaining.NEVER)
+
+    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStream:
+        """Keep the step out of chains with other groups. All groups share the job's slots."""
+        name = slot_sharing_group if isinstance(slot_sharing_group, str) else slot_sharing_group.get_name()
+        return self._change(slot_group=name)
+
+    def set_description(self, description: str) -> DataStream:
+        """Longer text for plans."""
+        return self._change(description=description)
+
+    # --- transformations --------------------------------------------------------------------
+
+    def _add(
+        self,
+        name: str,
+        factory: Callable[[], Operator],
+        links: tuple[Link, ...] | None = None,
+        **properties: Any,
+    ) -> DataStream:
+        node_id = self._env.graph.add(
+            NodeKind.OPERATOR, name, factory, links=self._links if links is None else links, **properties
+        )
+        return DataStream(self._env, (Link(node_id),))
+
+    def map(self, func: Any, output_type: Any = None) -> DataStream:
+        """One record out for each record in."""
+        return self._add("Map", made(MapOperator, func), output_type=output_type)
+
+    def flat_map(self, func: Any, output_type: Any = None) -> DataStream:
+        """Any number of records out for each record in."""
+        return self._add("Flat Map", made(FlatMapOperator, func), output_type=output_type)
+
+    def filter(self, func: Any) -> DataStream:
+        """The records for which ``func`` is true."""
+        return self._add("Filter", made(FilterOperator, func), output_type=self.get_type())
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """The fields at these positions."""
+        return self._add("Projection", made(ProjectOperator, *field_indexes))
+
+    def map_batches(
+        self,
+        fn: Callable[[Any], Any],
+        format: str = "arrow",
+        output_type: Any = None,
+        timestamp_column: str | None = None,
+    ) -> DataStream:
+        """Whole batches through ``fn``: Arrow record batches, pandas or polars frames, or row lists.
+
+        The fast way: one call per thousands of records.  ``fn`` may return a batch of another size;
+        then ``timestamp_column`` names the column with event times.
+        """
+        factory = made(MapBatchesOperator, fn, format, timestamp_column)
+        return self._add("Map Batches", factory, output_type=output_type)
+
+    def process(self, func: ProcessFunction, output_type: Any = None) -> DataStream:
+        """A function with a context: timestamps and side outputs."""
+        return self._add("Process", made(ProcessOperator, func), output_type=output_type)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give records event times and the stream watermarks."""
+        factory = partial(AssignTimestampsOperator, watermark_strategy)
+        return self._add("Timestamps/Watermarks", factory, output_type=self.get_type())
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> KeyedStream:
+        """Partition by key: a function of the record, or the names of one or more fields.
+
+        Named fields keep columnar streams columnar.
+        """
+        names = [name for name in (key_selector, key_type, *more) if isinstance(name, str)]
+        if isinstance(key_selector, str):
+            return KeyedStream(self, Hash(columns=tuple(names)))
+        selector = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
+        if not callable(selector):
+            raise GraphError(f"key_by takes a function or field names, not {key_selector!r}")
+        return KeyedStream(self, Hash(selector=selector))
+
+    def window_all(self, window_assigner: Any) -> AllWindowedStream:
+        """Windows over the whole stream, on one subtask."""
+        return AllWindowedStream(self, window_assigner)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """The records of all streams, in no particular order."""
+        links = self._links + tuple(link for stream in streams for link in stream._links)
+        return DataStream(self._env, links)
+
+    def connect(self, ds: DataStream | BroadcastStream) -> Any:
+        """Two streams of different kinds into one function."""
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        return ConnectedStreams(self, ds)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """The records that the step sent to a tag."""
+        source = self._node().id
+        return DataStream(self._env, (Link(source, tag=output_tag.tag_id),))
+
+    # --- partitioning -----------------------------------------------------------------------
+
+    def _partition(self, partitioning: Partitioning) -> DataStream:
+        links = tuple(replace(link, partitioning=partitioning) for link in self._links)
+        return DataStream(self._env, links)
+
+    def shuffle(self) -> DataStream:
+        """Deal records at random."""
+        return self._partition(Shuffle())
+
+    def rebalance(self) -> DataStream:
+        """Deal records round robin over all subtasks of the next step."""
+        return self._partition(Rebalance())
+
+    def rescale(self) -> DataStream:
+        """Deal records round robin over a local share of the next step's subtasks."""
+        return self._partition(Rescale())
+
+    def forward(self) -> DataStream:
+        """Keep records on the subtask with the same number."""
+        return self._partition(Forward())
+
+    def global_(self) -> DataStream:
+        """All records to the first subtask of the next step."""
+        return self._partition(Global())
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> Any:
+        """Every record to every subtask; with descriptors, the broadcast side of a connect."""
+        spread = self._partition(Broadcast())
+        if broadcast_state_descriptor is None:
+            return spread
+        return BroadcastStream(spread, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """Send each record where ``partitioner(key, number of subtasks)`` says."""
+        choose = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
+        select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
+        return self._partition(Custom(choose, select))
+
+    # --- ends -------------------------------------------------------------------------------
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write the stream to a sink."""
+        if not isinstance(sink, Sink):
+            raise GraphError(
+                f"sink_to takes a penstock.connectors.sink.Sink, not {type(sink).__name__}; see the sink "
+                "contract for writing one"
+            )
+        name = f"Sink: {type(sink).__name__}"
+        graph = self._env.graph
+        node_id = graph.add(NodeKind.SINK, name, partial(SinkOperator, sink), links=self._links, sink=sink)
+        return DataStreamSink(self._env, node_id)
+
+    def add_sink(self, sink_func: Any) -> DataStreamSink:
+        """The 1.x name of :meth:`sink_to`."""
+        return self.sink_to(sink_func)
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print the records on the driver's standard output."""
+        return self.sink_to(PrintSink(sink_identifier)).name("Sink: Print to Std. Out")
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> Any:
+        """Run the program and get the records of this stream here: an iterator, or a list if limited."""
+        records: SimpleQueue[Any] = SimpleQueue()
+        self.sink_to(CollectSink(records)).name("Collect")
+        client = self._env.execute_async(job_execution_name or "collect")
+        results = CloseableIterator(records, client)
+        if limit is None:
+            return results
+        with results:
+            return [value for value, _ in zip(results, range(limit), strict=False)]
+
+
+class DataStreamSink:
+    """The end of a stream."""
+
+    def __init__(self, env: StreamExecutionEnvironment, node_id: NodeId) -> None:
+        self._env = env
+        self._node_id = node_id
+
+    def _change(self, **changes: Any) -> DataStreamSink:
+        self._env.graph.change(self._node_id, **changes)
+        return self
+
+    def name(self, name: str) -> DataStreamSink:
+        """Name the sink."""
+        return self._change(name=name)
+
+    def uid(self, uid: str) -> DataStreamSink:
+        """Give the sink a lasting identity."""
+        return self._change(uid=uid)
+
+    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
+        """Give the sink the identity that a snapshot shows for it."""
+        return self._change(uid_hash=uid_hash)
+
+    def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        """How many subtasks write."""
+        self._env.check_parallelism(parallelism)
+        return self._change(parallelism=parallelism)
+
+    def set_description(self, description: str) -> DataStreamSink:
+        """Longer text for plans."""
+        return self._change(description=description)
+
+    def disable_chaining(self) -> DataStreamSink:
+        """Give the sink a task of its own."""
+        return self._change(chaining=Chaining.NEVER)
+
+    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStreamSink:
+        """Keep the sink out of chains with other groups."""
+        name = slot_sharing_group if isinstance(slot_sharing_group, str) else slot_sharing_group.get_name()
+        return self._change(slot_group=name)
+
+
+def made(kind: Callable[..., Operator], *args: Any) -> Callable[[], Operator]:
+    """A factory, tried once here so that a wrong argument is reported where it was written."""
+    kind(*args)
+    return partial(kind, *args)
+
+
+# The stream classes make one another, so their modules import each other; these names are only used
+# when a method is called, after all modules are complete.
+from penstock.datastream._connected import (  # noqa: E402
+    BroadcastConnectedStream,
+    BroadcastStream,
+    ConnectedStreams,
+)
+from penstock.datastream._keyed import KeyedStream  # noqa: E402
+from penstock.datastream._windowed import AllWindowedStream  # noqa: E402

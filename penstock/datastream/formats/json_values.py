@@ -1,0 +1,210 @@
+"""Values of each type from and to what the ``json`` module reads and writes.
+
+:func:`reader_of` and :func:`writer_of` answer with a function of one value, put together once per
+type; a reader of ``None`` means that JSON's own value is right already.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, cast
+
+from penstock.core.durations import Instant
+from penstock.core.errors import ConfigError
+from penstock.core.row import Row
+from penstock.core.typeinfo import (
+    BasicType,
+    BasicTypeInfo,
+    DateTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
+
+Reader = Callable[[Any], Any]
+Writer = Callable[[Any], Any]
+
+_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _boolean(value: Any) -> bool:
+    return value if isinstance(value, bool) else {"true": True, "false": False}[str(value).lower()]
+
+
+def _timestamp(value: str) -> dt.datetime:
+    moment = dt.datetime.fromisoformat(value)
+    return moment.astimezone(dt.UTC).replace(tzinfo=None) if moment.tzinfo else moment
+
+
+def _instant(value: str) -> Instant:
+    moment = dt.datetime.fromisoformat(value)
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    since = aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    return Instant(since.days * 86400 + since.seconds, since.microseconds * 1000)
+
+
+def _time(value: str) -> dt.time:
+    return dt.time.fromisoformat(value).replace(tzinfo=None)
+
+
+_READ_BASIC: dict[BasicType, Reader] = {
+    BasicType.STRING: _text,
+    BasicType.CHAR: _text,
+    BasicType.BOOLEAN: _boolean,
+    BasicType.FLOAT: float,
+    BasicType.DOUBLE: float,
+    BasicType.BIG_DEC: lambda value: Decimal(str(value)),
+    BasicType.INSTANT: _instant,
+}
+_READ_TIME: dict[type[TypeInformation], Reader] = {
+    DateTypeInfo: dt.date.fromisoformat,
+    TimeTypeInfo: _time,
+    TimestampTypeInfo: _timestamp,
+}
+
+
+def reader_of(kind: TypeInformation, strict: bool = False) -> Reader | None:
+    """Turns a value of JSON into one of ``kind``; never called with ``None``."""
+    if isinstance(kind, BasicTypeInfo):
+        return _READ_BASIC.get(kind.basic_type, int)
+    if type(kind) in _READ_TIME:
+        return _READ_TIME[type(kind)]
+    if kind == _BYTES:
+        return base64.b64decode
+    if isinstance(kind, RowTypeInfo):
+        return _row_reader(kind, strict)
+    if isinstance(kind, TupleTypeInfo):
+        each = [_nullable(reader_of(field, strict)) for field in kind.get_field_types()]
+        return lambda values: tuple(read(value) for read, value in zip(each, values, strict=True))
+    if isinstance(kind, MapTypeInfo):
+        read_value = _nullable(reader_of(kind.value_type, strict))
+        read_key = _nullable(reader_of(kind.key_type, strict))
+        return lambda found: {read_key(key): read_value(value) for key, value in found.items()}
+    element = getattr(kind, "element_type", None)
+    if element is None:
+        return None
+    read_element = _nullable(reader_of(element, strict))
+    return lambda values: [read_element(value) for value in values]
+
+
+def _nullable(read: Reader | None) -> Reader:
+    if read is None:
+        return lambda value: value
+    return lambda value: None if value is None else read(value)
+
+
+def _row_reader(kind: RowTypeInfo, strict: bool) -> Reader:
+    names = tuple(kind.get_field_names())
+    each = [_nullable(reader_of(field, strict)) for field in kind.get_field_types()]
+
+    def read_row(found: dict[str, Any]) -> Row:
+        values = [found[name] if strict else found.get(name) for name in names]
+        return Row.many(names, [[read(value) for read, value in zip(each, values, strict=True)]])[0]
+
+    return read_row
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_WRITE_BASIC: dict[BasicType, Writer] = {
+    BasicType.BIG_DEC: lambda value: int(value) if value == value.to_integral_value() else float(value),
+    BasicType.INSTANT: lambda value: (
+        dt.datetime.fromtimestamp(value.seconds, dt.UTC)
+        .replace(microsecond=value.nanos // 1000)
+        .strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    ),
+}
+
+
+def writer_of(kind: TypeInformation) -> Writer:
+    """Turns a value of ``kind``, or ``None``, into what the ``json`` module writes."""
+    plain = _writer(kind)
+    return plain if plain is _same else lambda value: None if value is None else plain(value)
+
+
+def _writer(kind: TypeInformation) -> Writer:
+    if isinstance(kind, BasicTypeInfo):
+        return _WRITE_BASIC.get(kind.basic_type, _same)
+    if isinstance(kind, DateTypeInfo):
+        return lambda value: value.isoformat()
+    if isinstance(kind, TimeTypeInfo):
+        return lambda value: f"{value.isoformat()}Z"
+    if isinstance(kind, TimestampTypeInfo):
+        return lambda value: f"{value.isoformat(sep='T')}Z"
+    if kind == _BYTES:
+        return lambda value: base64.b64encode(value).decode()
+    if isinstance(kind, RowTypeInfo):
+        names = kind.get_field_names()
+        each = [writer_of(field) for field in kind.get_field_types()]
+        return lambda row: {name: write(value) for name, write, value in zip(names, each, row, strict=True)}
+    if isinstance(kind, TupleTypeInfo):
+        parts = [writer_of(field) for field in kind.get_field_types()]
+        return lambda values: [write(value) for write, value in zip(parts, values, strict=True)]
+    if isinstance(kind, MapTypeInfo):
+        write_value = writer_of(kind.value_type)
+        return lambda found: {str(key): write_value(value) for key, value in found.items()}
+    element = getattr(kind, "element_type", None)
+    if element is None:
+        return _same
+    write_element = writer_of(element)
+    return lambda values: [write_element(value) for value in values]
+
+
+def row_type_of_json_schema(text: str) -> RowTypeInfo:
+    """The row type that a JSON schema of an object describes."""
+    try:
+        schema = json.loads(text)
+    except ValueError as e:
+        raise ConfigError(f"the JSON schema is not JSON: {e}") from None
+    found = _type_of_schema(schema)
+    if not isinstance(found, RowTypeInfo):
+        raise ConfigError(f"the JSON schema must describe an object with properties: {text:.200}")
+    return found
+
+
+_FORMATS = {
+    "date-time": Types.SQL_TIMESTAMP,
+    "date": Types.SQL_DATE,
+    "time": Types.SQL_TIME,
+}
+
+
+def _type_of_schema(schema: dict[str, Any]) -> TypeInformation:
+    declared = schema.get("type")
+    if isinstance(declared, list):
+        declared = next((name for name in declared if name != "null"), None)
+    match declared:
+        case "object":
+            fields = cast(dict[str, Any], schema.get("properties", {}))
+            return Types.ROW_NAMED(list(fields), [_type_of_schema(field) for field in fields.values()])
+        case "array":
+            return Types.OBJECT_ARRAY(_type_of_schema(schema.get("items", {})))
+        case "number":
+            return Types.BIG_DEC()
+        case "integer":
+            return Types.BIG_INT()
+        case "boolean":
+            return Types.BOOLEAN()
+        case "string":
+            if schema.get("contentEncoding") == "base64":
+                return _BYTES
+            return _FORMATS.get(schema.get("format", ""), Types.STRING)()
+        case _:
+            raise ConfigError(
+                f"the JSON schema uses type {declared!r}; known are object, array, number, integer, "
+                "boolean and string"
+            )

@@ -1,0 +1,7 @@
+"""``TimerService``, where PyFlink programs look for it."""
+
+from __future__ import annotations
+
+from penstock.operators.timer_service import TimerService
+
+__all__ = ["TimerService"]

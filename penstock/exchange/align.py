@@ -1,0 +1,162 @@
+"""Barrier alignment: when may a task take its part of a snapshot?
+
+Two policies with one interface.  :class:`ExactlyOnce` holds each channel from its barrier until the
+barriers of all channels are there.  :class:`AtLeastOnce` holds nothing and only counts.
+
+Rules common to both: the end of a channel counts as its barrier; a barrier of a newer epoch gives up
+the older one that is still incomplete (exactly once); epochs at or below the last completed or given
+up are stale and swallowed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+from penstock.core.ids import Epoch
+from penstock.core.signals import Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """What a barrier, a cancellation or an end of channel led to."""
+
+    complete: Barrier | None = None
+    """All barriers are there: snapshot now, before any other element."""
+    aborted: tuple[Epoch, ...] = ()
+    """Epochs given up at this moment; they go on downstream as cancelled."""
+    block: int | None = None
+    """Channel to hold."""
+    release: bool = False
+    """Let all held channels go."""
+
+
+NOTHING = Alignment()
+
+
+class Aligner(ABC):
+    """Collects barriers of the open channels of one task."""
+
+    def __init__(self, channels: int) -> None:
+        self._open = set(range(channels))
+        self._done: Epoch = Epoch(0)
+
+    @abstractmethod
+    def on_barrier(self, channel: int, barrier: Barrier) -> Alignment:
+        """``barrier`` has arrived on ``channel``."""
+
+    @abstractmethod
+    def on_end(self, channel: int) -> Alignment:
+        """``channel`` has ended."""
+
+    @abstractmethod
+    def on_cancel(self, epoch: Epoch) -> Alignment:
+        """Snapshot ``epoch`` was given up, here or upstream."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    barrier: Barrier
+    missing: set[int] = field(default_factory=set)
+
+
+class ExactlyOnce(Aligner):
+    """Holds channels; one alignment at a time."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        self._pending: _Pending | None = None
+
+    @property
+    def aligning(self) -> Epoch | None:
+        """The epoch being aligned for, if any."""
+        return None if self._pending is None else self._pending.barrier.epoch
+
+    def on_barrier(self, channel: int, barrier: Barrier) -> Alignment:
+        if barrier.epoch <= self._done:
+            return NOTHING
+        aborted: tuple[Epoch, ...] = ()
+        pending = self._pending
+        if pending is not None and barrier.epoch < pending.barrier.epoch:
+            return NOTHING
+        if pending is None or barrier.epoch > pending.barrier.epoch:
+            if pending is not None:
+                aborted = (pending.barrier.epoch,)
+                self._done = pending.barrier.epoch
+            pending = self._pending = _Pending(barrier, set(self._open))
+        pending.missing.discard(channel)
+        if pending.missing:
+            return Alignment(aborted=aborted, block=channel, release=bool(aborted))
+        return self._complete(aborted)
+
+    def on_end(self, channel: int) -> Alignment:
+        self._open.discard(channel)
+        if self._pending is None:
+            return NOTHING
+        self._pending.missing.discard(channel)
+        return NOTHING if self._pending.missing else self._complete(())
+
+    def on_cancel(self, epoch: Epoch) -> Alignment:
+        if epoch <= self._done:
+            return NOTHING
+        current = self.aligning
+        if current is not None and current > epoch:
+            return NOTHING
+        self._done = epoch
+        self._pending = None
+        return Alignment(aborted=(epoch,), release=current is not None)
+
+    def _complete(self, aborted: tuple[Epoch, ...]) -> Alignment:
+        assert self._pending is not None
+        barrier = self._pending.barrier
+        self._pending = None
+        self._done = barrier.epoch
+        return Alignment(complete=barrier, aborted=aborted, release=True)
+
+
+class AtLeastOnce(Aligner):
+    """Counts barriers; several epochs may be incomplete at once."""
+
+    TRACKED = 50
+    """Older incomplete epochs beyond this many are given up."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        self._pending: dict[Epoch, _Pending] = {}
+
+    def on_barrier(self, channel: int, barrier: Barrier) -> Alignment:
+        if barrier.epoch <= self._done:
+            return NOTHING
+        pending = self._pending.get(barrier.epoch)
+        if pending is None:
+            pending = self._pending[barrier.epoch] = _Pending(barrier, set(self._open))
+        pending.missing.discard(channel)
+        if not pending.missing:
+            return self._complete(barrier.epoch)
+        if len(self._pending) > self.TRACKED:
+            oldest = min(self._pending)
+            return self.on_cancel(oldest)
+        return NOTHING
+
+    def on_end(self, channel: int) -> Alignment:
+        self._open.discard(channel)
+        for pending in self._pending.values():
+            pending.missing.discard(channel)
+        finished = [epoch for epoch, pending in self._pending.items() if not pending.missing]
+        return self._complete(max(finished)) if finished else NOTHING
+
+    def on_cancel(self, epoch: Epoch) -> Alignment:
+        if epoch <= self._done:
+            return NOTHING
+        self._pending.pop(epoch, None)
+        if not self._pending or epoch < min(self._pending):
+            self._done = epoch
+        return Alignment(aborted=(epoch,))
+
+    def _complete(self, epoch: Epoch) -> Alignment:
+        barrier = self._pending[epoch].barrier
+        older = tuple(sorted(other for other in self._pending if other < epoch))
+        for other in (*older, epoch):
+            del self._pending[other]
+        self._done = epoch
+        return Alignment(complete=barrier, aborted=older)

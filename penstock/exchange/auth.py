@@ -1,0 +1,147 @@
+"""Who may speak: mutual proof of the job's secret before the first frame.
+
+::
+
+    client ─ hello: job, generation, slot, role, nonce ─▶ server
+    client ◀─ nonce, proof over (client nonce, hello) ──── server
+    client ─ proof over (server nonce, hello) ──────────▶ server
+    client ◀─ "ok", or why not ─────────────────────────── server
+
+Messages are length-prefixed JSON of at most 4 KiB: nothing is unpickled before both sides are proven.
+The secret never travels.  A peer of another job or an older generation is told so and dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import socket
+import struct
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock.core.errors import TransportError
+
+_LENGTH = struct.Struct("<H")
+_LIMIT = 4096
+TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who is calling."""
+
+    job: str
+    generation: int
+    slot: int
+    role: str
+    address: tuple[str, int] | None = None
+    """Where other slots reach the caller."""
+
+
+def new_secret() -> bytes:
+    """A fresh secret for one run of a job."""
+    return secrets.token_bytes(32)
+
+
+def call(sock: socket.socket, hello: Hello, secret: bytes) -> None:
+    """The client's side. Raises :class:`TransportError` if either side is not convinced."""
+    sock.settimeout(TIMEOUT_S)
+    text = json.dumps(asdict(hello), sort_keys=True)
+    nonce = secrets.token_hex(16)
+    _send(sock, {"hello": text, "nonce": nonce})
+    answer = _receive(sock)
+    if "error" in answer:
+        raise TransportError(f"the peer refused the connection: {answer['error']}")
+    if not hmac.compare_digest(_text(answer, "proof"), _proof(secret, b"server", nonce, text)):
+        raise TransportError("the peer does not know the job's secret")
+    _send(sock, {"proof": _proof(secret, b"client", _text(answer, "nonce"), text)})
+    answer = _receive(sock)
+    if answer.get("ok") is not True:
+        raise TransportError(f"the peer refused the connection: {answer.get('error')}")
+
+
+def answer(sock: socket.socket, job: str, generation: int, secret: bytes) -> Hello:
+    """The server's side: the caller, proven to be of this job and generation."""
+    sock.settimeout(TIMEOUT_S)
+    first = _receive(sock)
+    text = _text(first, "hello")
+    hello = _parse_hello(text)
+    nonce = secrets.token_hex(16)
+    proof = _proof(secret, b"server", _text(first, "nonce"), text)
+    _send(sock, {"nonce": nonce, "proof": proof})
+    reply = _receive(sock)
+    problem = None
+    if not hmac.compare_digest(_text(reply, "proof"), _proof(secret, b"client", nonce, text)):
+        problem = "wrong secret"
+    elif hello.job != job:
+        problem = "another job listens here"
+    elif hello.generation != generation:
+        problem = f"generation {hello.generation} is not the current one, {generation}"
+    if problem is not None:
+        _send(sock, {"error": problem})
+        raise TransportError(f"refused a connection: {problem}")
+    _send(sock, {"ok": True})
+    return hello
+
+
+def _proof(secret: bytes, side: bytes, nonce: str, hello: str) -> str:
+    return hmac.new(secret, b"|".join((side, nonce.encode(), hello.encode())), hashlib.sha256).hexdigest()
+
+
+def _parse_hello(text: str) -> Hello:
+    try:
+        raw = json.loads(text)
+        address = raw.get("address")
+        return Hello(
+            str(raw["job"]),
+            int(raw["generation"]),
+            int(raw["slot"]),
+            str(raw["role"]),
+            None if address is None else (str(address[0]), int(address[1])),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise TransportError(f"a peer sent a greeting that makes no sense: {error}") from error
+
+
+def _text(message: dict[str, Any], name: str) -> str:
+    value = message.get(name)
+    if not isinstance(value, str):
+        raise TransportError(f"a peer's message lacks {name!r}")
+    return value
+
+
+def _send(sock: socket.socket, message: dict[str, Any]) -> None:
+    data = json.dumps(message).encode()
+    try:
+        sock.sendall(_LENGTH.pack(len(data)) + data)
+    except OSError as error:
+        raise TransportError(f"the connection broke while greeting: {error}") from error
+
+
+def _receive(sock: socket.socket) -> dict[str, Any]:
+    (length,) = _LENGTH.unpack(_exactly(sock, _LENGTH.size))
+    if length > _LIMIT:
+        raise TransportError(f"a peer's greeting is too long ({length} bytes)")
+    try:
+        message = json.loads(_exactly(sock, length))
+    except ValueError as error:
+        raise TransportError("a peer does not speak this protocol") from error
+    if not isinstance(message, dict):
+        raise TransportError("a peer does not speak this protocol")
+    return message
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        try:
+            part = sock.recv(count - len(data))
+        except OSError as error:
+            raise TransportError(f"the connection broke while greeting: {error}") from error
+        if not part:
+            raise TransportError("the peer closed the connection while greeting")
+        data += part
+    return data

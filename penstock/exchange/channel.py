@@ -1,0 +1,91 @@
+"""The receiving end of a channel, and the two kinds of sending end.
+
+A channel is an ordered stream of elements from one sender subtask to one receiver subtask.  The queue
+sits at the receiver; a sender may put data into it while less than ``limit`` bytes are on their way
+or queued, so a slow receiver slows its senders and nothing grows without bound.  Signals always
+pass: they are tiny, and a barrier that cannot move would stop everything.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from penstock.core.batch import Batch
+from penstock.core.ids import ChannelId
+from penstock.core.signals import Element
+
+SIGNAL_BYTES = 0
+
+
+def element_bytes(element: Element) -> int:
+    """What an element counts against a channel's bound."""
+    return max(1, element.nbytes()) if isinstance(element, Batch) else SIGNAL_BYTES
+
+
+class InputChannel:
+    """Queue of elements that wait for the receiving task."""
+
+    __slots__ = ("_consumed", "_queue", "_ready", "id", "queued_bytes")
+
+    def __init__(self, channel_id: ChannelId) -> None:
+        self.id = channel_id
+        self.queued_bytes = 0
+        self._queue: deque[tuple[Element, int]] = deque()
+        self._ready: Callable[[], None] = lambda: None
+        self._consumed: Callable[[int], None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def on_ready(self, callback: Callable[[], None]) -> None:
+        """Called when an element arrives in an empty queue."""
+        self._ready = callback
+
+    def on_consumed(self, callback: Callable[[int], None]) -> None:
+        """Called with the bytes of each element taken: the remote sender's credit."""
+        self._consumed = callback
+
+    def put(self, element: Element, size: int) -> None:
+        """Append an element that counts ``size`` bytes."""
+        self._queue.append((element, size))
+        self.queued_bytes += size
+        if len(self._queue) == 1:
+            self._ready()
+
+    def take(self) -> Element:
+        """Remove and return the first element."""
+        element, size = self._queue.popleft()
+        self.queued_bytes -= size
+        if size and self._consumed is not None:
+            self._consumed(size)
+        return element
+
+
+class Sender(Protocol):
+    """The sending end of a channel."""
+
+    def send(self, element: Element) -> None:
+        """Pass an element on. Never blocks; check ``writable`` before producing more data."""
+        ...
+
+    def writable(self) -> bool:
+        """Whether the channel is below its bound."""
+        ...
+
+
+class LocalSender:
+    """To a task in the same slot: the queue itself, nothing is copied."""
+
+    __slots__ = ("_channel", "_limit")
+
+    def __init__(self, channel: InputChannel, limit: int) -> None:
+        self._channel = channel
+        self._limit = limit
+
+    def send(self, element: Element) -> None:
+        self._channel.put(element, element_bytes(element))
+
+    def writable(self) -> bool:
+        return self._channel.queued_bytes < self._limit

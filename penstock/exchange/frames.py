@@ -1,0 +1,179 @@
+"""A socket that carries frames, without blocking.
+
+::
+
+    frame := u32 payload length | u8 kind | 4 x u32 | payload
+
+Outgoing buffers are queued and sent by scatter-gather whenever the socket takes them; incoming bytes
+are cut into frames.  A length beyond :data:`MAX_PAYLOAD` is refused before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections import deque
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from penstock.core.errors import TransportError
+
+HEADER = struct.Struct("<IBIIII")
+MAX_PAYLOAD = 1 << 30
+_READ = 1 << 18
+_GATHER = 64
+
+Buffer = bytes | bytearray | memoryview
+
+
+class FrameKind(IntEnum):
+    """What a frame holds."""
+
+    CONTROL = 1
+    SCHEMA = 2
+    COLUMNS = 3
+    ROWS = 4
+    SIGNAL = 5
+    CREDIT = 6
+
+
+class Frame(NamedTuple):
+    """One frame as received. ``a`` to ``d`` mean what the kind says."""
+
+    kind: FrameKind
+    a: int
+    b: int
+    c: int
+    d: int
+    payload: bytes | bytearray
+
+
+class FramedSocket:
+    """Owns a connected socket. All calls from one thread."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.socket = sock
+        self._out: deque[memoryview] = deque()
+        self._header = bytearray(HEADER.size)
+        self._pending = bytearray()
+        self._large: bytearray | None = None
+        self._large_filled = 0
+        self._large_head: tuple[int, int, int, int, int, int] = (0, 0, 0, 0, 0, 0)
+
+    @property
+    def has_output(self) -> bool:
+        """Whether bytes wait to be sent."""
+        return bool(self._out)
+
+    def queue(self, kind: FrameKind, a: int, b: int, c: int, d: int, *payload: Buffer) -> int:
+        """Queue a frame; its payload's size."""
+        size = sum(memoryview(part).nbytes for part in payload)
+        self._out.append(memoryview(HEADER.pack(size, kind, a, b, c, d)))
+        for part in payload:
+            view = memoryview(part).cast("B")
+            if view.nbytes:
+                self._out.append(view)
+        return size
+
+    def send(self) -> None:
+        """Send what the socket takes now."""
+        out = self._out
+        while out:
+            try:
+                sent = self.socket.sendmsg([out[i] for i in range(min(len(out), _GATHER))])
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                raise TransportError(f"the connection broke: {error}") from error
+            while sent:
+                first = out[0]
+                if sent >= first.nbytes:
+                    sent -= first.nbytes
+                    out.popleft()
+                else:
+                    out[0] = first[sent:]
+                    sent = 0
+
+    def receive(self) -> Iterator[Frame]:
+        """The frames that have arrived completely. Raises at the end of the stream."""
+        while True:
+            if self._large is not None:
+                if not self._fill_large():
+                    return
+                yield self._take_large()
+                continue
+            data = self._read()
+            if data is None:
+                return
+            self._pending += data
+            yield from self._cut()
+            if len(data) < _READ and self._large is None:
+                return
+
+    def _read(self) -> bytes | None:
+        try:
+            data = self.socket.recv(_READ)
+        except (BlockingIOError, InterruptedError):
+            return None
+        except OSError as error:
+            raise TransportError(f"the connection broke: {error}") from error
+        if not data:
+            raise TransportError("the peer closed the connection")
+        return data
+
+    def _cut(self) -> Iterator[Frame]:
+        pending, position = self._pending, 0
+        while len(pending) - position >= HEADER.size:
+            head = HEADER.unpack_from(pending, position)
+            size = head[0]
+            if size > MAX_PAYLOAD or head[1] not in FrameKind._value2member_map_:
+                raise TransportError(f"a peer sent a frame that makes no sense ({size} bytes)")
+            start = position + HEADER.size
+            if len(pending) - start < size:
+                if size > _READ:
+                    self._begin_large(head, pending[start:])
+                    position = len(pending)
+                break
+            yield Frame(FrameKind(head[1]), *head[2:], pending[start : start + size])
+            position = start + size
+        if position:
+            self._pending = pending[position:]
+
+    def _begin_large(self, head: tuple[int, int, int, int, int, int], first: bytearray) -> None:
+        self._large = bytearray(head[0])
+        self._large[: len(first)] = first
+        self._large_filled = len(first)
+        self._large_head = head
+
+    def _fill_large(self) -> bool:
+        """Read straight into the large payload; true when it is complete."""
+        assert self._large is not None
+        view = memoryview(self._large)
+        while self._large_filled < len(view):
+            try:
+                count = self.socket.recv_into(view[self._large_filled :])
+            except (BlockingIOError, InterruptedError):
+                return False
+            except OSError as error:
+                raise TransportError(f"the connection broke: {error}") from error
+            if not count:
+                raise TransportError("the peer closed the connection")
+            self._large_filled += count
+        return True
+
+    def _take_large(self) -> Frame:
+        assert self._large is not None
+        payload, self._large = self._large, None
+        head = self._large_head
+        return Frame(FrameKind(head[1]), *head[2:], payload)
+
+    def close(self) -> None:
+        """Close the socket."""
+        with contextlib.suppress(OSError):
+            self.socket.close()

@@ -1,0 +1,204 @@
+"""Channels between slots over TCP: one authenticated connection per pair, driven by the slot's loop.
+
+The slot with the lower number calls, the other answers.  Greeting happens in a small thread so that a
+stranger who connects and says nothing cannot stall the loop; everything after it is non-blocking and
+belongs to the loop's thread.  Credits: a receiver returns the bytes of each element it has taken, and a
+sender counts what is on its way; see ``channel.py`` for the bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import selectors
+import socket
+import threading
+
+from penstock.core.errors import TransportError
+from penstock.core.ids import ChannelId, SlotId
+from penstock.core.signals import Element
+from penstock.exchange.auth import Hello, answer, call
+from penstock.exchange.channel import InputChannel
+from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
+from penstock.exchange.frames import Frame, FramedSocket, FrameKind
+
+
+class RemoteSender:
+    """The sending end of a channel to another slot."""
+
+    def __init__(self, peer: Peer, channel: ChannelId, limit: int) -> None:
+        self._encoder = ChannelEncoder(channel, peer.frames)
+        self._peer = peer
+        self._limit = limit
+        self.in_flight = 0
+
+    def send(self, element: Element) -> None:
+        """Queue an element for the wire."""
+        self.in_flight += self._encoder.encode(element)
+        self._peer.touched = True
+
+    def writable(self) -> bool:
+        """Whether less than the bound is on its way."""
+        return self.in_flight < self._limit
+
+
+class Peer:
+    """The connection to one other slot."""
+
+    def __init__(self, slot: SlotId, sock: socket.socket) -> None:
+        self.slot = slot
+        self.frames = FramedSocket(sock)
+        self.senders: dict[tuple[int, int, int], RemoteSender] = {}
+        self.inputs: dict[tuple[int, int, int], tuple[InputChannel, ChannelDecoder]] = {}
+        self.touched = False
+        self.watching_writes = False
+
+    def credit(self, channel: ChannelId, size: int) -> None:
+        """Tell the sender that ``size`` bytes were taken."""
+        self.frames.queue(FrameKind.CREDIT, channel.edge, channel.sender, channel.receiver, size)
+        self.touched = True
+
+    def on_frame(self, frame: Frame) -> None:
+        """Deliver a frame to its channel."""
+        key = (frame.a, frame.b, frame.c)
+        if frame.kind is FrameKind.CREDIT:
+            sender = self.senders.get(key)
+            if sender is not None:
+                sender.in_flight -= frame.d
+            return
+        found = self.inputs.get(key)
+        if found is None:
+            raise TransportError(f"slot {self.slot} sent data for a channel that does not exist: {key}")
+        channel, decoder = found
+        element = decoder.decode(frame)
+        if element is not None:
+            size = len(frame.payload) if frame.kind is not FrameKind.SIGNAL else 0
+            channel.put(element, size)
+
+
+class TcpNetwork:
+    """All connections of one slot. Implements the builder's ``Network``."""
+
+    def __init__(
+        self, slot: SlotId, job: str, generation: int, secret: bytes, selector: selectors.BaseSelector,
+        host: str = "127.0.0.1",
+    ) -> None:
+        self._slot = slot
+        self._hello = (job, generation, secret)
+        self._selector = selector
+        self._peers: dict[SlotId, Peer] = {}
+        self._accepted: queue.Queue[tuple[SlotId, socket.socket]] = queue.Queue()
+        self._listener = socket.create_server((host, 0))
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        selector.register(self._wake_in, selectors.EVENT_READ, None)
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        threading.Thread(target=self._accept, daemon=True, name="penstock-accept").start()
+
+    def wake(self) -> None:
+        """Make a waiting ``select`` return; from any thread."""
+        with contextlib.suppress(OSError):
+            self._wake_out.send(b"\0")
+
+    def _accept(self) -> None:
+        job, generation, secret = self._hello
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                hello = answer(sock, job, generation, secret)
+            except TransportError:
+                sock.close()
+                continue
+            self._accepted.put((SlotId(hello.slot), sock))
+            self.wake()
+
+    def connect(self, peers: dict[SlotId, tuple[str, int]], timeout_s: float = 30.0) -> None:
+        """Connect to all other slots: call the higher ones, wait for the lower ones."""
+        job, generation, secret = self._hello
+        for slot, address in sorted(peers.items()):
+            if slot > self._slot:
+                try:
+                    sock = socket.create_connection(address, timeout=timeout_s)
+                except OSError as error:
+                    raise TransportError(f"slot {slot} at {address[0]} cannot be reached: {error}") from error
+                call(sock, Hello(job, generation, int(self._slot), "data"), secret)
+                self._add(slot, sock)
+        lower = [slot for slot in peers if slot < self._slot]
+        while any(slot not in self._peers for slot in lower):
+            try:
+                slot, sock = self._accepted.get(timeout=timeout_s)
+            except queue.Empty:
+                raise TransportError("a neighbouring slot did not connect in time") from None
+            self._add(slot, sock)
+
+    def _add(self, slot: SlotId, sock: socket.socket) -> None:
+        peer = Peer(slot, sock)
+        self._peers[slot] = peer
+        self._selector.register(sock, selectors.EVENT_READ, peer)
+
+    # --- what tasks use ---------------------------------------------------------------------
+
+    def sender(self, slot: SlotId, channel: ChannelId, limit: int) -> RemoteSender:
+        """The sending end of a channel to a task in another slot."""
+        peer = self._peers[slot]
+        sender = RemoteSender(peer, channel, limit)
+        peer.senders[_key(channel)] = sender
+        return sender
+
+    def register(self, channel: InputChannel) -> None:
+        """Elements that arrive for this channel go into its queue."""
+        peer = self._peers[SlotId(int(channel.id.sender))]
+        peer.inputs[_key(channel.id)] = (channel, ChannelDecoder())
+        channel.on_consumed(lambda size: peer.credit(channel.id, size))
+
+    # --- what the loop uses -----------------------------------------------------------------
+
+    def send_all(self) -> None:
+        """Push out what was queued since the last call."""
+        for peer in self._peers.values():
+            if peer.touched:
+                peer.touched = False
+                peer.frames.send()
+                self._watch(peer)
+
+    def on_ready(self, peer: Peer | None, events: int) -> None:
+        """The selector found something to do for one of our sockets."""
+        if peer is None:
+            with contextlib.suppress(BlockingIOError):
+                self._wake_in.recv(4096)
+            return
+        if events & selectors.EVENT_WRITE:
+            peer.frames.send()
+            self._watch(peer)
+        if events & selectors.EVENT_READ:
+            try:
+                for frame in peer.frames.receive():
+                    peer.on_frame(frame)
+            except TransportError as error:
+                raise TransportError(f"slot {peer.slot}: {error}") from error
+
+    def _watch(self, peer: Peer) -> None:
+        """Ask for write readiness only while something waits to be sent."""
+        wanted = peer.frames.has_output
+        if wanted != peer.watching_writes:
+            peer.watching_writes = wanted
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
+            self._selector.modify(peer.frames.socket, events, peer)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for peer in self._peers.values():
+            peer.frames.close()
+        self._wake_in.close()
+        self._wake_out.close()
+
+
+def _key(channel: ChannelId) -> tuple[int, int, int]:
+    return (int(channel.edge), int(channel.sender), int(channel.receiver))
+

@@ -1,0 +1,272 @@
+"""Partitioners: which of the receiving subtasks a record goes to.
+
+A :class:`Partitioning` is the frozen description on an edge of the graph; :func:`make_router` turns it
+into a :class:`Router` for one sending subtask, which splits batches.  A router must neither lose nor
+invent records.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.core.batch import Batch
+from penstock.core.errors import ConfigError, KeyError_
+from penstock.core.hashing import combine_columns, hash_array, hash_values, key_groups
+from penstock.core.row import Row
+
+Routed = Iterable[tuple[int, Batch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """Base of all descriptions; ``strategy`` is the name plans show."""
+
+    @property
+    def strategy(self) -> str:
+        """Flink's name of the ship strategy."""
+        return type(self).__name__.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Forward(Partitioning):
+    """To the subtask with the same index: no network, no mixing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance(Partitioning):
+    """Round robin over all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale(Partitioning):
+    """Round robin over a local share of the receivers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle(Partitioning):
+    """At random over all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast(Partitioning):
+    """To everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Global(Partitioning):
+    """All to the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hash(Partitioning):
+    """By key: equal keys meet on one subtask. Attaches the keys to the batches."""
+
+    selector: Callable[[Any], Any] | None = None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Custom(Partitioning):
+    """As the user's function says."""
+
+    partition: Callable[[Any, int], int]
+    selector: Callable[[Any], Any]
+
+
+class Router(ABC):
+    """Splits batches of one sending subtask over the receivers."""
+
+    @abstractmethod
+    def route(self, batch: Batch) -> Routed:
+        """Pairs of receiver and its share of the batch; shares may be the batch itself."""
+
+
+class _ToOne(Router):
+    def __init__(self, target: int) -> None:
+        self._target = target
+
+    def route(self, batch: Batch) -> Routed:
+        return ((self._target, batch),)
+
+
+class _ToAll(Router):
+    def __init__(self, receivers: int) -> None:
+        self._all = range(receivers)
+
+    def route(self, batch: Batch) -> Routed:
+        return [(target, batch) for target in self._all]
+
+
+class _RoundRobin(Router):
+    """Deals records one by one for row order fairness, by strided slices so it stays cheap."""
+
+    def __init__(self, targets: list[int], start: int) -> None:
+        self._targets = targets
+        self._next = start % len(targets)
+
+    def route(self, batch: Batch) -> Routed:
+        count = len(self._targets)
+        if count == 1:
+            return ((self._targets[0], batch),)
+        size = len(batch)
+        shares = []
+        for offset in range(min(count, size)):
+            target = self._targets[(self._next + offset) % count]
+            shares.append((target, batch.take(np.arange(offset, size, count))))
+        self._next = (self._next + size) % count
+        return shares
+
+
+class _ByIndex(Router):
+    """Shares given by an array of receiver numbers, one per record."""
+
+    def __init__(self, receivers: int) -> None:
+        self._receivers = receivers
+
+    def split(self, batch: Batch, owners: np.ndarray[Any, np.dtype[np.int64]]) -> Routed:
+        if self._receivers == 1:
+            return ((0, batch),)
+        order = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners[order], np.arange(self._receivers + 1))
+        shares = []
+        for target in range(self._receivers):
+            low, high = int(bounds[target]), int(bounds[target + 1])
+            if high - low == len(batch):
+                return ((target, batch),)
+            if low < high:
+                shares.append((target, batch.take(order[low:high])))
+        return shares
+
+
+class _Random(_ByIndex):
+    def __init__(self, receivers: int, seed: int) -> None:
+        super().__init__(receivers)
+        self._random = np.random.default_rng(seed)
+
+    def route(self, batch: Batch) -> Routed:
+        return self.split(batch, self._random.integers(0, self._receivers, len(batch)))
+
+
+class _ByKey(_ByIndex):
+    def __init__(self, spec: Hash, receivers: int, max_parallelism: int) -> None:
+        super().__init__(receivers)
+        self._spec = spec
+        self._max = max_parallelism
+
+    def route(self, batch: Batch) -> Routed:
+        keyed = attach_keys(batch, self._spec)
+        if self._receivers == 1:
+            check_keys(keyed)
+            return ((0, keyed),)
+        if keyed.keys is not None:
+            hashes = hash_values(keyed.keys)
+        else:
+            arrays = [keyed.columns.column(name) for name in keyed.key_columns]
+            hashes = hash_array(arrays[0]) if len(arrays) == 1 else combine_columns(arrays)
+        groups = key_groups(hashes, self._max)
+        return self.split(keyed, groups * self._receivers // self._max)
+
+
+class _ByFunction(_ByIndex):
+    def __init__(self, spec: Custom, receivers: int) -> None:
+        super().__init__(receivers)
+        self._spec = spec
+
+    def route(self, batch: Batch) -> Routed:
+        partition, selector, count = self._spec.partition, self._spec.selector, self._receivers
+        owners = [partition(selector(row), count) for row in batch.to_rows()]
+        for owner in owners:
+            if not isinstance(owner, int) or not 0 <= owner < count:
+                raise ConfigError(
+                    f"the custom partitioner returned {owner!r}; it must return a whole number "
+                    f"from 0 to {count - 1}"
+                )
+        return self.split(batch, np.array(owners, np.int64))
+
+
+def attach_keys(batch: Batch, spec: Hash) -> Batch:
+    """The batch with the key of each record beside it."""
+    if batch.columns is not None and spec.columns:
+        missing = [name for name in spec.columns if name not in batch.columns.schema.names]
+        if missing:
+            raise ConfigError(
+                f"key_by names the column {missing[0]!r}, which the stream does not have; "
+                f"its columns: {', '.join(batch.columns.schema.names)}"
+            )
+        return Batch(columns=batch.columns, times=batch.times, key_columns=spec.columns)
+    rows = batch.to_rows()
+    selector = spec.selector or field_selector(spec.columns)
+    return Batch(rows=rows, times=batch.times, keys=list(map(selector, rows)))
+
+
+def check_keys(batch: Batch) -> None:
+    """Refuse ``None`` as a key."""
+    if batch.keys is not None:
+        if None in batch.keys:
+            raise KeyError_("a key is None; filter such records out or give them a key before key_by")
+    elif any(batch.columns.column(name).null_count for name in batch.key_columns[:1]):
+        raise KeyError_("a key is null; filter such records out or give them a key before key_by")
+
+
+def field_selector(names: tuple[str, ...]) -> Callable[[Any], Any]:
+    """Selector of named fields for rows that are ``Row``, dict or have attributes."""
+
+    def pick(row: Any, name: str) -> Any:
+        if isinstance(row, (Row, dict)):
+            return row[name]
+        return getattr(row, name)
+
+    if len(names) == 1:
+        only = names[0]
+        return lambda row: pick(row, only)
+    return lambda row: tuple(pick(row, name) for name in names)
+
+
+def rescale_targets(sender: int, senders: int, receivers: int) -> list[int]:
+    """The receivers that sender ``sender`` feeds under Rescale; together they cover all."""
+    if senders >= receivers:
+        return [sender * receivers // senders]
+    low = -(-sender * receivers // senders)
+    high = -(-(sender + 1) * receivers // senders)
+    return list(range(low, high))
+
+
+def channel_targets(spec: Partitioning, sender: int, senders: int, receivers: int) -> list[int]:
+    """Receivers that have a channel from ``sender``.
+
+    Signals go to all of them, so also Global has a channel to everybody: only its data does not.
+    """
+    if isinstance(spec, Forward):
+        return [sender]
+    if isinstance(spec, Rescale):
+        return rescale_targets(sender, senders, receivers)
+    return list(range(receivers))
+
+
+def make_router(
+    spec: Partitioning, sender: int, senders: int, receivers: int, max_parallelism: int
+) -> Router:
+    """The router of sending subtask ``sender``."""
+    if isinstance(spec, Forward):
+        return _ToOne(sender)
+    if isinstance(spec, Global):
+        return _ToOne(0)
+    if isinstance(spec, Broadcast):
+        return _ToAll(receivers)
+    if isinstance(spec, Rebalance):
+        return _RoundRobin(list(range(receivers)), sender)
+    if isinstance(spec, Rescale):
+        return _RoundRobin(rescale_targets(sender, senders, receivers), 0)
+    if isinstance(spec, Shuffle):
+        return _Random(receivers, random.Random(sender).randrange(2**32))
+    if isinstance(spec, Hash):
+        return _ByKey(spec, receivers, max_parallelism)
+    if isinstance(spec, Custom):
+        return _ByFunction(spec, receivers)
+    raise ConfigError(f"unknown partitioning {spec!r}")

@@ -1,0 +1,1 @@
+"""The program as declared (frozen nodes) and the plan compiled from it."""

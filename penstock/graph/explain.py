@@ -1,0 +1,65 @@
+"""The plan as people and tools read it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from penstock.exchange.partition import Forward
+from penstock.graph.nodes import Node, NodeId
+from penstock.graph.plan import Plan
+
+
+def plan_json(plan: Plan) -> str:
+    """Flink's execution plan: one entry per step, with ship strategies of its inputs."""
+    edges = {edge.id: edge for edge in plan.edges}
+    strategies: dict[tuple[NodeId, NodeId], str] = {}
+    heads = {vertex.id: vertex.head.node.id for vertex in plan.vertices}
+    for _, planned in plan.operators():
+        for _, consumer in planned.chained:
+            strategies[planned.node.id, consumer] = Forward().strategy
+        for _, edge_id in planned.edges:
+            edge = edges[edge_id]
+            strategies[planned.node.id, heads[edge.target]] = edge.partitioning.strategy
+    nodes = [
+        _node_entry(planned.node, vertex.parallelism, strategies)
+        for vertex, planned in plan.operators()
+    ]
+    return json.dumps({"nodes": sorted(nodes, key=lambda entry: entry["id"])}, indent=2)
+
+
+def _node_entry(
+    node: Node, parallelism: int, strategies: dict[tuple[NodeId, NodeId], str]
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "id": node.id,
+        "type": node.name,
+        "pact": node.kind.value,
+        "contents": node.description or node.name,
+        "parallelism": parallelism,
+    }
+    predecessors = [
+        {
+            "id": link.source,
+            "ship_strategy": strategies.get((link.source, node.id), Forward().strategy),
+            "side": "second" if link.input_index else "first",
+        }
+        for link in node.links
+    ]
+    if predecessors:
+        entry["predecessors"] = predecessors
+    return entry
+
+
+def plan_text(plan: Plan) -> str:
+    """The plan in words: tasks, their chains, and the exchanges between them."""
+    lines = [f"job {plan.job_name!r}: {len(plan.vertices)} tasks, {plan.slots} slots"]
+    names = {vertex.id: vertex.name for vertex in plan.vertices}
+    for vertex in plan.vertices:
+        lines.append(
+            f"  [{vertex.parallelism}x] {vertex.name}   (max parallelism {vertex.max_parallelism})"
+        )
+        for edge in plan.edges:
+            if edge.source == vertex.id:
+                lines.append(f"        {edge.partitioning.strategy} -> {names[edge.target]}")
+    return "\n".join(lines)

@@ -1,0 +1,109 @@
+"""What a user's program is made of: frozen nodes and the links between them.
+
+The fluent classes in ``penstock.datastream`` only ever add nodes to a :class:`GraphBuilder` or replace
+one by a changed copy.  Union, partitioning, key-by and side-output selection are not nodes: they are
+properties of links.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NewType
+
+from penstock.connectors.sink import Sink
+from penstock.connectors.source import Source
+from penstock.core.errors import GraphError
+from penstock.exchange.partition import Partitioning
+from penstock.operators.operator import Operator
+
+NodeId = NewType("NodeId", int)
+
+
+class NodeKind(Enum):
+    """What a node is to the plan."""
+
+    SOURCE = "Data Source"
+    OPERATOR = "Operator"
+    SINK = "Data Sink"
+
+
+class Chaining(Enum):
+    """Whether a node may share a task with its neighbours."""
+
+    ALWAYS = "always"
+    HEAD = "starts a new chain"
+    NEVER = "on its own"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where a node's input comes from."""
+
+    source: NodeId
+    tag: str | None = None
+    """Side output of the source node; ``None`` is the main output."""
+    partitioning: Partitioning | None = None
+    """``None``: forward if the parallelisms agree, else rebalance."""
+    input_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One step of the program."""
+
+    id: NodeId
+    kind: NodeKind
+    name: str
+    factory: Callable[[], Operator]
+    """Makes the operator in the slot; pickled with everything the user's function refers to."""
+    links: tuple[Link, ...] = ()
+    uid: str | None = None
+    uid_hash: str | None = None
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    chaining: Chaining = Chaining.ALWAYS
+    keyed: bool = False
+    stateful: bool = False
+    source: Source | None = None
+    sink: Sink | None = None
+    description: str | None = None
+    buffer_timeout_ms: int | None = None
+    slot_group: str | None = None
+    output_type: Any = None
+
+
+class GraphBuilder:
+    """Gathers nodes; ids are handed out in order of declaration."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[NodeId, Node] = {}
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes, in order of declaration, which is a topological order."""
+        return list(self._nodes.values())
+
+    def add(
+        self, kind: NodeKind, name: str, factory: Callable[[], Operator], **properties: Any
+    ) -> NodeId:
+        """Declare a node."""
+        node_id = NodeId(len(self._nodes) + 1)
+        self._nodes[node_id] = Node(node_id, kind, name, factory, **properties)
+        return node_id
+
+    def get(self, node_id: NodeId) -> Node:
+        """The node as it is now."""
+        try:
+            return self._nodes[node_id]
+        except KeyError:
+            raise GraphError(
+                "this stream belongs to a job that was already executed; build the streams again "
+                "after execute()"
+            ) from None
+
+    def change(self, node_id: NodeId, **changes: Any) -> None:
+        """Replace a node by a changed copy."""
+        self._nodes[node_id] = dataclasses.replace(self.get(node_id), **changes)

@@ -1,0 +1,240 @@
+"""The plan: vertices (chains of operators) and the exchanges between them.
+
+Compiled on the driver by :func:`compile_plan`, shipped to every slot.  Subtask ``i`` of every vertex
+runs in slot ``i`` (slot sharing), so the job needs as many slots as its largest parallelism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.core.errors import GraphError
+from penstock.core.ids import EdgeId, OperatorId, SlotId, Subtask, SubtaskIndex, VertexId
+from penstock.exchange.partition import Forward, Partitioning, Rebalance
+from penstock.graph.identity import operator_ids
+from penstock.graph.nodes import Chaining, Link, Node, NodeId, NodeKind
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """Job-wide settings that shape the plan."""
+
+    parallelism: int
+    max_parallelism: int | None = None
+    chaining: bool = True
+    buffer_timeout_ms: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOperator:
+    """A node with its place in the plan."""
+
+    node: Node
+    operator_id: OperatorId
+    chained: tuple[tuple[str | None, NodeId], ...]
+    """Consumers in the same task: (side output tag or None, node)."""
+    edges: tuple[tuple[str | None, EdgeId], ...]
+    """Exchanges that leave the task here: (side output tag or None, edge)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """A chain (in general a tree) of operators deployed as one task. The first one is the head."""
+
+    id: VertexId
+    name: str
+    operators: tuple[PlannedOperator, ...]
+    parallelism: int
+    max_parallelism: int
+    buffer_timeout_ms: int
+
+    @property
+    def head(self) -> PlannedOperator:
+        """The operator that receives the task's input."""
+        return self.operators[0]
+
+    def subtasks(self) -> list[Subtask]:
+        """All parallel instances."""
+        return [Subtask(self.id, SubtaskIndex(index)) for index in range(self.parallelism)]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An exchange from an operator of one vertex to the head of another."""
+
+    id: EdgeId
+    source: VertexId
+    target: VertexId
+    partitioning: Partitioning
+    input_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a slot needs to know to build its tasks."""
+
+    job_name: str
+    vertices: tuple[Vertex, ...]
+    edges: tuple[Edge, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def slots(self) -> int:
+        """How many slots the job needs."""
+        return max(vertex.parallelism for vertex in self.vertices)
+
+    def vertex(self, vertex_id: VertexId) -> Vertex:
+        """The vertex with this id."""
+        return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    def subtasks(self) -> list[Subtask]:
+        """All subtasks of the job."""
+        return [subtask for vertex in self.vertices for subtask in vertex.subtasks()]
+
+    def operators(self) -> Iterable[tuple[Vertex, PlannedOperator]]:
+        """All operators with their vertices."""
+        return ((vertex, planned) for vertex in self.vertices for planned in vertex.operators)
+
+    @staticmethod
+    def slot_of(subtask: Subtask) -> SlotId:
+        """Where a subtask runs."""
+        return SlotId(int(subtask.index))
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Power of two above one and a half times the parallelism, within 128 and 32768."""
+    wanted = parallelism + parallelism // 2
+    power = 1 << max(0, wanted - 1).bit_length()
+    return min(max(power, 128), 32768)
+
+
+class _Compiler:
+    """Working state of one compilation."""
+
+    def __init__(self, nodes: list[Node], options: PlanOptions) -> None:
+        if not nodes:
+            raise GraphError("the program has no steps: add a source and a sink before execute()")
+        self.options = options
+        self.nodes = {node.id: node for node in nodes}
+        self.parallelism = {node.id: self._parallelism_of(node) for node in nodes}
+        self.ids = operator_ids(nodes)
+        self.consumers: dict[NodeId, list[tuple[Link, Node]]] = {node.id: [] for node in nodes}
+        for node in nodes:
+            for link in node.links:
+                self.consumers[link.source].append((link, node))
+        self.heads = [node for node in nodes if not self._is_chained(node)]
+        self.edges: list[Edge] = []
+
+    def _parallelism_of(self, node: Node) -> int:
+        wanted = node.parallelism or self.options.parallelism
+        limit = node.max_parallelism or self.options.max_parallelism
+        if limit is not None and wanted > limit:
+            raise GraphError(
+                f"step {node.name!r} has parallelism {wanted}, above its max parallelism {limit}; "
+                "lower the parallelism or raise set_max_parallelism() (only possible for a job "
+                "without snapshots)"
+            )
+        return wanted
+
+    def partitioning(self, link: Link, node: Node) -> Partitioning:
+        if link.partitioning is not None:
+            same = self.parallelism[link.source] == self.parallelism[node.id]
+            if isinstance(link.partitioning, Forward) and not same:
+                raise GraphError(
+                    f"forward into step {node.name!r} needs equal parallelism on both sides, but it "
+                    f"is {self.parallelism[link.source]} and {self.parallelism[node.id]}; use "
+                    "rebalance() or rescale()"
+                )
+            return link.partitioning
+        same = self.parallelism[link.source] == self.parallelism[node.id]
+        return Forward() if same else Rebalance()
+
+    def _is_chained(self, node: Node) -> bool:
+        """Whether ``node`` runs in the task of its only input."""
+        if not self.options.chaining or len(node.links) != 1 or node.chaining is not Chaining.ALWAYS:
+            return False
+        link = node.links[0]
+        upstream = self.nodes[link.source]
+        return (
+            isinstance(self.partitioning(link, node), Forward)
+            and self.parallelism[upstream.id] == self.parallelism[node.id]
+            and upstream.chaining is not Chaining.NEVER
+            and (node.max_parallelism or 0) in (0, upstream.max_parallelism or 0)
+            and node.slot_group in (None, upstream.slot_group)
+        )
+
+    def members(self, head: Node) -> list[Node]:
+        """The nodes of the chain that starts at ``head``, parents before children."""
+        found = [head]
+        for node in found:
+            for link, consumer in self.consumers[node.id]:
+                if self._is_chained(consumer) and link.source == node.id:
+                    found.append(consumer)
+        return found
+
+    def vertex_id(self, head: Node) -> VertexId:
+        return VertexId(self.ids[head.id][:12])
+
+    def planned(self, node: Node) -> PlannedOperator:
+        chained: list[tuple[str | None, NodeId]] = []
+        edges: list[tuple[str | None, EdgeId]] = []
+        for link, consumer in self.consumers[node.id]:
+            if self._is_chained(consumer):
+                chained.append((link.tag, consumer.id))
+            else:
+                edges.append((link.tag, self._edge(node, link, consumer)))
+        return PlannedOperator(node, self.ids[node.id], tuple(chained), tuple(edges))
+
+    def _edge(self, node: Node, link: Link, consumer: Node) -> EdgeId:
+        edge = Edge(
+            EdgeId(len(self.edges)),
+            self.vertex_id(self._head_of(node)),
+            self.vertex_id(consumer),
+            self.partitioning(link, consumer),
+            link.input_index,
+        )
+        self.edges.append(edge)
+        return edge.id
+
+    def _head_of(self, node: Node) -> Node:
+        while self._is_chained(node):
+            node = self.nodes[node.links[0].source]
+        return node
+
+    def vertex(self, head: Node) -> Vertex:
+        members = self.members(head)
+        parallelism = self.parallelism[head.id]
+        timeout = head.buffer_timeout_ms
+        return Vertex(
+            self.vertex_id(head),
+            " -> ".join(node.name for node in members),
+            tuple(self.planned(node) for node in members),
+            parallelism,
+            head.max_parallelism or self.options.max_parallelism or default_max_parallelism(parallelism),
+            self.options.buffer_timeout_ms if timeout is None else timeout,
+        )
+
+
+def compile_plan(
+    nodes: list[Node], job_name: str, options: PlanOptions, settings: dict[str, Any] | None = None
+) -> Plan:
+    """Chain the nodes and lay the exchanges."""
+    compiler = _Compiler(_reachable(nodes), options)
+    vertices = tuple(compiler.vertex(head) for head in compiler.heads)
+    return Plan(job_name, vertices, tuple(compiler.edges), settings or {})
+
+
+def _reachable(nodes: list[Node]) -> list[Node]:
+    """Nodes that end in a sink; a stream nobody consumes is not run."""
+    sinks = [node for node in nodes if node.kind is NodeKind.SINK]
+    if not sinks:
+        raise GraphError(
+            "the program has no sink: end a stream with print(), sink_to() or execute_and_collect()"
+        )
+    wanted = {node.id for node in sinks}
+    for node in reversed(nodes):
+        if node.id in wanted:
+            wanted.update(link.source for link in node.links)
+    return [node for node in nodes if node.id in wanted]

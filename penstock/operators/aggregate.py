@@ -1,0 +1,136 @@
+"""Running reductions of a keyed stream: ``reduce``, ``sum``, ``min``, ``max``, ``min_by``, ``max_by``.
+
+Each record is joined with what its key has gathered so far, and the new state is emitted at the
+record's time.  The state has a fixed name, so the running result survives failures and upgrades.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from penstock.core.batch import Batch
+from penstock.core.errors import ConfigError
+from penstock.core.row import Row
+from penstock.operators.functions import ReduceFunction
+from penstock.operators.operator import OperatorContext
+from penstock.operators.user_function import FunctionOperator, bind
+from penstock.state.descriptors import ValueStateDescriptor
+from penstock.state.handles import ValueState
+
+STATE_NAME = "reduced"
+"""Part of the snapshot format: renaming it forgets every running result."""
+
+Join = Callable[[Any, Any], Any]
+
+
+class AccumulateType(Enum):
+    """The built-in reductions on one field."""
+
+    MIN = 1
+    MAX = 2
+    MIN_BY = 3
+    MAX_BY = 4
+    SUM = 5
+
+
+_COMBINE: dict[AccumulateType, Join] = {
+    AccumulateType.SUM: operator.add,
+    AccumulateType.MIN: min,
+    AccumulateType.MAX: max,
+}
+
+
+class KeyedReduceOperator(FunctionOperator):
+    """Runs a :class:`ReduceFunction` or a callable of two values per key."""
+
+    def __init__(self, user: ReduceFunction | Join, type_info: Any = None) -> None:
+        super().__init__(user, keyed=True)
+        self._join = bind(user, ReduceFunction, "reduce")
+        self._type_info = type_info
+
+    def open(self, ctx: OperatorContext) -> None:
+        self._state: ValueState[Any] = ctx.keyed.handle(ValueStateDescriptor(STATE_NAME, self._type_info))
+        super().open(ctx)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        scope, join = self.ctx.keyed.scope, self._join
+        load, store = self._state.value, self._state.update
+        rows = batch.to_rows()
+        out: list[Any] = []
+        append = out.append
+        try:
+            for scope.key, value in zip(batch.key_list(), rows, strict=True):
+                gathered = load()
+                if gathered is not None:
+                    value = join(gathered, value)
+                store(value)
+                append(value)
+        except Exception:
+            self.blame(rows[len(out)])
+            raise
+        if out:
+            self.ctx.out.emit(Batch(rows=out, times=batch.times))
+
+
+def field_reducer(kind: AccumulateType, field: int | str) -> Join:
+    """The joining function of a built-in reduction on the field at a position or of a name.
+
+    ``SUM``, ``MIN`` and ``MAX`` keep the other fields of the first record; ``MIN_BY`` and ``MAX_BY``
+    keep a whole record, the earlier one on ties.  A plain value is its own field 0.
+    """
+    if not isinstance(field, int | str) or isinstance(field, bool):
+        raise ConfigError(f"a field is named by its position or its name, got {field!r}")
+    if kind is AccumulateType.MIN_BY:
+        return lambda a, b: b if _get(b, field) < _get(a, field) else a
+    if kind is AccumulateType.MAX_BY:
+        return lambda a, b: b if _get(b, field) > _get(a, field) else a
+    combine = _COMBINE[kind]
+    return lambda a, b: _with(a, field, combine(_get(a, field), _get(b, field)))
+
+
+def _get(value: Any, field: int | str) -> Any:
+    if isinstance(value, Row):
+        return value[field]
+    if isinstance(value, tuple | list):
+        return value[_position(value, field)]
+    if field != 0:
+        raise ConfigError(
+            f"field {field!r} was asked for, but the record is a plain {type(value).__name__}, "
+            "which has only position 0; use tuples or Rows, or reduce() with a function"
+        )
+    return value
+
+
+def _with(value: Any, field: int | str, fresh: Any) -> Any:
+    """A copy of ``value`` with one field replaced: records already emitted must not change."""
+    if isinstance(value, Row):
+        row = Row(*value)
+        if (names := value.field_names()) is not None:
+            row.set_field_names(names)
+        row.set_row_kind(value.get_row_kind())
+        row[field] = fresh
+        return row
+    if not isinstance(value, tuple | list):
+        return fresh
+    values = list(value)
+    values[_position(value, field)] = fresh
+    if isinstance(value, list):
+        return values
+    make: Callable[[list[Any]], Any] = getattr(value, "_make", tuple)
+    return make(values)
+
+
+def _position(value: tuple[Any, ...] | list[Any], field: int | str) -> int:
+    if isinstance(field, int):
+        return field
+    names = getattr(value, "_fields", ())
+    if field not in names:
+        raise ConfigError(
+            f"field {field!r} was asked for by name, but the record is a {type(value).__name__} without "
+            "such a field; use its position, or Rows with field names"
+        )
+    found: int = names.index(field)
+    return found

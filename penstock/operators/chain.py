@@ -1,0 +1,93 @@
+"""Operators of one task, linked so that each calls the next directly.
+
+A chain is in general a tree: an operator's main output and each of its side outputs may feed several
+chained operators and several exchanges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.core.batch import Batch
+from penstock.core.ids import EventTime
+from penstock.operators.operator import Operator, Output
+
+OnFailure = Callable[[Exception, Operator], Exception]
+"""Turns an exception raised in an operator into the one to raise."""
+
+
+class OperatorInput:
+    """An operator seen as the output of the one before it. Failures get the operator's name here."""
+
+    __slots__ = ("_on_failure", "operator")
+
+    def __init__(self, operator: Operator, on_failure: OnFailure) -> None:
+        self.operator = operator
+        self._on_failure = on_failure
+
+    def emit(self, batch: Batch) -> None:
+        """Give records to the operator."""
+        self.process(batch, 0)
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        """Give records of one input to the operator."""
+        try:
+            self.operator.process(batch, input_index)
+        except Exception as error:
+            raise self._on_failure(error, self.operator) from None
+
+    def side(self, tag: str, batch: Batch) -> None:
+        """An operator has no side input."""
+        raise AssertionError("side outputs are linked by tag")
+
+    def watermark(self, time: EventTime) -> None:
+        """Tell the operator that event time advanced."""
+        try:
+            self.operator.on_watermark(time)
+        except Exception as error:
+            raise self._on_failure(error, self.operator) from None
+
+    def idle(self, is_idle: bool) -> None:
+        """Tell the operator that its input went idle or active."""
+        self.operator.on_idle(is_idle)
+
+    def run(self, action: Callable[[], None]) -> None:
+        """Call one of the operator's other methods with the same treatment of failures."""
+        try:
+            action()
+        except Exception as error:
+            raise self._on_failure(error, self.operator) from None
+
+
+class FanOut:
+    """The output of an operator: all its consumers."""
+
+    __slots__ = ("_all", "_main", "_sides")
+
+    def __init__(self, consumers: Sequence[tuple[str | None, Output]]) -> None:
+        self._main = [consumer for tag, consumer in consumers if tag is None]
+        self._sides: dict[str, list[Output]] = {}
+        for tag, consumer in consumers:
+            if tag is not None:
+                self._sides.setdefault(tag, []).append(consumer)
+        self._all = [consumer for _, consumer in consumers]
+
+    def emit(self, batch: Batch) -> None:
+        """To every consumer of the main output."""
+        for consumer in self._main:
+            consumer.emit(batch)
+
+    def side(self, tag: str, batch: Batch) -> None:
+        """To the consumers of a side output; dropped if there are none."""
+        for consumer in self._sides.get(tag, ()):
+            consumer.emit(batch)
+
+    def watermark(self, time: EventTime) -> None:
+        """To everybody, also those of side outputs."""
+        for consumer in self._all:
+            consumer.watermark(time)
+
+    def idle(self, is_idle: bool) -> None:
+        """To everybody."""
+        for consumer in self._all:
+            consumer.idle(is_idle)

@@ -1,0 +1,176 @@
+"""What users ask for: ``agg(Count("orders"), Sum("amount", "total"), Avg("amount"))``.
+
+An aggregate is described by the *partials* it is computed from: columns that can be merged any number
+of times, in any order, before :meth:`Aggregate.finish` turns them into the result.  Two aggregates over
+one column share their partials, so ``Sum`` and ``Avg`` of a column cost one sum.
+
+Nulls are skipped, as in SQL: ``Count`` counts records, everything else ignores nulls and is null itself
+when nothing else was there.  Integer sums are int64 and overflowing is an error; other sums are double.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.errors import ConfigError
+
+ROWS = "__rows"
+"""Partial column that every stream has: how many records were folded into the row."""
+
+
+class Fold(Enum):
+    """How the values of a partial column are joined; the value names the column."""
+
+    SUM = "sum"
+    COUNT = "count"
+    MIN = "min"
+    MAX = "max"
+
+    @property
+    def merge(self) -> str:
+        """The Arrow function that joins two partials: counts are added up."""
+        return "sum" if self is Fold.COUNT else self.value
+
+
+@dataclass(frozen=True)
+class Partial:
+    """One mergeable column, made of one input column."""
+
+    fold: Fold
+    column: str
+
+    @property
+    def name(self) -> str:
+        """Name of the partial column, on the wire and in snapshots."""
+        return f"__{self.fold.value}:{self.column}"
+
+    def of_raw(self, values: pa.Array) -> pa.Array:
+        """The partial of each single record."""
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if self.fold is Fold.COUNT:
+            return pc.is_valid(values).cast(pa.int64())
+        if self.fold is Fold.SUM:
+            return self._summable(values)
+        return values
+
+    def _summable(self, values: pa.Array) -> pa.Array:
+        kind = values.type
+        if pa.types.is_floating(kind):
+            return values.cast(pa.float64())
+        if not pa.types.is_integer(kind):
+            raise ConfigError(
+                f"column {self.column!r} of type {kind} cannot be summed or averaged; "
+                "cast it to an integer or a float first"
+            )
+        try:
+            return values.cast(pa.int64())
+        except pa.ArrowInvalid as e:
+            raise ConfigError(
+                f"column {self.column!r} of type {kind} has a value that does not fit int64, "
+                "in which integers are summed; cast the column to double"
+            ) from e
+
+
+class Aggregate(ABC):
+    """One result column."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the result column."""
+
+    @property
+    @abstractmethod
+    def partials(self) -> tuple[Partial, ...]:
+        """What must be gathered."""
+
+    @abstractmethod
+    def finish(self, merged: pa.Table) -> Any:
+        """The result column, from fully merged partials, one row a key."""
+
+
+@dataclass(frozen=True)
+class Count(Aggregate):
+    """Number of records."""
+
+    alias: str = "count"
+
+    @property
+    def name(self) -> str:
+        return self.alias
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return ()
+
+    def finish(self, merged: pa.Table) -> Any:
+        return merged.column(ROWS)
+
+
+@dataclass(frozen=True)
+class _Single(Aggregate):
+    """An aggregate that is its own partial."""
+
+    column: str
+    alias: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.alias or f"{self.partials[0].fold.value}_{self.column}"
+
+    def finish(self, merged: pa.Table) -> Any:
+        return merged.column(self.partials[0].name)
+
+
+@dataclass(frozen=True)
+class Sum(_Single):
+    """Sum of a numeric column; ``sum_<column>`` unless named."""
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return (Partial(Fold.SUM, self.column),)
+
+
+@dataclass(frozen=True)
+class Min(_Single):
+    """Smallest value of a column; ``min_<column>`` unless named."""
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return (Partial(Fold.MIN, self.column),)
+
+
+@dataclass(frozen=True)
+class Max(_Single):
+    """Largest value of a column; ``max_<column>`` unless named."""
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return (Partial(Fold.MAX, self.column),)
+
+
+@dataclass(frozen=True)
+class Avg(Aggregate):
+    """Mean of a numeric column, a double; ``avg_<column>`` unless named."""
+
+    column: str
+    alias: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.alias or f"avg_{self.column}"
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return (Partial(Fold.SUM, self.column), Partial(Fold.COUNT, self.column))
+
+    def finish(self, merged: pa.Table) -> Any:
+        total, count = (merged.column(partial.name) for partial in self.partials)
+        return pc.divide(total.cast(pa.float64(), safe=False), count.cast(pa.float64(), safe=False))

@@ -1,0 +1,60 @@
+"""Raw columns to partial columns, one batch at a time, folding records of one key and pane together.
+
+Folding pays when keys repeat within a batch.  When they hardly do, each record becomes a partial row of
+its own, which costs a few column casts; whether that still holds is probed again now and then.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.batch import Times
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.plan import AggregatePlan
+from penstock.state.chunks import PANE
+
+_TIME = "__time"
+_WORTH_FOLDING = 64
+"""Smaller batches are passed through: the group-by call would cost more than it saves."""
+_HARDLY_FOLDED = 0.5
+"""Groups per record above which folding is given up for a while."""
+_PROBE_EVERY = 32
+"""How many batches pass through unfolded before folding is tried again."""
+
+
+class Folder:
+    """Makes partial batches. Holds a hint about the data and no state that a snapshot would need."""
+
+    def __init__(self, plan: AggregatePlan, panes: Panes) -> None:
+        self._plan = plan
+        self._panes = panes
+        self._pass_through = 0
+
+    def fold(self, columns: pa.RecordBatch, times: Times) -> tuple[pa.Table, Times]:
+        """The plan's partial columns and ``__pane`` for a batch that is not empty, and a time per row.
+
+        The time of a folded row is the latest one of the records in it.
+        """
+        table = pa.table(self._plan.raw_partials(columns))
+        first = self._panes.pane_of(int(times.min()))
+        one_pane = first == self._panes.pane_of(int(times.max()))
+        if self._pass_through > 0 or len(times) < _WORTH_FOLDING:
+            self._pass_through = max(0, self._pass_through - 1)
+            starts = np.full(len(times), first) if one_pane else self._panes.floor(times)
+            return _with(table, PANE, starts), times
+        table = _with(table, _TIME, times)
+        if one_pane:
+            folded = self._plan.merge([table], latest=_TIME)
+            folded = _with(folded, PANE, np.full(folded.num_rows, first))
+        else:
+            table = _with(table, PANE, self._panes.floor(times))
+            folded = self._plan.merge([table], by=[*self._plan.keys, PANE], latest=_TIME)
+        if folded.num_rows > _HARDLY_FOLDED * len(times):
+            self._pass_through = _PROBE_EVERY
+        latest = folded.column(_TIME).to_numpy()
+        return folded.drop_columns([_TIME]), latest
+
+
+def _with(table: pa.Table, name: str, values: Times) -> pa.Table:
+    return table.append_column(name, pa.array(values, pa.int64()))

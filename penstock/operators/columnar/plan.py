@@ -1,0 +1,143 @@
+"""What both operators of a columnar aggregation agree on: keys, partial columns, merging, finishing.
+
+A *partial table* has the key columns, ``__rows`` and one column per partial.  Merging partial tables is
+associative and commutative (up to rounding of doubles), so records may be folded before the exchange,
+in a compaction, at firing, or all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.batch import Batch, Times
+from penstock.core.errors import ConfigError, KeyError_, TimestampError
+from penstock.core.ids import MIN_TIME
+from penstock.operators.columnar.aggregates import ROWS, Aggregate, Partial
+from penstock.operators.columnar.grouping import grouped
+from penstock.state.chunks import PANE
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+_TOUCHED = "__touched"
+
+
+class AggregatePlan:
+    """Key columns and aggregates of one windowed aggregation. Immutable."""
+
+    def __init__(self, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+        self.keys = tuple(keys)
+        self.aggregates = tuple(aggregates)
+        self.partials: tuple[Partial, ...] = tuple(
+            dict.fromkeys(partial for aggregate in aggregates for partial in aggregate.partials)
+        )
+        self.columns = (*self.keys, ROWS, *(partial.name for partial in self.partials))
+        self._folds = [(ROWS, "sum"), *((partial.name, partial.fold.merge) for partial in self.partials)]
+        self._check_names()
+
+    def _check_names(self) -> None:
+        if not self.keys or not self.aggregates:
+            raise ConfigError("agg needs a stream keyed by named columns and at least one aggregate")
+        names = [*self.keys, WINDOW_START, WINDOW_END, *(a.name for a in self.aggregates)]
+        double = sorted({name for name in names if names.count(name) > 1})
+        if double:
+            raise ConfigError(
+                f"the result of agg would have several columns called {', '.join(double)}; "
+                "give the aggregates other aliases"
+            )
+        reserved = [name for name in self.keys if name.startswith("__")]
+        if reserved:
+            raise ConfigError(
+                f"the key column {reserved[0]!r} must not begin with two underscores; rename it"
+            )
+
+    def raw_partials(self, columns: pa.RecordBatch) -> dict[str, Any]:
+        """One partial row per record, as named columns: raw input in the shape of partials."""
+        self._require(columns, [*self.keys, *(partial.column for partial in self.partials)])
+        named: dict[str, Any] = {name: self._key(columns.column(name), name) for name in self.keys}
+        named[ROWS] = pa.array(np.ones(columns.num_rows, np.int64))
+        for partial in self.partials:
+            named[partial.name] = partial.of_raw(columns.column(partial.column))
+        return named
+
+    def require_partials(self, columns: pa.RecordBatch) -> None:
+        """Refuse a batch that did not pass the pre-aggregation of this plan."""
+        self._require(columns, [*self.columns, PANE])
+
+    def _require(self, columns: pa.RecordBatch, needed: Sequence[str]) -> None:
+        known = columns.schema.names
+        for name in needed:
+            if name not in known:
+                raise ConfigError(
+                    f"the stream has no column {name!r}, which key_by or agg asks for; "
+                    f"its columns: {', '.join(known)}"
+                )
+
+    def _key(self, values: pa.Array, name: str) -> pa.Array:
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if values.null_count and len(self.keys) == 1:
+            raise KeyError_(
+                f"key column {name!r} has a null; filter such records out or give them a key before key_by"
+            )
+        if pa.types.is_floating(values.type):
+            # 0.0 and -0.0 are one key to Python and to the hash, but not to Arrow's byte comparison.
+            return pc.add(values, pa.scalar(0.0, values.type))
+        return values
+
+    def merge(
+        self, tables: Sequence[pa.Table], by: Sequence[str] | None = None, latest: str | None = None
+    ) -> pa.Table:
+        """One partial table with each key (or each distinct ``by``) once; of ``latest`` the maximum."""
+        folds = self._folds if latest is None else [*self._folds, (latest, "max")]
+        return grouped(pa.concat_tables(tables), by or self.keys, folds)
+
+    def merge_touched(self, rest: Sequence[pa.Table], touched: Sequence[pa.Table]) -> pa.Table:
+        """Like :meth:`merge` of both, but only the keys that occur in ``touched``."""
+        fresh = pa.concat_tables(touched)
+        parts = [_flagged(fresh, 1)]
+        for table in rest:
+            for name in self.keys:
+                table = table.filter(pc.is_in(table.column(name), fresh.column(name).combine_chunks()))
+            parts.append(_flagged(table, 0))
+        merged = grouped(pa.concat_tables(parts), self.keys, [*self._folds, (_TOUCHED, "max")])
+        return merged.filter(pc.equal(merged.column(_TOUCHED), 1)).drop_columns([_TOUCHED])
+
+    def finish(self, merged: pa.Table, start: int, end: int) -> pa.Table:
+        """The result of one window from its fully merged partials."""
+        count = merged.num_rows
+        columns: dict[str, Any] = {name: merged.column(name) for name in self.keys}
+        columns[WINDOW_START] = pa.array(np.full(count, start, np.int64))
+        columns[WINDOW_END] = pa.array(np.full(count, end, np.int64))
+        for aggregate in self.aggregates:
+            columns[aggregate.name] = aggregate.finish(merged)
+        return pa.table(columns)
+
+
+def _flagged(table: pa.Table, flag: int) -> pa.Table:
+    return table.append_column(_TOUCHED, pa.array(np.full(table.num_rows, flag, np.int8)))
+
+
+def columns_of(batch: Batch) -> pa.RecordBatch:
+    """The batch's columns; an error if it has Python objects instead."""
+    if batch.columns is None:
+        raise ConfigError(
+            "agg works on named columns, but the stream carries Python objects; give the step before it a "
+            "row type with field names, or use aggregate() with an AggregateFunction"
+        )
+    return batch.columns
+
+
+def event_times(batch: Batch) -> Times:
+    """The batch's event times; an error if a record has none."""
+    times = batch.times
+    if times is None or (len(times) and int(times.min()) == MIN_TIME):
+        raise TimestampError(
+            "event-time windows need a timestamp on every record, and a record has none; call "
+            "assign_timestamps_and_watermarks before key_by"
+        )
+    return times

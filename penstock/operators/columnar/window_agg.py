@@ -1,0 +1,200 @@
+"""Tumbling and sliding event-time windows with columnar aggregates and the default trigger.
+
+Records live in panes (see :mod:`panes`), a pane in immutable Arrow chunks (see
+:mod:`penstock.state.chunks`).  There are no timers per key: the panes that hold data say which windows a
+watermark makes due, and all keys of a window fire together, as one batch.
+
+Same results as the row window operator, with one difference in form: a record that is late but allowed
+fires its windows again at the end of its batch, not once per record, with the full contents of the keys
+that the batch touched.
+
+Invariant, on which snapshots rely: between two calls, every row in the store has been emitted by every
+window that the watermark has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.core.batch import Batch, Times
+from penstock.core.errors import ConfigError
+from penstock.core.ids import EventTime
+from penstock.core.metrics import Counter
+from penstock.operators.columnar.aggregates import ROWS, Aggregate
+from penstock.operators.columnar.fold import Folder
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.plan import AggregatePlan, columns_of, event_times
+from penstock.operators.operator import Operator, OperatorContext
+from penstock.state.chunks import PANE, Chunk, ChunkStore, split
+
+STATE_NAME = "window-partials"
+_BATCH_ROWS = 65536
+
+Mask = npt.NDArray[np.bool_]
+
+
+class ColumnarInput(Enum):
+    """What arrives at the window operator."""
+
+    RECORDS = "records"
+    """Raw records with event times."""
+    PARTIALS = "partials"
+    """What a :class:`PreAggregateOperator` with the same arguments emitted."""
+
+
+class ColumnarWindowOperator(Operator):
+    """Aggregates named columns per key and window; emits key columns, window bounds, results.
+
+    ``late_tag`` sends records that come too late to that side output and therefore needs
+    ``ColumnarInput.RECORDS``; without it they are dropped and counted in ``numLateRecordsDropped``.
+    """
+
+    _store: ChunkStore
+    _late: Counter
+
+    def __init__(
+        self,
+        keys: Sequence[str],
+        panes: Panes,
+        aggregates: Sequence[Aggregate],
+        *,
+        accepts: ColumnarInput = ColumnarInput.RECORDS,
+        allowed_lateness: int = 0,
+        late_tag: str | None = None,
+    ) -> None:
+        if allowed_lateness < 0:
+            raise ConfigError(f"the allowed lateness must not be negative, but is {allowed_lateness} ms")
+        if late_tag is not None and accepts is ColumnarInput.PARTIALS:
+            raise ConfigError("a side output for late records needs the records: leave out pre-aggregation")
+        self._plan = AggregatePlan(keys, aggregates)
+        self._panes = panes
+        self._folder = Folder(self._plan, panes)
+        self._accepts = accepts
+        self._lateness = allowed_lateness
+        self._late_tag = late_tag
+
+    def open(self, ctx: OperatorContext) -> None:
+        super().open(ctx)
+        plan = self._plan
+        self._late = ctx.metrics.counter("numLateRecordsDropped")
+        self._store = ChunkStore(STATE_NAME, plan.keys, plan.columns, plan.merge, ctx.info.max_parallelism)
+        ctx.keyed.register_chunks(STATE_NAME, self._store)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Store the records, and fire again the windows they come late to."""
+        if not len(batch):
+            return
+        partials = self._from_records(batch) if self._accepts is ColumnarInput.RECORDS else self._taken(batch)
+        if partials is None:
+            return
+        fresh = {pane: self._store.conform(rows) for pane, rows in split(partials, PANE, self._panes.width)}
+        self._fire_again(fresh)
+        for pane, rows in fresh.items():
+            self._store.append(pane, rows)
+
+    def on_watermark(self, time: EventTime) -> None:
+        """Fire the windows that end, forget the panes that no window needs, pass the watermark on."""
+        store = self._store
+        for start in self._panes.due(store.panes(), store.watermark, time):
+            self._fire(start)
+        store.advance(time)
+        for pane in store.panes():
+            if not self._is_late(pane):
+                break
+            store.drop(pane)
+        self.ctx.out.watermark(time)
+
+    def _from_records(self, batch: Batch) -> pa.Table | None:
+        """Partials of the records that are not late."""
+        columns, times = columns_of(batch), event_times(batch)
+        verdict = self._judge(times)
+        if verdict is not None:
+            late, keep = verdict
+            if late.any():
+                self._divert(batch, late)
+            if not keep.any():
+                return None
+            columns, times = columns.filter(pa.array(keep)), times[keep]
+        return self._folder.fold(columns, times)[0]
+
+    def _taken(self, batch: Batch) -> pa.Table | None:
+        """The partials of an upstream pre-aggregation that are not late."""
+        columns = columns_of(batch)
+        self._plan.require_partials(columns)
+        table = pa.Table.from_batches([columns])
+        verdict = self._judge(columns.column(PANE).to_numpy())
+        if verdict is None:
+            return table
+        late, keep = verdict
+        self._late.inc(int(columns.column(ROWS).to_numpy()[late].sum()))
+        return table.filter(pa.array(keep)) if keep.any() else None
+
+    def _divert(self, batch: Batch, late: Mask) -> None:
+        if self._late_tag is None:
+            self._late.inc(int(late.sum()))
+        else:
+            self.ctx.out.side(self._late_tag, batch.take(np.flatnonzero(late)))
+
+    def _judge(self, times: Times) -> tuple[Mask, Mask] | None:
+        """Which records are late and which are to be kept; ``None`` means all are kept.
+
+        A record between windows (slide larger than size) is neither.
+        """
+        panes = self._panes
+        if panes.slide <= panes.size and not self._is_late(panes.pane_of(int(times.min()))):
+            return None
+        found, position = np.unique(panes.floor(times), return_inverse=True)
+        late = np.array([self._is_late(pane) for pane in found.tolist()])
+        inside = np.array([bool(panes.windows_of(pane)) for pane in found.tolist()])
+        return late[position], (inside & ~late)[position]
+
+    def _is_late(self, pane: int) -> bool:
+        """Whether every window of the pane is closed."""
+        closes = self._panes.last_cleanup(pane, self._lateness)
+        return closes is not None and closes <= self._store.watermark
+
+    def _fire_again(self, fresh: dict[int, pa.Table]) -> None:
+        """Emit the windows that have fired already and get ``fresh`` rows, which are not stored yet."""
+        if not self._lateness:
+            return
+        panes, watermark = self._panes, self._store.watermark
+        passed = {
+            start for pane in fresh for start in panes.windows_of(pane) if panes.max_time(start) <= watermark
+        }
+        for start in sorted(passed):
+            if panes.cleanup_time(start, self._lateness) > watermark:
+                touched = [fresh[pane] for pane in panes.of_window(start) if pane in fresh]
+                rest = [chunk.table for chunk in self._contents(start)]
+                self._emit(start, self._plan.merge_touched(rest, touched))
+
+    def _fire(self, start: int) -> None:
+        """Emit a window that the watermark passes, except keys that it was emitted for before a restore."""
+        if self._panes.per_window > 1:
+            for pane in self._panes.of_window(start):
+                self._store.compact(pane)
+        chunks = self._contents(start)
+        pending = [chunk.table for chunk in chunks if chunk.fired_to < self._panes.max_time(start)]
+        if not pending:
+            return
+        if len(pending) == len(chunks):
+            self._emit(start, self._plan.merge(pending))
+        else:
+            done = [chunk.table for chunk in chunks if chunk.fired_to >= self._panes.max_time(start)]
+            self._emit(start, self._plan.merge_touched(done, pending))
+
+    def _contents(self, start: int) -> list[Chunk]:
+        """The window's chunks, without rows that were in it when it was cleaned up before a restore."""
+        closes = self._panes.cleanup_time(start, self._lateness)
+        chunks = (chunk for pane in self._panes.of_window(start) for chunk in self._store.chunks(pane))
+        return [chunk for chunk in chunks if chunk.fired_to < closes]
+
+    def _emit(self, start: int, merged: pa.Table) -> None:
+        result = self._plan.finish(merged, start, start + self._panes.size)
+        for columns in result.combine_chunks().to_batches(_BATCH_ROWS):
+            times = np.full(columns.num_rows, self._panes.max_time(start), np.int64)
+            self.ctx.out.emit(Batch.of_columns(columns, times))

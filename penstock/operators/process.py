@@ -1,0 +1,177 @@
+"""Process functions: the loop that runs user code record by record, and its timers.
+
+:class:`ProcessBase` holds the one loop that all process operators share, one-input, two-input and
+broadcast alike.  It is the hot path of every stateful Python program, hence its shape: one context
+object reused for all records, key and time assigned by the ``for`` statement itself, results
+gathered in one list and sorted out after the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from penstock.core.batch import Batch, Times
+from penstock.core.ids import MIN_TIME, EventTime
+from penstock.operators.functions import KeyedProcessFunction, ProcessFunction
+from penstock.operators.operator import OperatorContext
+from penstock.operators.output_tag import emit_results
+from penstock.operators.runtime_context import NO_KEY
+from penstock.operators.timer_service import KeyedTimerService, TimeDomain, TimerService, UnkeyedTimerService
+from penstock.operators.user_function import FunctionOperator, require
+from penstock.state.handles import Scope
+
+ProcessCall = Callable[[Any, Any], Any]
+"""A user's method: value or timer time, and context, to ``None`` or an iterable of results."""
+
+NO_KEYS: Iterable[Any] = repeat(NO_KEY)
+_NO_TIMES: Iterable[int] = repeat(MIN_TIME)
+
+
+class CallContext:
+    """Implements every context a process function may be given; the nested classes name the subset.
+
+    ``time`` and ``domain`` are set by the engine before each call.
+    """
+
+    __slots__ = ("domain", "scope", "service", "time")
+
+    def __init__(self, service: UnkeyedTimerService, scope: Scope) -> None:
+        self.service = service
+        self.scope = scope
+        self.time: int = MIN_TIME
+        self.domain = TimeDomain.EVENT_TIME
+
+    def timer_service(self) -> TimerService:
+        """Clocks and timers."""
+        return self.service
+
+    def timestamp(self) -> int:
+        """Event time of the record or timer."""
+        return self.time
+
+    def get_current_key(self) -> Any:
+        """Key of the record or timer."""
+        return self.scope.key
+
+    def time_domain(self) -> TimeDomain:
+        """Which clock the timer followed."""
+        return self.domain
+
+
+class _Context(CallContext, ProcessFunction.Context):
+    __slots__ = ()
+
+
+class _KeyedContext(CallContext, KeyedProcessFunction.OnTimerContext):
+    __slots__ = ()
+
+
+class ProcessBase(FunctionOperator):
+    """The loop, the clocks and the timers of all process operators.
+
+    Results of ``process`` leave as one batch per input batch, results of timers as one batch per
+    round of timers, each result with the time of the record or timer it came from.
+    """
+
+    call_context: CallContext
+
+    def __init__(self, user: Any, keyed: bool) -> None:
+        super().__init__(user, keyed)
+        self._timer_items: list[Any] = []
+        self._timer_times: list[int] = []
+
+    def open(self, ctx: OperatorContext) -> None:
+        self._service = (
+            KeyedTimerService(ctx.clock, ctx.keyed) if self._keyed else UnkeyedTimerService(ctx.clock)
+        )
+        self.call_context = self.make_context(self._service, ctx.keyed.scope)
+        super().open(ctx)
+
+    def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:
+        """The context for records of the first input and for timers."""
+        raise NotImplementedError
+
+    def run(self, call: ProcessCall, batch: Batch, fctx: CallContext, keys: Iterable[Any] = NO_KEYS) -> None:
+        """Call ``call`` for each record of ``batch`` and emit the results."""
+        scope = fctx.scope
+        times = _NO_TIMES if batch.times is None else batch.times.tolist()
+        items: list[Any] = []
+        ends: list[int] = []
+        extend, mark = items.extend, ends.append
+        value = None
+        try:
+            for scope.key, value, fctx.time in zip(keys, batch.to_rows(), times, strict=False):
+                result = call(value, fctx)
+                if result is not None:
+                    extend(result)
+                mark(len(items))
+        except Exception:
+            self.blame(value)
+            raise
+        emit_results(self.ctx.out, items, None if batch.times is None else spread_times(batch.times, ends))
+
+    def on_watermark(self, time: EventTime) -> None:
+        self._service.watermark = time
+        super().on_watermark(time)
+
+    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
+        self._fire(time, key, TimeDomain.EVENT_TIME)
+
+    def on_processing_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
+        self._fire(time, key, TimeDomain.PROCESSING_TIME)
+
+    def _fire(self, time: EventTime, key: Any, domain: TimeDomain) -> None:
+        fctx = self.call_context
+        fctx.scope.key = key
+        fctx.time = time
+        fctx.domain = domain
+        items = self._timer_items
+        result = self._user.on_timer(time, fctx)
+        if result is not None:
+            items.extend(result)
+            self._timer_times.extend(repeat(time, len(items) - len(self._timer_times)))
+
+    def flush_timers(self) -> None:
+        items, times = self._timer_items, self._timer_times
+        if items:
+            self._timer_items, self._timer_times = [], []
+            emit_results(self.ctx.out, items, np.array(times, dtype=np.int64))
+
+
+def spread_times(times: Times, ends: list[int]) -> Times:
+    """The time of each result, given how many results there were after each record."""
+    if ends == list(range(1, len(ends) + 1)):
+        return times
+    return np.repeat(times, np.diff(ends, prepend=0))
+
+
+class ProcessOperator(ProcessBase):
+    """Runs a :class:`ProcessFunction`."""
+
+    def __init__(self, function: ProcessFunction) -> None:
+        require(function, ProcessFunction)
+        super().__init__(function, keyed=False)
+
+    def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:
+        return _Context(service, scope)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        self.run(self._user.process_element, batch, self.call_context)
+
+
+class KeyedProcessOperator(ProcessBase):
+    """Runs a :class:`KeyedProcessFunction` behind a ``key_by``."""
+
+    def __init__(self, function: KeyedProcessFunction) -> None:
+        require(function, KeyedProcessFunction)
+        super().__init__(function, keyed=True)
+
+    def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:
+        return _KeyedContext(service, scope)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        self.run(self._user.process_element, batch, self.call_context, batch.key_list())

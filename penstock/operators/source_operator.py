@@ -1,0 +1,150 @@
+"""The head of a chain: reads splits, stamps records, makes watermarks.
+
+The task's loop calls :meth:`SourceOperator.poll` when nothing else is to do.  Splits arrive as mail
+from the coordinator through :meth:`~SourceOperator.add_splits`; after a restore those of the
+snapshot are already there.  Each split has watermarks of its own, and the slowest split decides.
+
+State: the union list ``splits``, see :mod:`penstock.operators.source_splits`.  Watermarks are not
+stored: after a restore event time starts anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.connectors.source import EndOfSplit, Source, Split
+from penstock.connectors.watermarks import CombinedWatermarks, WatermarkStrategy
+from penstock.core.batch import Batch
+from penstock.core.ids import Epoch
+from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.source_splits import AssignedSplit, claim
+from penstock.operators.timestamps import WatermarkEmitter, stamp
+from penstock.state.operator_state import ListMode
+
+SPLIT_STATE = "splits"
+"""Part of the snapshot format: renaming it makes every source start over."""
+
+
+class SourceOperator(Operator):
+    """Reads the splits of one subtask, all together or one after the other as the source says.
+
+    ``finished`` tells when nothing will ever come again; the final watermark is the engine's to send.
+    """
+
+    def __init__(self, source: Source, strategy: WatermarkStrategy) -> None:
+        self._source = source
+        self._strategy = strategy
+        self._splits: dict[str, AssignedSplit] = {}
+        self._waiting: deque[AssignedSplit] = deque()
+        self._reading: deque[AssignedSplit] = deque()
+        self._no_more = False
+        self._positions: dict[Epoch, list[tuple[AssignedSplit, Any]]] = {}
+
+    def open(self, ctx: OperatorContext) -> None:
+        super().open(ctx)
+        self._watermarks = CombinedWatermarks(self._strategy)
+        self._emitter = WatermarkEmitter(ctx)
+        self._state = ctx.operator_state.list_state(SPLIT_STATE, ListMode.UNION)
+        for assigned in claim(self._state.get(), ctx.info.subtask, ctx.info.parallelism):
+            self._take(assigned)
+        self._store()
+        self._start_reading()
+
+    def add_splits(self, splits: Iterable[Split]) -> None:
+        """Splits were assigned to this subtask; those it knows already are ignored."""
+        for split in splits:
+            if split.id not in self._splits:
+                self._take(AssignedSplit(split))
+        self._start_reading()
+
+    def no_more_splits(self) -> None:
+        """No split will be added any more; the operator finishes with those it has."""
+        self._no_more = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether all splits are read and none can come."""
+        return self._no_more and not self._reading and not self._waiting
+
+    def poll(self, max_rows: int) -> bool:
+        """Emit the next records of one split, taking turns; whether there were any."""
+        now = self.ctx.clock.now_ms()
+        tries = len(self._reading)
+        while tries > 0 and self._reading:
+            tries -= 1
+            assigned = self._reading[0]
+            self._reading.rotate(-1)
+            reader = assigned.reader
+            assert reader is not None
+            due = reader.next_poll_ms()
+            if due is not None and due > now:
+                continue
+            try:
+                batch = reader.poll(max_rows)
+            except EndOfSplit:
+                self._end(assigned)
+                tries = len(self._reading)
+                continue
+            if batch is not None and len(batch):
+                self._emit(assigned, batch)
+                return True
+        return False
+
+    def next_poll_ms(self) -> int | None:
+        """Processing time before which polling is useless; ``None`` if some reader cannot tell."""
+        times = [assigned.reader.next_poll_ms() for assigned in self._reading if assigned.reader]
+        known = [time for time in times if time is not None]
+        return min(known) if known and len(known) == len(times) else None
+
+    def next_processing_time(self) -> int | None:
+        return None if self.finished else self._emitter.next_ms
+
+    def on_processing_time(self, now_ms: int) -> None:
+        if not self.finished and self._emitter.due(now_ms):
+            self._emitter.send(self._watermarks.probe(now_ms))
+
+    def prepare_barrier(self, epoch: Epoch) -> None:
+        self._positions[epoch] = [(assigned, assigned.position) for assigned in self._reading]
+        self._store()
+
+    def on_snapshot_complete(self, epoch: Epoch) -> None:
+        for assigned, position in self._positions.get(epoch, ()):
+            if assigned.reader is not None:
+                assigned.reader.on_checkpoint_complete(position)
+        self._positions = {later: kept for later, kept in self._positions.items() if later > epoch}
+
+    def close(self) -> None:
+        for assigned in self._splits.values():
+            assigned.release()
+
+    def _take(self, assigned: AssignedSplit) -> None:
+        self._splits[assigned.split.id] = assigned
+        if not assigned.done:
+            self._waiting.append(assigned)
+
+    def _start_reading(self) -> None:
+        """Open waiting splits: all, or only the next one if the source is read in order."""
+        while self._waiting and not (self._source.read_in_order and self._reading):
+            assigned = self._waiting.popleft()
+            assigned.reader = self._source.open_split(assigned.split, assigned.start, self.ctx.clock)
+            self._reading.append(assigned)
+            self._emitter.send(self._watermarks.add_split(assigned.split.id))
+
+    def _emit(self, assigned: AssignedSplit, batch: Batch) -> None:
+        stamped = stamp(batch, self._strategy)
+        self._emitter.emit(stamped, self._watermarks.on_batch(assigned.split.id, stamped))
+
+    def _end(self, assigned: AssignedSplit) -> None:
+        """Count the split's last watermark, then go on without it."""
+        if self._emitter.next_ms is not None:
+            self._emitter.send(self._watermarks.probe(self.ctx.clock.now_ms()))
+        self._reading.remove(assigned)
+        assigned.end()
+        self._emitter.send(self._watermarks.remove_split(assigned.split.id))
+        self._start_reading()
+
+    def _store(self) -> None:
+        info = self.ctx.info
+        self._state.update(a.stored(info.subtask, info.parallelism) for a in self._splits.values())

@@ -1,0 +1,105 @@
+"""Time as functions see it: the two time domains and the service that registers timers.
+
+Event-time timers fire when the watermark reaches them, processing-time timers at least one
+millisecond after the wall clock does.  A timer is identified by (time, key): registering it twice
+fires it once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+
+from penstock.core.clock import Clock
+from penstock.core.errors import GraphError
+from penstock.core.ids import MIN_TIME, EventTime
+from penstock.state.backend import KeyedState
+
+
+class TimeDomain(Enum):
+    """Which clock a timer follows."""
+
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
+
+
+class TimerService(ABC):
+    """Reads both clocks and manages the timers of the current key. Got from a function's context."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Wall-clock time, in milliseconds."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """The operator's event time; ``MIN_TIME`` before the first watermark, also after a restore."""
+
+    @abstractmethod
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Ask for ``on_timer`` when the wall clock has passed ``timestamp``."""
+
+    @abstractmethod
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Ask for ``on_timer`` when the watermark has reached ``timestamp``."""
+
+    @abstractmethod
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Take back a processing-time timer; a missing one is fine."""
+
+    @abstractmethod
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Take back an event-time timer; a missing one is fine."""
+
+
+class UnkeyedTimerService(TimerService):
+    """Clocks only: without a key there is nothing a timer could belong to."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.watermark: EventTime = MIN_TIME
+
+    def current_processing_time(self) -> int:
+        return self._clock.now_ms()
+
+    def current_watermark(self) -> int:
+        return self.watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        raise self._refusal()
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        raise self._refusal()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        raise self._refusal()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        raise self._refusal()
+
+    @staticmethod
+    def _refusal() -> GraphError:
+        return GraphError(
+            "timers belong to a key, and this step is not keyed; put a key_by in front of it and use "
+            "a keyed process function"
+        )
+
+
+class KeyedTimerService(UnkeyedTimerService):
+    """Timers of the key that the state's scope points at."""
+
+    def __init__(self, clock: Clock, keyed: KeyedState) -> None:
+        super().__init__(clock)
+        self._keyed = keyed
+        self._scope = keyed.scope
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._keyed.timers.processing.register(timestamp, self._scope.key, None)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._keyed.timers.event.register(timestamp, self._scope.key, None)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._keyed.timers.processing.delete(timestamp, self._scope.key, None)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._keyed.timers.event.delete(timestamp, self._scope.key, None)

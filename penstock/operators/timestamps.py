@@ -1,0 +1,109 @@
+"""Event time in the middle of a stream: ``assign_timestamps_and_watermarks``.
+
+Also :class:`WatermarkEmitter`, which this operator and the source operator share: it sends what the
+trackers of :mod:`penstock.connectors.watermarks` answer, and keeps the watermark interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.connectors.watermarks import Cut, ValveResult, WatermarkStrategy, WatermarkTracker
+from penstock.core.batch import Batch
+from penstock.core.ids import MAX_TIME, EventTime
+from penstock.operators.operator import Operator, OperatorContext
+
+DEFAULT_INTERVAL_MS = 200
+
+
+class WatermarkEmitter:
+    """Sends records with the watermarks between them, and says when to probe next.
+
+    The interval is the setting ``auto_watermark_interval_ms``; 0 means never.
+    """
+
+    def __init__(self, ctx: OperatorContext) -> None:
+        self._out = ctx.out
+        self._interval = int(ctx.settings.get("auto_watermark_interval_ms", DEFAULT_INTERVAL_MS))
+        self.next_ms: int | None = ctx.clock.now_ms() + self._interval if self._interval > 0 else None
+
+    def due(self, now_ms: int) -> bool:
+        """Whether the interval has passed; if so, the next one begins."""
+        if self.next_ms is None or now_ms < self.next_ms:
+            return False
+        self.next_ms = now_ms + self._interval
+        return True
+
+    def stop(self) -> None:
+        """Never probe again: event time has ended."""
+        self.next_ms = None
+
+    def send(self, result: ValveResult) -> None:
+        """Pass on a change: a stream must be active to be heard, so waking up goes first."""
+        if result.idle_changed is False:
+            self._out.idle(False)
+        if result.watermark is not None:
+            self._out.watermark(result.watermark)
+        if result.idle_changed is True:
+            self._out.idle(True)
+
+    def emit(self, batch: Batch, cuts: Sequence[Cut]) -> None:
+        """Send records, each cut right behind the record that caused it."""
+        start = 0
+        for cut in cuts:
+            if cut.row > start:
+                self._out.emit(batch.slice(start, cut.row))
+                start = cut.row
+            self.send(cut.result)
+        if start == 0:
+            self._out.emit(batch)
+        elif start < len(batch):
+            self._out.emit(batch.slice(start, len(batch)))
+
+
+def stamp(batch: Batch, strategy: WatermarkStrategy) -> Batch:
+    """``batch`` with the event times the strategy finds in it, or as it was if it looks for none."""
+    if strategy.extractor is None:
+        return batch
+    return Batch(
+        rows=batch.rows,
+        columns=batch.columns,
+        times=strategy.extractor.times(batch),
+        keys=batch.keys,
+        key_columns=batch.key_columns,
+    )
+
+
+class AssignTimestampsOperator(Operator):
+    """Gives records new times and makes watermarks from them.
+
+    Watermarks and idleness from upstream end here, except the one that says all input has ended.
+    """
+
+    def __init__(self, strategy: WatermarkStrategy) -> None:
+        self._strategy = strategy
+
+    def open(self, ctx: OperatorContext) -> None:
+        super().open(ctx)
+        self._tracker = WatermarkTracker(self._strategy)
+        self._emitter = WatermarkEmitter(ctx)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        if len(batch):
+            stamped = stamp(batch, self._strategy)
+            self._emitter.emit(stamped, self._tracker.on_batch(stamped))
+
+    def on_watermark(self, time: EventTime) -> None:
+        if time == MAX_TIME:
+            self._emitter.stop()
+            self.ctx.out.watermark(time)
+
+    def on_idle(self, is_idle: bool) -> None:
+        """Upstream idleness says nothing about the times assigned here."""
+
+    def next_processing_time(self) -> int | None:
+        return self._emitter.next_ms
+
+    def on_processing_time(self, now_ms: int) -> None:
+        if self._emitter.due(now_ms):
+            self._emitter.send(self._tracker.probe(now_ms))

@@ -1,0 +1,8 @@
+"""Windows over streams of Python objects: what they are, when they fire, and the operator.
+
+Read ``windows`` (the namespaces), ``assigners`` / ``sessions`` / ``counting`` (which windows an
+element belongs to), ``triggers`` / ``continuous`` (when a window fires), then ``operator`` (the
+general course of an element and of a timer) and ``fast`` (the same for the common case, without
+asking assigner and trigger).  ``contents`` holds what a window has gathered, ``bodies`` calls the
+user's function on it, ``merging`` joins sessions.
+"""

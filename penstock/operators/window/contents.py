@@ -1,0 +1,227 @@
+"""What a window has gathered so far: a list of elements, or one value kept up to date.
+
+Contents live in one table, under (key, state window).  ``add_many`` is the hot loop of the fast
+path; ``add`` does the same for one element.  ``None`` is a legal value and a legal accumulator: only
+when ``get`` answers ``None`` is the table asked whether the entry exists.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.operators.functions import AggregateFunction, Function, ReduceFunction
+from penstock.operators.runtime_context import RuntimeContext
+from penstock.operators.window.windows import Window
+from penstock.state.backend import KeyedState
+from penstock.state.handles import Scope
+from penstock.state.table import EntryShape, Table
+
+CONTENTS_TABLE = "_window/contents"
+
+NO_RECORD: Any = object()
+"""Stands for "no record is being processed"."""
+
+OnNew = Callable[[Any, Any], None]
+"""Called with key and window before the first element of an entry is added."""
+
+
+class WindowContents(ABC):
+    """Strategy for storing elements. Opened once per subtask, before any other call."""
+
+    _table: Table
+    _scope: Scope
+    failed: Any = NO_RECORD
+    """The element on which ``add_many`` broke off, for error messages."""
+
+    def __init__(self, function: Any = None) -> None:
+        self._function = function
+
+    def open(self, keyed: KeyedState, runtime_context: RuntimeContext) -> None:
+        """Bind the table and open the user's function."""
+        self._table = keyed.table(CONTENTS_TABLE, EntryShape.NAMESPACED)
+        self._scope = keyed.scope
+        if isinstance(self._function, Function):
+            self._function.open(runtime_context)
+
+    def close(self) -> None:
+        """Close the user's function."""
+        if isinstance(self._function, Function):
+            self._function.close()
+
+    @abstractmethod
+    def add(self, entry: tuple[Any, Window], value: Any) -> None:
+        """Add one element."""
+
+    @abstractmethod
+    def add_many(
+        self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
+    ) -> None:
+        """Add elements in order, one per row, key and window; the shortest iterable ends it."""
+
+    @abstractmethod
+    def read(self, stored: Any) -> list[Any]:
+        """What a window function sees of a stored value that is gone from the table."""
+
+    def view(self, stored: Any) -> list[Any]:
+        """The same for a value that stays and will be added to: must not share what can change."""
+        return self.read(stored)
+
+    @abstractmethod
+    def join(self, left: Any, right: Any) -> Any:
+        """Two stored values as one; may change ``left``."""
+
+    def values(self, entry: tuple[Any, Window]) -> list[Any] | None:
+        """The contents, which stay; ``None`` if there are none."""
+        stored = self._table.get(entry)
+        if stored is None and entry not in self._table:
+            return None
+        return self.view(stored)
+
+    def take(self, entry: tuple[Any, Window]) -> list[Any] | None:
+        """Remove and return the contents; ``None`` if there are none."""
+        stored = self._table.get(entry)
+        if stored is None and entry not in self._table:
+            return None
+        self._table.remove(entry)
+        return self.read(stored)
+
+    def clear(self, entry: tuple[Any, Window]) -> None:
+        """Drop the contents."""
+        self._table.remove(entry)
+
+    def merge(self, target: tuple[Any, Window], sources: Iterable[tuple[Any, Window]]) -> None:
+        """Move the contents of ``sources`` into ``target``."""
+        table = self._table
+        for source in sources:
+            if source not in table:
+                continue
+            moved = table.get(source)
+            table.remove(source)
+            table.put(target, self.join(table.get(target), moved) if target in table else moved)
+
+
+class ListContents(WindowContents):
+    """Keeps every element until the window function sees them all."""
+
+    def add(self, entry: tuple[Any, Window], value: Any) -> None:
+        found = self._table.own(entry)
+        if found is None:
+            self._table.put(entry, [value])
+        else:
+            found.append(value)
+
+    def add_many(
+        self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
+    ) -> None:
+        # A list owned once stays ours until the next freeze, which cannot come within this call.
+        owned: dict[tuple[Any, Window], list[Any]] = {}
+        for value, key, window in zip(rows, keys, windows, strict=False):
+            entry = (key, window)
+            found = owned.get(entry)
+            if found is None:
+                found = self._table.own(entry)
+                if found is None:
+                    on_new(key, window)
+                    found = []
+                    self._table.put(entry, found)
+                owned[entry] = found
+            found.append(value)
+
+    def read(self, stored: Any) -> list[Any]:
+        return stored  # type: ignore[no-any-return]
+
+    def view(self, stored: Any) -> list[Any]:
+        return list(stored)
+
+    def join(self, left: Any, right: Any) -> Any:
+        return left + right
+
+
+class ReduceContents(WindowContents):
+    """Keeps the reduction of all elements. ``function``: a ``ReduceFunction`` or a callable."""
+
+    def __init__(self, function: ReduceFunction | Callable[[Any, Any], Any]) -> None:
+        super().__init__(function)
+        self._reduce = function.reduce if isinstance(function, ReduceFunction) else function
+
+    def add(self, entry: tuple[Any, Window], value: Any) -> None:
+        table = self._table
+        found = table.get(entry)
+        new = found is None and entry not in table
+        table.put(entry, value if new else self._reduce(found, value))
+
+    def add_many(
+        self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
+    ) -> None:
+        table, scope, reduce = self._table, self._scope, self._reduce
+        get, put = table.get, table.put
+        value = NO_RECORD
+        try:
+            for value, key, window in zip(rows, keys, windows, strict=False):
+                entry = (key, window)
+                found = get(entry)
+                if found is None and entry not in table:
+                    on_new(key, window)
+                    put(entry, value)
+                else:
+                    scope.key = key
+                    scope.namespace = window
+                    put(entry, reduce(found, value))
+        except BaseException:
+            self.failed = value
+            raise
+
+    def read(self, stored: Any) -> list[Any]:
+        return [stored]
+
+    def join(self, left: Any, right: Any) -> Any:
+        return self._reduce(left, right)
+
+
+class AggregateContents(WindowContents):
+    """Keeps the accumulator of an ``AggregateFunction``."""
+
+    def __init__(self, function: AggregateFunction) -> None:
+        super().__init__(function)
+        self._aggregate = function
+
+    def add(self, entry: tuple[Any, Window], value: Any) -> None:
+        table = self._table
+        found = table.get(entry)
+        if found is None and entry not in table:
+            found = self._aggregate.create_accumulator()
+        table.put(entry, self._aggregate.add(value, found))
+
+    def add_many(
+        self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
+    ) -> None:
+        table, scope = self._table, self._scope
+        create, add = self._aggregate.create_accumulator, self._aggregate.add
+        get, put = table.get, table.put
+        value = NO_RECORD
+        try:
+            for value, key, window in zip(rows, keys, windows, strict=False):
+                scope.key = key
+                scope.namespace = window
+                entry = (key, window)
+                found = get(entry)
+                if found is None and entry not in table:
+                    on_new(key, window)
+                    found = create()
+                put(entry, add(value, found))
+        except BaseException:
+            self.failed = value
+            raise
+
+    def read(self, stored: Any) -> list[Any]:
+        return [self._aggregate.get_result(stored)]
+
+    def view(self, stored: Any) -> list[Any]:
+        result = self._aggregate.get_result(stored)
+        return [copy.copy(result) if result is stored else result]
+
+    def join(self, left: Any, right: Any) -> Any:
+        return self._aggregate.merge(left, right)

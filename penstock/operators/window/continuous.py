@@ -1,0 +1,150 @@
+"""Triggers that fire every so often while a window is still open, and once more at its end.
+
+The next firing is a multiple of the interval, or the window's end if that comes first; it is kept
+as the trigger's state (the earliest wins when sessions merge), so that each window has one such
+timer at a time.  Every firing repeats the whole window.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from penstock.core.durations import DurationLike, to_millis
+from penstock.core.errors import ConfigError
+from penstock.operators.window.triggers import Trigger, TriggerResult
+from penstock.operators.window.windows import TimeWindow
+from penstock.state.descriptors import ReducingStateDescriptor
+from penstock.state.handles import ReducingState
+
+T = TypeVar("T")
+
+
+class _ContinuousTrigger(Trigger[T, TimeWindow]):
+    """The interval and the state both have in common."""
+
+    def __init__(self, interval: int) -> None:
+        if interval <= 0:
+            raise ConfigError(f"the interval of {type(self).__name__} must be above 0 ms; got {interval}")
+        self.interval = interval
+        self._fire_time = ReducingStateDescriptor("fire-time", min)
+
+    def can_merge(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.interval})"
+
+
+class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
+    """Fires every ``interval`` of event time; needs watermarks that advance."""
+
+    @staticmethod
+    def of(interval: DurationLike) -> ContinuousEventTimeTrigger[Any]:
+        """Fire every ``interval``."""
+        return ContinuousEventTimeTrigger(to_millis(interval))
+
+    def on_element(
+        self, element: T, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return TriggerResult.FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        state = ctx.get_partitioned_state(self._fire_time)
+        if state.get() is None:
+            self.register_next_fire_timestamp(timestamp - timestamp % self.interval, window, ctx, state)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        state = ctx.get_partitioned_state(self._fire_time)
+        if state.get() != time:
+            return TriggerResult.CONTINUE
+        state.clear()
+        self.register_next_fire_timestamp(time, window, ctx, state)
+        return TriggerResult.FIRE
+
+    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._fire_time)
+        due = ctx.get_partitioned_state(self._fire_time).get()
+        if due is not None:
+            ctx.register_event_time_timer(due)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(window.max_timestamp())
+        state = ctx.get_partitioned_state(self._fire_time)
+        due = state.get()
+        if due is not None:
+            ctx.delete_event_time_timer(due)
+            state.clear()
+
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        """Plan the firing that follows the one at ``time``."""
+        due = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(due)
+        ctx.register_event_time_timer(due)
+
+
+class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
+    """Fires every ``interval`` of the clock."""
+
+    @staticmethod
+    def of(interval: DurationLike) -> ContinuousProcessingTimeTrigger[Any]:
+        """Fire every ``interval``."""
+        return ContinuousProcessingTimeTrigger(to_millis(interval))
+
+    def on_element(
+        self, element: T, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        state = ctx.get_partitioned_state(self._fire_time)
+        if state.get() is None:
+            now = ctx.get_current_processing_time()
+            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, state)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        state = ctx.get_partitioned_state(self._fire_time)
+        if state.get() != time:
+            return TriggerResult.CONTINUE
+        state.clear()
+        self.register_next_fire_timestamp(time, window, ctx, state)
+        return TriggerResult.FIRE
+
+    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._fire_time)
+        due = ctx.get_partitioned_state(self._fire_time).get()
+        if due is not None:
+            ctx.register_processing_time_timer(due)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        state = ctx.get_partitioned_state(self._fire_time)
+        due = state.get()
+        if due is not None:
+            ctx.delete_processing_time_timer(due)
+            state.clear()
+
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        """Plan the firing that follows the one at ``time``."""
+        due = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(due)
+        ctx.register_processing_time_timer(due)

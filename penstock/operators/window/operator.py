@@ -1,0 +1,263 @@
+"""The window operator: from elements and timers to results.
+
+Course of an element: assign windows, merge, set late windows aside, add to the contents, ask the
+trigger, fire and purge as it says, register the cleanup timer.  Course of a timer: ask the trigger,
+fire and purge, and if it is the window's cleanup time forget everything.
+
+A window is cleaned up when event time reaches its last timestamp plus the allowed lateness (or the
+clock its last timestamp); from that watermark on it is late.  The common case takes the shorter way
+in ``fast``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any
+
+from penstock.core.batch import Batch
+from penstock.core.errors import ConfigError
+from penstock.core.ids import MAX_TIME, EventTime
+from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.runtime_context import NO_KEY, RuntimeContext
+from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
+from penstock.operators.window.bodies import AnyWindowFunction, body_for
+from penstock.operators.window.contents import NO_RECORD, ListContents, WindowContents
+from penstock.operators.window.contexts import AssignerContext, TriggerContext
+from penstock.operators.window.fast import FastPath, fast_assigner
+from penstock.operators.window.gather import Gathered
+from penstock.operators.window.merging import MergingWindowSet
+from penstock.operators.window.triggers import Trigger, TriggerResult
+from penstock.operators.window.windows import Window
+from penstock.state.table import EntryShape, Table
+
+MERGING_TABLE = "_window/merging"
+LATE_COUNTER = "numLateRecordsDropped"
+ALL_KEY = 0
+"""The key of every record when the stream is not keyed."""
+
+
+class WindowOperator(Operator):
+    """Groups records into windows and evaluates them.
+
+    ``contents`` says what is kept per window; ``function`` evaluates it, and may be ``None`` for
+    reduce and aggregate, whose value then is the result.  ``late_tag`` names the side output for
+    late records; without one they are counted as ``numLateRecordsDropped``.  ``keyed=False`` puts
+    all records under one key (``window_all``; run it with parallelism 1).
+    """
+
+    def __init__(
+        self,
+        assigner: WindowAssigner[Any, Any],
+        contents: WindowContents,
+        function: AnyWindowFunction | None = None,
+        *,
+        trigger: Trigger[Any, Any] | None = None,
+        allowed_lateness_ms: int = 0,
+        late_tag: str | None = None,
+        keyed: bool = True,
+    ) -> None:
+        self._assigner = assigner
+        self._contents = contents
+        self._body = body_for(function)
+        self._trigger = assigner.get_default_trigger(None) if trigger is None else trigger
+        self._lateness = allowed_lateness_ms
+        self._late_tag = late_tag
+        self._keyed = keyed
+        self._merging = isinstance(assigner, MergingWindowAssigner)
+        self._event_time = assigner.is_event_time()
+        self._record: Any = NO_RECORD
+        self._check(function)
+
+    def _check(self, function: AnyWindowFunction | None) -> None:
+        if self._lateness < 0:
+            raise ConfigError(f"the allowed lateness must be 0 ms or more; got {self._lateness}")
+        if self._merging and not self._trigger.can_merge():
+            raise ConfigError(
+                f"{self._trigger!r} cannot be used with {self._assigner!r}, whose windows merge; choose a "
+                "trigger whose can_merge() is true, or implement can_merge and on_merge in yours"
+            )
+        if function is None and isinstance(self._contents, ListContents):
+            raise ConfigError("a window that keeps its elements needs a window function to evaluate them")
+
+    def open(self, ctx: OperatorContext) -> None:
+        super().open(ctx)
+        self._scope = ctx.keyed.scope
+        self._scope.key = NO_KEY
+        # Asking for the timers here makes the engine tell us the watermark from the start.
+        self._timers = ctx.timers
+        runtime_context = RuntimeContext(ctx, keyed=True)
+        self._gathered = Gathered(ctx.out, self._late_tag, ctx.metrics.counter(LATE_COUNTER))
+        self._assigner_context = AssignerContext(ctx, runtime_context)
+        self._trigger_context = TriggerContext(ctx)
+        self._contents.open(ctx.keyed, runtime_context)
+        self._body.open(ctx, runtime_context, self._merging)
+        if self._merging:
+            self._merging_table: Table = ctx.keyed.table(MERGING_TABLE, EntryShape.KEY)
+        self._fast: FastPath | None = None
+        fixed = fast_assigner(self._assigner, self._trigger, self._lateness)
+        if fixed is not None:
+            self._fast = FastPath(ctx, fixed, self._contents, self._body, self._gathered)
+
+    def close(self) -> None:
+        self._contents.close()
+        self._body.close()
+
+    def current_record(self) -> Any:
+        record = self._contents.failed if self._record is NO_RECORD else self._record
+        if record is NO_RECORD:
+            raise LookupError
+        return record
+
+    # -- elements -------------------------------------------------------------------------------
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Add records to their windows, and emit what fires by it as one batch."""
+        if len(batch) == 0:
+            return
+        keys: Iterable[Any] = batch.key_list() if self._keyed else repeat(ALL_KEY)
+        if self._fast is not None and self._fast.accepts(batch):
+            self._fast.process(batch, keys)
+        else:
+            on_element = self._on_merging_element if self._merging else self._on_element
+            for value, key, time in zip(batch.to_rows(), keys, batch.time_list(), strict=False):
+                self._record = value
+                self._scope.key = key
+                on_element(value, key, time)
+            self._record = NO_RECORD
+        self._gathered.flush()
+
+    def _on_element(self, value: Any, key: Any, time: int) -> None:
+        in_some_window = False
+        for window in self._assigner.assign_windows(value, time, self._assigner_context):
+            if self._is_window_late(window):
+                continue
+            in_some_window = True
+            self._trigger_context.enter(window)
+            self._add(value, key, time, window, window)
+        if not in_some_window:
+            self._set_aside_if_late(value, time)
+
+    def _on_merging_element(self, value: Any, key: Any, time: int) -> None:
+        in_some_window = False
+        for new_window in self._assigner.assign_windows(value, time, self._assigner_context):
+            windows = self._window_set(key)
+            window = windows.add(new_window, self._merge)
+            state_window = windows.state_window(window)
+            if self._is_window_late(window):
+                windows.retire(window)
+            else:
+                in_some_window = True
+                self._trigger_context.enter(window)
+                self._add(value, key, time, window, state_window)
+            self._keep_window_set(key, windows)
+        if not in_some_window:
+            self._set_aside_if_late(value, time)
+
+    def _add(self, value: Any, key: Any, time: int, window: Window, state_window: Any) -> None:
+        """Add to the contents, ask the trigger, act on it; the trigger's context is set."""
+        entry = (key, state_window)
+        self._contents.add(entry, value)
+        result = self._trigger.on_element(value, time, window, self._trigger_context)
+        self._act(result, key, window, entry)
+        cleanup = self._cleanup_time(window)
+        if cleanup != MAX_TIME:
+            self._cleanup_timers().register(cleanup, key, window)
+
+    def _set_aside_if_late(self, value: Any, time: int) -> None:
+        """A record without a living window is late only if its own time has passed."""
+        if self._event_time and time + self._lateness <= self._timers.watermark:
+            self._gathered.late(value, time)
+
+    # -- timers ---------------------------------------------------------------------------------
+
+    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
+        if self._fast is not None:
+            self._fast.fire(time, key, namespace)
+        else:
+            self._on_timer(self._trigger.on_event_time, self._event_time, time, key, namespace)
+
+    def on_processing_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
+        self._on_timer(self._trigger.on_processing_time, not self._event_time, time, key, namespace)
+
+    def flush_timers(self) -> None:
+        self._gathered.flush()
+
+    def _on_timer(
+        self, ask: Callable[..., TriggerResult], may_clean_up: bool, time: int, key: Any, window: Any
+    ) -> None:
+        self._scope.key = key
+        windows = self._window_set(key) if self._merging else None
+        state_window = window if windows is None else windows.state_window(window)
+        if state_window is None:
+            return  # merged into another window since
+        self._trigger_context.enter(window)
+        entry = (key, state_window)
+        self._act(ask(time, window, self._trigger_context), key, window, entry)
+        if may_clean_up and time == self._cleanup_time(window):
+            self._forget(window, entry)
+            if windows is not None:
+                windows.retire(window)
+                self._keep_window_set(key, windows)
+
+    # -- what both do ---------------------------------------------------------------------------
+
+    def _act(self, result: TriggerResult, key: Any, window: Window, entry: tuple[Any, Any]) -> None:
+        if result is TriggerResult.CONTINUE:
+            return
+        if result.is_fire():
+            values = self._contents.values(entry)
+            if values is not None:
+                self._body.emit(self._gathered, key, window, values)
+        if result.is_purge():
+            self._contents.clear(entry)
+            if self._assigner.is_complete(window, self._assigner_context):
+                self._forget(window, entry)
+
+    def _forget(self, window: Window, entry: tuple[Any, Any]) -> None:
+        """Drop contents, trigger state and the function's state of a window that has ended."""
+        self._contents.clear(entry)
+        self._trigger_context.enter(window)
+        self._trigger.clear(window, self._trigger_context)
+        self._body.clear()
+
+    def _merge(
+        self, merged: Window, replaced: list[Window], state_window: Window, moved: list[Window]
+    ) -> None:
+        """Windows of the current key have become one: trigger, timers and contents follow."""
+        now = self._timers.watermark - self._lateness if self._event_time else self.ctx.clock.now_ms()
+        if merged.max_timestamp() <= now:
+            raise ConfigError(
+                f"{self._assigner!r} merged windows into {merged!r}, which ends before the time now, {now}; "
+                "merging must not make a window end earlier"
+            )
+        context = self._trigger_context
+        context.enter(merged, replaced)
+        self._trigger.on_merge(merged, context)
+        key = self._scope.key
+        for window in replaced:
+            context.enter(window)
+            self._trigger.clear(window, context)
+            self._cleanup_timers().delete(self._cleanup_time(window), key, window)
+        self._contents.merge((key, state_window), [(key, other) for other in moved])
+
+    def _window_set(self, key: Any) -> MergingWindowSet[Any]:
+        assert isinstance(self._assigner, MergingWindowAssigner)
+        mapping = self._merging_table.own(key)
+        return MergingWindowSet(self._assigner, {} if mapping is None else mapping)
+
+    def _keep_window_set(self, key: Any, windows: MergingWindowSet[Any]) -> None:
+        if windows.mapping:
+            self._merging_table.put(key, windows.mapping)
+        else:
+            self._merging_table.remove(key)
+
+    def _cleanup_timers(self) -> Any:
+        return self._timers.event if self._event_time else self._timers.processing
+
+    def _cleanup_time(self, window: Window) -> int:
+        lateness = self._lateness if self._event_time else 0
+        return min(window.max_timestamp() + lateness, MAX_TIME)
+
+    def _is_window_late(self, window: Window) -> bool:
+        return self._event_time and self._cleanup_time(window) <= self._timers.watermark

@@ -1,0 +1,130 @@
+"""The windows themselves: what elements are grouped by, beside their key.
+
+A window is the namespace of state and timers, so it is hashed and compared once or twice per
+element.  Time and count windows are therefore tuples underneath: hash and comparison run in C.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from penstock.core.ids import MAX_TIME
+
+
+class Window(ABC):
+    """A group of elements of one key. Subclasses are immutable, hashable and picklable."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def max_timestamp(self) -> int:
+        """The largest event time that still belongs to the window; results are stamped with it."""
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+
+
+class TimeWindow(_Span, Window):
+    """The times from ``start`` up to, not including, ``end``. Ordered by start, then end."""
+
+    __slots__ = ()
+
+    def max_timestamp(self) -> int:
+        """``end - 1``, held inside 64 bits for elements at the very end of time."""
+        return min(self.end - 1, MAX_TIME)
+
+    def intersects(self, other: TimeWindow) -> bool:
+        """Whether the two overlap or touch."""
+        return self.start <= other.end and self.end >= other.start
+
+    def cover(self, other: TimeWindow) -> TimeWindow:
+        """The smallest window that holds both."""
+        return TimeWindow(min(self.start, other.start), max(self.end, other.end))
+
+    @staticmethod
+    def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
+        """Start of the window that ``timestamp`` falls into; floors, also before 1970."""
+        return timestamp - (timestamp - offset) % window_size
+
+    @staticmethod
+    def merge_windows(windows: Iterable[TimeWindow], callback: Any) -> None:
+        """Tell ``callback.merge(to_be_merged, merge_result)`` each group of overlapping windows."""
+        merge_spans(windows, callback.merge)
+
+
+def merge_spans(windows: Iterable[TimeWindow], merge: Callable[[list[TimeWindow], TimeWindow], None]) -> None:
+    """Call ``merge`` with each group of two or more windows that overlap or touch, and their cover."""
+    group: list[TimeWindow] = []
+    cover: TimeWindow | None = None
+    for window in sorted(set(windows)):
+        if cover is not None and cover.intersects(window):
+            group.append(window)
+            cover = cover.cover(window)
+            continue
+        if cover is not None and len(group) > 1:
+            merge(group, cover)
+        group, cover = [window], window
+    if cover is not None and len(group) > 1:
+        merge(group, cover)
+
+
+class _Numbered(NamedTuple):
+    id: int
+
+
+class CountWindow(_Numbered, Window):
+    """The ``id``-th group of a fixed number of elements of one key."""
+
+    __slots__ = ()
+
+    def max_timestamp(self) -> int:
+        """The end of time: a count window does not know when it is full."""
+        return MAX_TIME
+
+
+class GlobalWindow(Window):
+    """The one window that holds all elements of a key. There is a single instance."""
+
+    __slots__ = ()
+
+    _only: GlobalWindow | None = None
+
+    def __new__(cls) -> GlobalWindow:
+        """The single instance, so that identity serves as equality and hash."""
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    @staticmethod
+    def get() -> GlobalWindow:
+        """The instance."""
+        return GlobalWindow()
+
+    def max_timestamp(self) -> int:
+        """The end of time."""
+        return MAX_TIME
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (GlobalWindow, ())
+
+    def __repr__(self) -> str:
+        return "GlobalWindow()"
+
+
+def long_to_int_with_bit_mixing(x: int) -> int:
+    """Spread the bits of ``x``, so that numbers close together hash far apart."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> shift)) * factor
+    return x ^ (x >> 31)
+
+
+def mod_inverse(x: int) -> int:
+    """A number that gives 1 when multiplied by the odd ``x``, in 32-bit arithmetic."""
+    inverse = x**3
+    for _ in range(3):
+        inverse *= 2 - x * inverse
+    return inverse

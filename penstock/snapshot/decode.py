@@ -1,0 +1,190 @@
+"""Bytes to :class:`~penstock.snapshot.manifest.Manifest`, trusting nothing.
+
+Pure.  Whatever the bytes are, the outcome is a manifest that hangs together, a
+:class:`~penstock.core.errors.FormatVersionError` (a newer Penstock wrote it) or a
+:class:`~penstock.core.errors.CorruptSnapshotError`; never another exception.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from penstock.core.errors import CorruptSnapshotError, FormatVersionError
+from penstock.core.handles import Blob, Committable, KeyedHandle, OperatorSnapshot, digest
+from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
+from penstock.core.signals import SnapshotKind
+from penstock.snapshot.manifest import FORMAT_VERSION, Manifest, OperatorEntry, SubtaskEntry
+from penstock.snapshot.paths import problem_with
+from penstock.snapshot.strict import (
+    Malformed,
+    array,
+    boolean,
+    canonical,
+    checksum,
+    data,
+    fields,
+    integer,
+    optional_text,
+    parse,
+    text,
+)
+
+MAX_PARALLELISM = 32768
+
+
+def from_json(raw: bytes, name: str = "the manifest") -> Manifest:
+    """The manifest in ``raw``; ``name`` is what errors call it."""
+    try:
+        document = parse(raw)
+        _check_version(document, name)
+        _check_sum(document)
+        return _manifest(document)
+    except Malformed as error:
+        raise CorruptSnapshotError(
+            f"{name} is not a readable snapshot manifest ({error}); restore from another snapshot, "
+            f"or bring the file back from a copy"
+        ) from error
+
+
+def _check_version(document: dict[str, Any], name: str) -> None:
+    version = integer(document.get("format_version"), "format_version", low=1)
+    if version > FORMAT_VERSION:
+        writer = document.get("penstock_version")
+        shown = f"Penstock {writer[:40]}" if isinstance(writer, str) else "a newer Penstock"
+        raise FormatVersionError(
+            f"{name} has snapshot format {version} and was written by {shown}; this Penstock reads "
+            f"formats up to {FORMAT_VERSION}. Restore with {shown} or later"
+        )
+
+
+def _check_sum(document: dict[str, Any]) -> None:
+    promised = checksum(document.pop("checksum", None), "checksum")
+    try:
+        found = digest(canonical(document))
+    except (ValueError, RecursionError):
+        raise Malformed("the checksum cannot be computed") from None
+    if found != promised:
+        raise Malformed(f"its checksum is {found}, it says {promised}")
+
+
+def _manifest(document: dict[str, Any]) -> Manifest:
+    fields(document, "manifest", *(field.name for field in dataclasses.fields(Manifest)))
+    values = document
+    operators = tuple(_operator(value) for value in array(values["operators"], "operators"))
+    _unique([entry.operator_id for entry in operators], "operators")
+    return Manifest(
+        job_id=text(values["job_id"], "job_id"),
+        job_name=text(values["job_name"], "job_name"),
+        epoch=Epoch(integer(values["epoch"], "epoch")),
+        generation=Generation(integer(values["generation"], "generation")),
+        kind=_kind(values["kind"]),
+        created_ms=integer(values["created_ms"], "created_ms"),
+        operators=operators,
+        enumerators=_enumerators(values["enumerators"]),
+        committables=tuple(_committable(value) for value in array(values["committables"], "committables")),
+        penstock_version=text(values["penstock_version"], "penstock_version"),
+        spark_version=optional_text(values["spark_version"], "spark_version"),
+        format_version=values["format_version"],
+    )
+
+
+def _kind(value: Any) -> SnapshotKind:
+    try:
+        return SnapshotKind(text(value, "kind"))
+    except Malformed:
+        raise
+    except ValueError:
+        raise Malformed("kind: neither checkpoint nor savepoint") from None
+
+
+def _operator(value: Any) -> OperatorEntry:
+    operator_id, uid, name, vertex, parallelism, maximum, subtasks = fields(
+        value,
+        "operator",
+        "operator_id",
+        "uid",
+        "name",
+        "vertex",
+        "parallelism",
+        "max_parallelism",
+        "subtasks",
+    )
+    identity = OperatorId(text(operator_id, "operator_id"))
+    limit = integer(maximum, "max_parallelism", 1, MAX_PARALLELISM)
+    width = integer(parallelism, "parallelism", 1, limit)
+    entries = tuple(_subtask(item, identity, width, limit) for item in array(subtasks, "subtasks"))
+    _unique([entry.index for entry in entries], "subtasks")
+    return OperatorEntry(
+        identity,
+        optional_text(uid, "uid"),
+        text(name, "name"),
+        VertexId(text(vertex, "vertex")),
+        width,
+        limit,
+        entries,
+    )
+
+
+def _subtask(value: Any, operator_id: OperatorId, parallelism: int, max_parallelism: int) -> SubtaskEntry:
+    index, finished, keyed, lists = fields(value, "subtask", "index", "finished", "keyed", "lists")
+    state = OperatorSnapshot(
+        operator_id,
+        tuple(_keyed(item, max_parallelism) for item in array(keyed, "keyed")),
+        None if lists is None else _blob(lists),
+    )
+    position = integer(index, "subtask index", 0, parallelism - 1)
+    return SubtaskEntry(SubtaskIndex(position), state, boolean(finished, "finished"))
+
+
+def _keyed(value: Any, max_parallelism: int) -> KeyedHandle:
+    blob, groups, pickled = fields(value, "keyed state", "blob", "key_groups", "pickled")
+    bounds = array(groups, "key_groups")
+    if len(bounds) != 2:
+        raise Malformed("key_groups: a first and a last group were expected")
+    first = integer(bounds[0], "key_groups", 0, max_parallelism - 1)
+    last = integer(bounds[1], "key_groups", first, max_parallelism - 1)
+    return KeyedHandle(_blob(blob), (first, last), boolean(pickled, "pickled"))
+
+
+def _blob(value: Any) -> Blob:
+    if isinstance(value, dict) and "inline" in value:
+        return _inline_blob(value)
+    length, promised, path, offset = fields(value, "blob", "length", "checksum", "path", "offset")
+    where = text(path, "path")
+    problem = problem_with(where)
+    if problem is not None:
+        raise Malformed(f"the path of a blob cannot be used: {problem}")
+    return Blob(integer(length, "length"), checksum(promised, "checksum"), where, integer(offset, "offset"))
+
+
+def _inline_blob(value: Any) -> Blob:
+    length, promised, inline = fields(value, "blob", "length", "checksum", "inline")
+    content = data(inline, "inline")
+    blob = Blob(integer(length, "length"), checksum(promised, "checksum"), inline=content)
+    if len(content) != blob.length or digest(content) != blob.checksum:
+        raise Malformed("the bytes of an inline blob differ from its length and checksum")
+    return blob
+
+
+def _enumerators(value: Any) -> dict[OperatorId, Blob]:
+    if not isinstance(value, dict):
+        raise Malformed("enumerators: an object was expected")
+    return {OperatorId(text(name, "enumerators")): _blob(blob) for name, blob in value.items()}
+
+
+def _committable(value: Any) -> Committable:
+    operator_id, epoch, index, payload = fields(
+        value, "committable", "operator_id", "epoch", "subtask_index", "payload"
+    )
+    return Committable(
+        OperatorId(text(operator_id, "operator_id")),
+        Epoch(integer(epoch, "epoch")),
+        SubtaskIndex(integer(index, "subtask_index")),
+        data(payload, "payload"),
+    )
+
+
+def _unique(values: list[Any], where: str) -> None:
+    if len(set(values)) != len(values):
+        raise Malformed(f"{where}: an entry is given twice")

@@ -1,0 +1,145 @@
+"""Finding a snapshot to restore and making sure that it is whole.
+
+Reads through a store, never writes.  A snapshot that is damaged is left aside with a loud warning and
+the one before it is used; trouble with the storage itself (network, permissions) is raised instead,
+because going back to an older snapshot for a hiccup would repeat work that was already committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from penstock.core.errors import CorruptSnapshotError, SnapshotError
+from penstock.core.handles import digest
+from penstock.core.signals import SnapshotKind
+from penstock.snapshot.decode import from_json
+from penstock.snapshot.journal import Entry, Published, candidates, decode, entry_path, seq_of
+from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.paths import JOURNAL, METADATA, is_manifest, manifest_rank
+from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.store import open_store, parent_and_name
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a snapshot is: ``open_store(root)`` is what the paths of its blobs are relative to."""
+
+    root: str
+    manifest: str
+    """Path of the manifest below ``root``."""
+
+    def __str__(self) -> str:
+        return f"{self.root}/{self.manifest}"
+
+
+class Found(NamedTuple):
+    """A snapshot that can be restored."""
+
+    manifest: Manifest
+    location: Location
+
+
+def load_entries(root: SnapshotStore) -> list[Entry]:
+    """All journal entries below a job's root, as they were at one moment.
+
+    An entry that vanishes between listing and reading was deleted by retention, so there are newer
+    ones that the listing may lack: it is repeated.
+    """
+    while True:
+        entries: list[Entry] = []
+        numbers = [number for path in root.list(JOURNAL) if (number := seq_of(path)) is not None]
+        for number in numbers:
+            try:
+                entries.append(decode(number, root.read(entry_path(number))))
+            except CorruptSnapshotError:
+                break
+        if len(entries) == len(numbers):
+            return entries
+
+
+def verify_files(store: SnapshotStore, manifest: Manifest, checksums: bool = False) -> None:
+    """Raise if a file the manifest names is missing or too short, or, if asked, has other bytes."""
+    for path, needed in manifest.files().items():
+        size = store.size(path)
+        if size is None:
+            raise CorruptSnapshotError(f"snapshot {manifest.epoch} is damaged: {store.url}/{path} is missing")
+        if size < needed:
+            raise CorruptSnapshotError(
+                f"snapshot {manifest.epoch} is damaged: {store.url}/{path} has {size} bytes, not {needed}"
+            )
+    if checksums:
+        for blob in manifest.blobs():
+            store.read_blob(blob)
+
+
+def load_published(root: SnapshotStore, entry: Published) -> tuple[SnapshotStore, Found]:
+    """The manifest a journal entry points to, checked against it, with the store its blobs are in."""
+    if "://" in entry.location or entry.location.startswith("file:"):
+        store, path = open_store(entry.location, create=False), METADATA
+    else:
+        store, path = root, entry.location
+    raw = store.read(path)
+    if len(raw) != entry.manifest_length or digest(raw) != entry.manifest_checksum:
+        raise CorruptSnapshotError(
+            f"snapshot {entry.epoch} is damaged: {store.url}/{path} is not the manifest that was published"
+        )
+    return store, Found(from_json(raw, f"{store.url}/{path}"), Location(store.url, path))
+
+
+def latest_valid(root: SnapshotStore, verify: bool = True, checksums: bool = False) -> Found | None:
+    """The newest published snapshot below a job's root that is whole; ``None`` if none was published."""
+    broken: list[str] = []
+    for entry in candidates(load_entries(root)):
+        try:
+            store, found = load_published(root, entry)
+            if verify:
+                verify_files(store, found.manifest, checksums)
+        except CorruptSnapshotError as error:
+            _log.warning("SNAPSHOT %s IS NOT USED, the one before it is tried: %s", entry.epoch, error)
+            broken.append(str(error))
+            continue
+        return found
+    if broken:
+        raise CorruptSnapshotError(
+            f"none of the {len(broken)} snapshots of {root.url} can be used: {'; '.join(broken)}. Bring the "
+            f"files back from a copy, restore a savepoint with -s, or start afresh in another directory"
+        )
+    return None
+
+
+def read_manifest(path: str, verify: bool = True) -> Found:
+    """The snapshot a person names: a ``chk-N`` or savepoint directory, its manifest, or a job's directory.
+
+    ``path`` may be a local path or a URL; a job's directory means its newest snapshot.
+    """
+    parent, name = parent_and_name(path)
+    if is_manifest(name):
+        return _read_in(open_store(parent, create=False), name, verify)
+    store = open_store(path, create=False)
+    top = {found.split("/", 1)[0] for found in store.list()}
+    manifests = [found for found in top if is_manifest(found)]
+    if manifests:
+        return _read_in(store, max(manifests, key=manifest_rank), verify)
+    newest = latest_valid(store, verify) if JOURNAL in top else None
+    if newest is not None:
+        return newest
+    inside = ", ".join(sorted(top)[:8]) or "nothing"
+    raise SnapshotError(
+        f"there is no snapshot at {path} (it contains {inside}): name a chk-N or savepoint directory, the "
+        f"{METADATA} file in it, or the job's directory"
+    )
+
+
+def _read_in(directory: SnapshotStore, name: str, verify: bool) -> Found:
+    manifest = from_json(directory.read(name), f"{directory.url}/{name}")
+    root, prefix = directory, ""
+    if manifest.kind is SnapshotKind.CHECKPOINT:
+        parent, own = parent_and_name(directory.url)
+        root, prefix = open_store(parent, create=False), f"{own}/"
+    if verify:
+        verify_files(root, manifest)
+    return Found(manifest, Location(root.url, prefix + name))

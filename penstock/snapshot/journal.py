@@ -1,0 +1,258 @@
+"""The linear history that makes a snapshot true, and keeps an old driver from adding to it.
+
+Pure: entries that were read go in, a decision or the next entry to write comes out.  The argument why
+this is safe, with the failure reaction behind each step, is ``docs/design/002-journal-and-fencing.md``.
+
+The journal is a row of small files with contiguous numbers, each created only if absent, each naming
+the checksum of the one before it.  A :class:`Fence` says that a driver took over, a
+:class:`Published` that a snapshot is complete.  Retention deletes from the low end, strictly upwards,
+and never the newest entry.
+
+Invariants: (1) a number is used twice only after its first entry was deleted; (2) such a leftover is
+never linked to by its successor, so :func:`history` does not contain it; (3) a driver appends only
+behind the last entry it has seen, so nothing it writes can come after a fence it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NewType
+
+from penstock.core.errors import FormatVersionError
+from penstock.core.handles import digest
+from penstock.core.ids import Epoch, Generation
+from penstock.snapshot.paths import JOURNAL
+from penstock.snapshot.strict import Malformed, canonical, checksum, fields, integer, parse, text
+
+Seq = NewType("Seq", int)
+"""Number of a journal entry, from 1."""
+
+FORMAT_VERSION = 1
+_ENTRY_NAME = re.compile(JOURNAL + r"/([0-9]{10})\.json", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A driver took the job over; older generations publish nothing from here on."""
+
+    seq: Seq
+    generation: Generation
+    owner: str = ""
+    """Random name of the driver, so that no two fences are the same bytes."""
+    previous: str | None = None
+    """Checksum of the entry before this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A snapshot is complete; whoever recovers may use it."""
+
+    seq: Seq
+    generation: Generation
+    epoch: Epoch
+    location: str
+    """Manifest path below the job's root, or the URL of a savepoint's directory."""
+    manifest_checksum: str
+    manifest_length: int
+    previous: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A number that is taken by bytes that are no entry: torn by a crash, or rotten."""
+
+    seq: Seq
+    checksum: str
+
+
+Entry = Fence | Published | Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The publisher may try to create this number, linked to this predecessor."""
+
+    seq: Seq
+    previous: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The publisher must stop; the sentence says why."""
+
+    reason: str
+
+
+class ClaimOutcome(Enum):
+    """What became of a fence that was just created."""
+
+    OWNER = "owner"
+    """It is the newest entry of the history."""
+    SUPERSEDED = "superseded"
+    """It is in the history, and somebody else took over since."""
+    STALE = "stale"
+    """It took a number that had been used and deleted before: it counts for nothing; claim again."""
+
+
+def entry_path(seq: Seq) -> str:
+    """File of an entry, below the job's root."""
+    return f"{JOURNAL}/{seq:010d}.json"
+
+
+def seq_of(path: str) -> Seq | None:
+    """Number of the entry in this file, if it is one."""
+    found = _ENTRY_NAME.fullmatch(path)
+    return None if found is None else Seq(int(found.group(1)))
+
+
+def encode(entry: Fence | Published) -> bytes:
+    """The bytes of an entry."""
+    document: dict[str, Any] = {name: getattr(entry, name) for name in type(entry).__slots__}
+    kind = "fence" if isinstance(entry, Fence) else "published"
+    return canonical({**document, "entry": kind, "format_version": FORMAT_VERSION})
+
+
+def decode(seq: Seq, raw: bytes) -> Entry:
+    """The entry in ``raw``, found under number ``seq``."""
+    try:
+        document = parse(raw)
+        version = integer(document.pop("format_version", None), "format_version", low=1)
+        if version > FORMAT_VERSION:
+            raise FormatVersionError(
+                f"journal entry {entry_path(seq)} has format {version}, this Penstock reads up to "
+                f"{FORMAT_VERSION}: a newer Penstock runs or ran this job. Use that version or later"
+            )
+        entry = _entry(document)
+    except Malformed:
+        return Unreadable(seq, digest(raw))
+    return entry if entry.seq == seq else Unreadable(seq, digest(raw))
+
+
+def _entry(document: dict[str, Any]) -> Fence | Published:
+    kind = document.pop("entry", None)
+    if kind == "fence":
+        seq, generation, owner, previous = fields(document, "fence", *Fence.__slots__)
+        return Fence(_seq(seq), _generation(generation), text(owner, "owner"), _previous(previous))
+    if kind != "published":
+        raise Malformed("neither a fence nor a publication")
+    seq, generation, epoch, location, promised, length, previous = fields(
+        document, "published", *Published.__slots__
+    )
+    return Published(
+        _seq(seq),
+        _generation(generation),
+        Epoch(integer(epoch, "epoch")),
+        text(location, "location"),
+        checksum(promised, "manifest_checksum"),
+        integer(length, "manifest_length"),
+        _previous(previous),
+    )
+
+
+def _seq(value: Any) -> Seq:
+    return Seq(integer(value, "seq", 1, 9_999_999_999))
+
+
+def _generation(value: Any) -> Generation:
+    return Generation(integer(value, "generation"))
+
+
+def _previous(value: Any) -> str | None:
+    return None if value is None else checksum(value, "previous")
+
+
+def link(entry: Entry) -> str:
+    """What the next entry must name as its ``previous``."""
+    return entry.checksum if isinstance(entry, Unreadable) else digest(encode(entry))
+
+
+def history(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries that count, oldest first: those linked, one by one, to the newest.
+
+    Everything else is a leftover of a driver that wrote to a number already deleted.
+    """
+    chain: list[Entry] = []
+    for entry in sorted(entries, key=lambda entry: entry.seq, reverse=True):
+        if chain:
+            later = chain[-1]
+            linked = isinstance(later, Unreadable) or later.previous == link(entry)
+            if entry.seq != later.seq - 1 or not linked:
+                break
+        chain.append(entry)
+    chain.reverse()
+    return chain
+
+
+def next_generation(entries: Iterable[Entry]) -> Generation:
+    """A generation above all that were ever seen; an unreadable entry may hide one."""
+    found = list(entries)
+    known = [int(entry.generation) for entry in found if not isinstance(entry, Unreadable)]
+    return Generation(max(known, default=0) + 1 + (len(found) - len(known)))
+
+
+def takeover(entries: Iterable[Entry], owner: str = "") -> Fence:
+    """The fence with which a driver takes the job over."""
+    found = list(entries)
+    last = max(found, key=lambda entry: entry.seq, default=None)
+    generation = next_generation(found)
+    if last is None:
+        return Fence(Seq(1), generation, owner)
+    return Fence(Seq(last.seq + 1), generation, owner, link(last))
+
+
+def claim_outcome(entries: Iterable[Entry], fence: Fence) -> ClaimOutcome:
+    """Judge a fence by what was read *after* it was created.
+
+    A number is only deleted after the one below it, so if the fence took a used number, its
+    predecessor is gone too (or is somebody's leftover with other bytes).
+    """
+    chain = history(entries)
+    if fence not in chain:
+        return ClaimOutcome.STALE
+    position = chain.index(fence)
+    if position == 0 and fence.seq > 1:
+        return ClaimOutcome.STALE
+    return ClaimOutcome.OWNER if position == len(chain) - 1 else ClaimOutcome.SUPERSEDED
+
+
+def may_publish(
+    entries: Iterable[Entry], generation: Generation, behind: Entry | None = None
+) -> Append | Refused:
+    """Whether the driver of ``generation`` may append, as far as these entries tell.
+
+    ``behind`` is the newest entry the driver knows to be in the history.  If it is no longer there,
+    numbers above it may have been deleted too, and what looks free may have been used.
+    """
+    chain = history(entries)
+    if not chain or (behind is not None and behind not in chain):
+        return Refused("what this driver wrote is gone from the journal: somebody took over and tidied up")
+    last = chain[-1]
+    if isinstance(last, Unreadable):
+        return Refused(f"journal entry {entry_path(last.seq)} is unreadable and may be a takeover")
+    if last.generation != generation:
+        return Refused(
+            f"generation {last.generation} wrote the newest journal entry, this is generation {generation}"
+        )
+    return Append(Seq(last.seq + 1), link(last))
+
+
+def candidates(entries: Iterable[Entry]) -> list[Published]:
+    """Snapshots that may be recovered from, newest first."""
+    found: list[Published] = []
+    fenced = Generation(0)
+    for entry in history(entries):
+        if isinstance(entry, Fence):
+            fenced = max(fenced, entry.generation)
+        elif isinstance(entry, Published) and entry.generation >= fenced:
+            found.append(entry)
+    found.reverse()
+    return found
+
+
+def next_epoch(entries: Iterable[Entry], known_max: Epoch | None = None) -> Epoch:
+    """An epoch above all published ones and above ``known_max`` (the directories that exist)."""
+    known = [int(entry.epoch) for entry in entries if isinstance(entry, Published)]
+    return Epoch(max([*known, known_max or 0]) + 1)

@@ -1,0 +1,152 @@
+"""The manifest: everything a snapshot is, in one file.  The written form is in ``docs/format.md``.
+
+Pure: bytes in, :class:`Manifest` out, and back.  The encoding is canonical (equal manifests have equal
+bytes) and carries its own checksum.  Reading is strict and lives in :mod:`penstock.snapshot.decode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.handles import Blob, Committable, KeyedHandle, OperatorSnapshot, digest
+from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
+from penstock.core.signals import SnapshotKind
+from penstock.snapshot.strict import canonical, encode_data
+
+FORMAT_VERSION = 1
+"""The manifest format this Penstock writes, and the newest it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskEntry:
+    """State of an operator on one of its subtasks."""
+
+    index: SubtaskIndex
+    state: OperatorSnapshot
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorEntry:
+    """An operator as it was when the snapshot was taken."""
+
+    operator_id: OperatorId
+    uid: str | None
+    name: str
+    vertex: VertexId
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[SubtaskEntry, ...] = ()
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether any subtask had state."""
+        return any(entry.state.blobs() for entry in self.subtasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A complete snapshot.  It is true only once the journal says so (checkpoints)."""
+
+    job_id: str
+    job_name: str
+    epoch: Epoch
+    generation: Generation
+    kind: SnapshotKind
+    created_ms: int
+    operators: tuple[OperatorEntry, ...]
+    enumerators: Mapping[OperatorId, Blob]
+    committables: tuple[Committable, ...]
+    penstock_version: str
+    spark_version: str | None = None
+    format_version: int = FORMAT_VERSION
+
+    def operator(self, operator_id: OperatorId) -> OperatorEntry | None:
+        """The entry of this operator, if it has one."""
+        return next((entry for entry in self.operators if entry.operator_id == operator_id), None)
+
+    def blobs(self) -> Iterator[Blob]:
+        """All bytes the snapshot consists of, apart from the manifest and its committables."""
+        for operator in self.operators:
+            for entry in operator.subtasks:
+                yield from entry.state.blobs()
+        yield from self.enumerators.values()
+
+    def files(self) -> dict[str, int]:
+        """Every referenced file, and how long it must at least be."""
+        needed: dict[str, int] = {}
+        for blob in self.blobs():
+            if blob.path is not None:
+                needed[blob.path] = max(needed.get(blob.path, 0), blob.offset + blob.length)
+        return needed
+
+    def to_json(self) -> bytes:
+        """The canonical bytes, checksum included."""
+        return sign(_document(self))
+
+
+def sign(document: dict[str, Any]) -> bytes:
+    """Canonical bytes of a document with the checksum of the rest of it added."""
+    body = {name: value for name, value in document.items() if name != "checksum"}
+    return canonical({**body, "checksum": digest(canonical(body))})
+
+
+def _document(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "format_version": manifest.format_version,
+        "penstock_version": manifest.penstock_version,
+        "spark_version": manifest.spark_version,
+        "job_id": manifest.job_id,
+        "job_name": manifest.job_name,
+        "epoch": manifest.epoch,
+        "generation": manifest.generation,
+        "kind": manifest.kind.value,
+        "created_ms": manifest.created_ms,
+        "operators": [_operator(entry) for entry in manifest.operators],
+        "enumerators": {name: _blob(blob) for name, blob in manifest.enumerators.items()},
+        "committables": [_committable(item) for item in manifest.committables],
+    }
+
+
+def _operator(entry: OperatorEntry) -> dict[str, Any]:
+    return {
+        "operator_id": entry.operator_id,
+        "uid": entry.uid,
+        "name": entry.name,
+        "vertex": entry.vertex,
+        "parallelism": entry.parallelism,
+        "max_parallelism": entry.max_parallelism,
+        "subtasks": [_subtask(subtask) for subtask in entry.subtasks],
+    }
+
+
+def _subtask(entry: SubtaskEntry) -> dict[str, Any]:
+    return {
+        "index": entry.index,
+        "finished": entry.finished,
+        "keyed": [_keyed(handle) for handle in entry.state.keyed],
+        "lists": None if entry.state.lists is None else _blob(entry.state.lists),
+    }
+
+
+def _keyed(handle: KeyedHandle) -> dict[str, Any]:
+    first, last = handle.key_groups
+    return {"blob": _blob(handle.blob), "key_groups": [first, last], "pickled": handle.pickled}
+
+
+def _blob(blob: Blob) -> dict[str, Any]:
+    known: dict[str, Any] = {"length": blob.length, "checksum": blob.checksum}
+    if blob.inline is not None:
+        return {**known, "inline": encode_data(blob.inline)}
+    return {**known, "path": blob.path, "offset": blob.offset}
+
+
+def _committable(item: Committable) -> dict[str, Any]:
+    return {
+        "operator_id": item.operator_id,
+        "epoch": item.epoch,
+        "subtask_index": item.subtask_index,
+        "payload": encode_data(item.payload),
+    }

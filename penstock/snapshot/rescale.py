@@ -1,0 +1,136 @@
+"""Dealing a snapshot's state to another number of subtasks.  Pure.
+
+Key groups are contiguous ranges per subtask, so a new subtask takes every old handle that overlaps its
+own range and leaves out foreign groups while reading.  Operator state is dealt by its mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.errors import ConfigError, SnapshotError
+from penstock.core.handles import Blob, KeyedHandle
+from penstock.core.ids import OperatorId, SubtaskIndex
+from penstock.core.keygroups import key_group_range
+from penstock.snapshot.manifest import Manifest
+
+SPLIT, UNION, BROADCAST = "split", "union", "broadcast"
+"""Values of ``penstock.state.operator_state.ListMode``."""
+
+Lists = Mapping[str, tuple[str, Sequence[Any]]]
+"""Operator state of one subtask: state name to mode and items."""
+
+Share = dict[str, tuple[str, tuple[Any, ...]]]
+"""What a new subtask gets of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What one new subtask needs of the old state of an operator."""
+
+    keyed: tuple[KeyedHandle, ...]
+    lists: tuple[Blob | None, ...]
+    """The operator state of every old subtask, by index: unpickle, then :func:`redistribute`."""
+    finished: bool
+    """Whether all old subtasks had finished: the operator has nothing left to do."""
+
+
+def resolve_max_parallelism(
+    name: str, *, stored: int | None, planned: int, explicit: bool, parallelism: int
+) -> int:
+    """The max parallelism an operator runs with after a restore.
+
+    The first snapshot fixes it: a default gives way to the ``stored`` one, an ``explicit`` other one is
+    an error, and so is a parallelism above it.  ``stored`` is ``None`` for an operator without a past.
+    """
+    resolved = planned if stored is None else stored
+    if stored is not None and explicit and planned != stored:
+        raise ConfigError(
+            f"{name}: max parallelism {planned} is configured, but its state was written with {stored} and "
+            f"cannot be cut differently; set it to {stored}, or leave it unset"
+        )
+    if resolved < parallelism:
+        raise ConfigError(
+            f"{name}: parallelism {parallelism} is above max parallelism {resolved}"
+            + ("" if stored is None else ", which its snapshot fixes for ever")
+            + f"; lower the parallelism to {resolved} or less"
+        )
+    return resolved
+
+
+def assign(
+    manifest: Manifest, operator_id: OperatorId, parallelism: int, max_parallelism: int
+) -> list[Assignment]:
+    """Old state of an operator for each of its new subtasks; empty assignments if it had none."""
+    entry = manifest.operator(operator_id)
+    if entry is None:
+        return [Assignment((), (), False)] * parallelism
+    handles = [handle for subtask in entry.subtasks for handle in subtask.state.keyed]
+    if handles and entry.max_parallelism != max_parallelism:
+        raise SnapshotError(
+            f"{entry.name}: its state has {entry.max_parallelism} key groups, the job runs with "
+            f"{max_parallelism}; set max parallelism to {entry.max_parallelism}, or leave it unset"
+        )
+    by_index = {subtask.index: subtask.state.lists for subtask in entry.subtasks}
+    lists = tuple(by_index.get(SubtaskIndex(index)) for index in range(entry.parallelism))
+    finished = len(by_index) == entry.parallelism and all(subtask.finished for subtask in entry.subtasks)
+    assignments = []
+    for index in range(parallelism):
+        first, last = key_group_range(SubtaskIndex(index), parallelism, max_parallelism)
+        keyed = tuple(handle for handle in handles if handle.overlaps(first, last))
+        assignments.append(Assignment(keyed, lists, finished))
+    return assignments
+
+
+def redistribute(per_subtask: Sequence[Lists], parallelism: int) -> list[Share]:
+    """Deal the operator state of the old subtasks, by index, to ``parallelism`` new ones."""
+    modes = _modes(per_subtask)
+    shares: list[Share] = [{} for _ in range(parallelism)]
+    start = 0
+    for name in sorted(modes):
+        mode = modes[name]
+        held = [tuple(old[name][1]) if name in old else () for old in per_subtask]
+        if mode == SPLIT and len(held) != parallelism:
+            dealt, start = _deal([item for items in held for item in items], parallelism, start)
+        elif mode == SPLIT:
+            dealt = held
+        elif mode == UNION:
+            dealt = [tuple(item for items in held for item in items)] * parallelism
+        else:
+            copies = [tuple(old[name][1]) for old in per_subtask if name in old]
+            dealt = [copies[index % len(copies)] for index in range(parallelism)]
+        for share, items in zip(shares, dealt, strict=True):
+            if items:
+                share[name] = (mode, items)
+    return shares
+
+
+def _modes(per_subtask: Sequence[Lists]) -> dict[str, str]:
+    modes: dict[str, str] = {}
+    for lists in per_subtask:
+        for name, (mode, _) in lists.items():
+            if mode not in (SPLIT, UNION, BROADCAST) or modes.setdefault(name, mode) != mode:
+                raise SnapshotError(
+                    f"operator state {name!r} has mode {mode!r} on one subtask and "
+                    f"{modes.get(name, 'none')!r} on another, or a mode nobody knows; the modes are "
+                    f"{SPLIT}, {UNION} and {BROADCAST}, and all subtasks must use the same"
+                )
+    return modes
+
+
+def _deal(items: list[Any], parallelism: int, start: int) -> tuple[list[tuple[Any, ...]], int]:
+    """Contiguous near-equal shares.
+
+    The larger shares begin at subtask ``start``, and the next state's behind them, so that several
+    short lists do not all land on the first subtasks.
+    """
+    size, extra = divmod(len(items), parallelism)
+    dealt: list[tuple[Any, ...]] = [()] * parallelism
+    position = 0
+    for turn in range(parallelism):
+        end = position + size + (1 if turn < extra else 0)
+        dealt[(start + turn) % parallelism] = tuple(items[position:end])
+        position = end
+    return dealt, (start + extra) % parallelism

@@ -1,0 +1,204 @@
+"""Keyed state as bytes: a sequence of self-describing blocks (see ``docs/format.md``).
+
+::
+
+    block := u32 header length | header (JSON) | u64 body length | body
+
+Each block holds up to :data:`CHUNK` entries of one table, or one batch of a chunk store, with the key
+group of every row, so a reader takes the rows of its own key-group range and leaves the rest.  Columns
+whose values share a plain type (int, float, str, bytes, bool) are Arrow; others are pickled and the
+header says so.  Blocks are small on purpose: between two of them the interpreter lock changes hands,
+so writing a snapshot does not stop the task.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.errors import CorruptSnapshotError
+from penstock.core.hashing import hash_values, key_groups
+from penstock.state.chunks import FrozenChunks
+from penstock.state.table import EntryShape, Frozen
+
+CHUNK = 4096
+_HEADER = struct.Struct("<I")
+_BODY = struct.Struct("<Q")
+_ARROW_TYPES: dict[type, pa.DataType] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    bool: pa.bool_(),
+}
+KEY_GROUP = "__key_group"
+
+
+def write_blocks(
+    frozen: Iterable[Frozen | FrozenChunks], max_parallelism: int
+) -> Iterator[tuple[bytes, bool]]:
+    """The blocks of frozen state, each with whether it holds pickled values."""
+    for part in frozen:
+        if isinstance(part, FrozenChunks):
+            for batch in part.record_batches():
+                yield _block({"chunks": part.name, "rows": batch.num_rows}, _to_ipc(batch)), False
+            continue
+        items = part.items()
+        while chunk := list(islice(items, CHUNK)):
+            yield _table_block(part, chunk, max_parallelism)
+
+
+def _table_block(
+    part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: int
+) -> tuple[bytes, bool]:
+    columns = _columns(part.shape, chunk)
+    groups = key_groups(hash_values(columns["key"]), max_parallelism)
+    arrays: dict[str, pa.Array] = {KEY_GROUP: pa.array(groups, pa.int32())}
+    opaque: dict[str, list[Any]] = {}
+    for name, values in columns.items():
+        array = _to_arrow(values)
+        if array is None:
+            opaque[name] = values
+        else:
+            arrays[name] = array
+    body = _to_ipc(pa.RecordBatch.from_pydict(arrays))
+    header: dict[str, Any] = {"table": part.name, "shape": part.shape.name, "rows": len(chunk)}
+    if opaque:
+        header["arrow"] = len(body)
+        header["pickled"] = sorted(opaque)
+        body += pickle.dumps(opaque, protocol=5)
+    return _block(header, body), bool(opaque)
+
+
+def _columns(shape: EntryShape, chunk: list[tuple[Any, Any]]) -> dict[str, list[Any]]:
+    values = [value for _, value in chunk]
+    if shape is EntryShape.KEY:
+        return {"key": [entry for entry, _ in chunk], "value": values}
+    if shape is EntryShape.NAMESPACED:
+        return {
+            "key": [entry[0] for entry, _ in chunk],
+            "namespace": [entry[1] for entry, _ in chunk],
+            "value": values,
+        }
+    return {
+        "time": [entry[0] for entry, _ in chunk],
+        "key": [entry[1] for entry, _ in chunk],
+        "namespace": [entry[2] for entry, _ in chunk],
+        "value": values,
+    }
+
+
+def _to_arrow(values: list[Any]) -> pa.Array | None:
+    """A typed array if all values share one plain type, else ``None``."""
+    kinds = set(map(type, values))
+    if len(kinds) != 1:
+        return None
+    wanted = _ARROW_TYPES.get(kinds.pop())
+    if wanted is None:
+        return None
+    try:
+        return pa.array(values, wanted)
+    except (pa.ArrowInvalid, OverflowError, UnicodeError):
+        return None
+
+
+def _to_ipc(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def _block(header: dict[str, Any], body: bytes) -> bytes:
+    head = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join((_HEADER.pack(len(head)), head, _BODY.pack(len(body)), body))
+
+
+class StateBlocks:
+    """Reads what :func:`write_blocks` wrote, cut to a range of key groups (inclusive)."""
+
+    def __init__(self, data: bytes, first_group: int, last_group: int) -> None:
+        self._data = memoryview(data)
+        self._first = first_group
+        self._last = last_group
+
+    def entries(self) -> Iterator[tuple[str, EntryShape, list[Any], list[Any]]]:
+        """For each table block: table name, shape, entries and values within the range."""
+        for header, body in self._blocks():
+            if "table" in header:
+                yield self._table(header, body)
+
+    def chunk_batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """For each chunk-store block: store name and the rows within the range."""
+        for header, body in self._blocks():
+            if "chunks" in header:
+                batch = _from_ipc(body)
+                kept = batch.filter(self._mask(batch))
+                if kept.num_rows:
+                    yield header["chunks"], kept
+
+    def _mask(self, batch: pa.RecordBatch) -> pa.Array:
+        groups = batch.column(KEY_GROUP)
+        return pc.and_(
+            pc.greater_equal(groups, pa.scalar(self._first, groups.type)),
+            pc.less_equal(groups, pa.scalar(self._last, groups.type)),
+        )
+
+    def _table(
+        self, header: dict[str, Any], body: memoryview
+    ) -> tuple[str, EntryShape, list[Any], list[Any]]:
+        arrow_length = header.get("arrow", len(body))
+        batch = _from_ipc(body[:arrow_length])
+        opaque = pickle.loads(body[arrow_length:]) if "pickled" in header else {}
+        keep = np.nonzero(self._mask(batch).to_numpy(zero_copy_only=False))[0]
+        everything = len(keep) == batch.num_rows
+
+        def column(name: str) -> list[Any]:
+            if name in opaque:
+                values: list[Any] = opaque[name]
+                return values if everything else [values[i] for i in keep.tolist()]
+            found: list[Any] = (
+                batch.column(name) if everything else batch.column(name).take(pa.array(keep))
+            ).to_pylist()
+            return found
+
+        shape = EntryShape[header["shape"]]
+        entries = column("key")
+        if shape is EntryShape.NAMESPACED:
+            entries = list(zip(entries, column("namespace"), strict=True))
+        elif shape is EntryShape.TIMER:
+            entries = list(zip(column("time"), entries, column("namespace"), strict=True))
+        return header["table"], shape, entries, column("value")
+
+    def _blocks(self) -> Iterator[tuple[dict[str, Any], memoryview]]:
+        position, end = 0, len(self._data)
+        while position < end:
+            try:
+                (head_length,) = _HEADER.unpack_from(self._data, position)
+                position += _HEADER.size
+                header = json.loads(bytes(self._data[position : position + head_length]))
+                position += head_length
+                (body_length,) = _BODY.unpack_from(self._data, position)
+                position += _BODY.size
+                if position + body_length > end or not isinstance(header, dict):
+                    raise ValueError("a block is longer than the file")
+            except (struct.error, ValueError) as error:
+                raise CorruptSnapshotError(f"a state file is not readable: {error}") from error
+            yield header, self._data[position : position + body_length]
+            position += body_length
+
+
+def _from_ipc(body: memoryview) -> pa.RecordBatch:
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+            return reader.read_next_batch()
+    except (pa.ArrowInvalid, OSError, StopIteration) as error:
+        raise CorruptSnapshotError(f"a block of a state file is not readable: {error}") from error

@@ -1,0 +1,237 @@
+"""From the plan to running tasks: builds all subtasks of one slot, with their state restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from penstock.core.ids import ChannelId, Epoch, OperatorId, SlotId, Subtask, SubtaskIndex
+from penstock.core.keygroups import key_group_range
+from penstock.core.messages import Deploy, DriverMessage, OperatorRestore
+from penstock.core.metrics import MetricGroup
+from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
+from penstock.exchange.channel import InputChannel, LocalSender, Sender
+from penstock.exchange.gate import InputGate
+from penstock.exchange.outputs import OutputEdge
+from penstock.exchange.partition import channel_targets, make_router
+from penstock.graph.nodes import NodeId
+from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
+from penstock.operators.chain import FanOut, OperatorInput
+from penstock.operators.operator import Operator, OperatorContext, Output, RuntimeInfo
+from penstock.state.backend import KeyedState
+from penstock.state.files import StateBlocks
+from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
+from penstock.task.environment import StateStorage, TaskEnvironment
+from penstock.task.failures import explain_failure
+from penstock.task.snapshot import SnapshotLadder
+from penstock.task.task import Task
+
+
+class Network(Protocol):
+    """Channels that cross slots."""
+
+    def connect(self, peers: dict[SlotId, tuple[str, int]]) -> None:
+        """Reach all other slots; called once, before anything else."""
+        ...
+
+    def sender(self, slot: SlotId, channel: ChannelId, limit: int) -> Sender:
+        """The sending end of a channel to a task in another slot."""
+        ...
+
+    def register(self, channel: InputChannel) -> None:
+        """Elements that arrive for this channel go into its queue."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the tasks being built live."""
+
+    plan: Plan
+    slot: SlotId
+    deploy: Deploy
+    env: TaskEnvironment
+    network: Network
+    channels: dict[ChannelId, InputChannel]
+
+
+def build_tasks(
+    plan: Plan, slot: SlotId, deploy: Deploy, env: TaskEnvironment, network: Network
+) -> list[Task]:
+    """All subtasks of ``slot``, opened, in topological order."""
+    place = _Place(plan, slot, deploy, env, network, {})
+    mine = [vertex for vertex in plan.vertices if slot < vertex.parallelism]
+    for vertex in mine:
+        for edge in plan.edges:
+            if edge.target == vertex.id:
+                _open_channels(place, edge)
+    return [_build_task(place, vertex) for vertex in mine]
+
+
+def _open_channels(place: _Place, edge: Edge) -> None:
+    """The receiving ends of ``edge`` in this slot."""
+    senders = place.plan.vertex(edge.source).parallelism
+    receivers = place.plan.vertex(edge.target).parallelism
+    for sender in range(senders):
+        if place.slot in channel_targets(edge.partitioning, sender, senders, receivers):
+            channel_id = ChannelId(edge.id, SubtaskIndex(sender), SubtaskIndex(int(place.slot)))
+            channel = InputChannel(channel_id)
+            place.channels[channel_id] = channel
+            if sender != place.slot:
+                place.network.register(channel)
+
+
+def _build_task(place: _Place, vertex: Vertex) -> Task:
+    plan, env = place.plan, place.env
+    index = SubtaskIndex(int(place.slot))
+    subtask = Subtask(vertex.id, index)
+    settings = plan.settings
+    metrics = MetricGroup()
+    edges = {
+        edge_id: _output_edge(place, plan.edges[edge_id], vertex, index)
+        for planned in vertex.operators
+        for _, edge_id in planned.edges
+    }
+    operators = _build_operators(place, vertex, subtask, edges, metrics)
+    incoming = [
+        (channel, plan.edges[channel_id.edge].input_index)
+        for channel_id, channel in place.channels.items()
+        if plan.edges[channel_id.edge].target == vertex.id
+    ]
+    gate = None
+    if vertex.head.node.links:
+        aligner: Aligner = (
+            AtLeastOnce(len(incoming)) if settings.get("at_least_once") else ExactlyOnce(len(incoming))
+        )
+        gate = InputGate(incoming, aligner, env.clock)
+    ladder = SnapshotLadder(
+        subtask,
+        [(operator_id, wrapped.operator) for operator_id, wrapped in operators],
+        key_group_range(index, vertex.parallelism, vertex.max_parallelism),
+        vertex.max_parallelism,
+        env,
+    )
+    return Task(
+        subtask,
+        operators,
+        gate,
+        list(edges.values()),
+        ladder,
+        env,
+        vertex.buffer_timeout_ms,
+        int(settings.get("max_rows", 8192)),
+        metrics,
+    )
+
+
+def _output_edge(place: _Place, edge: Edge, vertex: Vertex, index: SubtaskIndex) -> OutputEdge:
+    target = place.plan.vertex(edge.target)
+    limit = int(place.plan.settings.get("channel_bytes", 8 << 20))
+    senders: dict[int, Sender] = {}
+    for receiver in channel_targets(edge.partitioning, index, vertex.parallelism, target.parallelism):
+        channel_id = ChannelId(edge.id, index, SubtaskIndex(receiver))
+        slot = Plan.slot_of(Subtask(target.id, SubtaskIndex(receiver)))
+        if slot == place.slot:
+            senders[receiver] = LocalSender(place.channels[channel_id], limit)
+        else:
+            senders[receiver] = place.network.sender(slot, channel_id, limit)
+    router = make_router(
+        edge.partitioning, index, vertex.parallelism, target.parallelism, target.max_parallelism
+    )
+    return OutputEdge(router, senders, int(place.plan.settings.get("max_rows", 8192)))
+
+
+def _build_operators(
+    place: _Place,
+    vertex: Vertex,
+    subtask: Subtask,
+    edges: dict[Any, OutputEdge],
+    metrics: MetricGroup,
+) -> list[tuple[OperatorId, OperatorInput]]:
+    """Make the operators back to front, so that each finds its consumers ready, then open them."""
+    inputs: dict[NodeId, OperatorInput] = {}
+    contexts: list[tuple[Operator, OperatorContext]] = []
+    for planned in reversed(vertex.operators):
+        operator = planned.node.factory()
+        consumers: list[tuple[str | None, Output]] = [
+            *((tag, inputs[node]) for tag, node in planned.chained),
+            *((tag, edges[edge]) for tag, edge in planned.edges),
+        ]
+        wrapped = OperatorInput(operator, _on_failure(planned.node.name, subtask))
+        inputs[planned.node.id] = wrapped
+        context = _context(place, vertex, planned, subtask, FanOut(consumers), metrics)
+        contexts.append((operator, context))
+    for operator, context in contexts:
+        inputs_by_operator = next(i for i in inputs.values() if i.operator is operator)
+        inputs_by_operator.run(lambda operator=operator, context=context: operator.open(context))  # type: ignore[misc]
+    return [(planned.operator_id, inputs[planned.node.id]) for planned in vertex.operators]
+
+
+def _on_failure(step: str, subtask: Subtask) -> Callable[[Exception, Operator], Exception]:
+    where = f"{subtask.index}"
+    return lambda error, operator: explain_failure(error, step, where, operator)
+
+
+def _context(
+    place: _Place,
+    vertex: Vertex,
+    planned: PlannedOperator,
+    subtask: Subtask,
+    out: Output,
+    metrics: MetricGroup,
+) -> OperatorContext:
+    deploy, env = place.deploy, place.env
+    restore = deploy.restore.get(subtask, {}).get(planned.operator_id)
+    root = deploy.restore_root
+    storage = env.storage if root is None else env.open_storage(root)
+    keyed, store = _restore_state(restore, vertex, subtask, storage)
+    operator_id = planned.operator_id
+    info = RuntimeInfo(
+        job_name=place.plan.job_name,
+        task_name=vertex.name,
+        operator_name=planned.node.name,
+        subtask=int(subtask.index),
+        parallelism=vertex.parallelism,
+        max_parallelism=vertex.max_parallelism,
+        attempt=deploy.attempt,
+        job_parameters=place.plan.settings.get("job_parameters", {}),
+    )
+    settings = {
+        **place.plan.settings,
+        "generation": int(env.generation),
+        "keyed": planned.node.keyed,
+        "to_driver": lambda payload: env.report(DriverMessage(operator_id, payload)),
+    }
+    return OperatorContext(
+        operator_id=operator_id,
+        info=info,
+        out=out,
+        clock=env.clock,
+        keyed=keyed,
+        operator_state=store,
+        metrics=metrics.add_group(planned.node.name),
+        restored_epoch=Epoch(deploy.restored_epoch) if deploy.restored_epoch is not None else None,
+        settings=settings,
+    )
+
+
+def _restore_state(
+    restore: OperatorRestore | None, vertex: Vertex, subtask: Subtask, storage: StateStorage
+) -> tuple[KeyedState, OperatorStateStore]:
+    keyed = KeyedState()
+    if restore is None:
+        return keyed, OperatorStateStore()
+    first, last = key_group_range(subtask.index, vertex.parallelism, vertex.max_parallelism)
+    for handle in restore.keyed:
+        blocks = StateBlocks(storage.read_blob(handle.blob), first, last)
+        for name, shape, entries, values in blocks.entries():
+            put = keyed.table(name, shape).put
+            for entry, value in zip(entries, values, strict=True):
+                put(entry, value)
+        for name, batch in blocks.chunk_batches():
+            keyed.restore_chunks(name, [batch])
+    lists = {
+        name: ListSnapshot(ListMode(mode), tuple(items)) for name, (mode, items) in restore.lists.items()
+    }
+    return keyed, OperatorStateStore(lists)

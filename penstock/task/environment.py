@@ -1,0 +1,53 @@
+"""What a task is handed from outside: time, storage, a second thread, and a way to speak.
+
+The simulator hands in virtual ones; on Spark they are real.  Nothing else in this package touches
+the outside world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from penstock.core.clock import Clock
+from penstock.core.handles import Blob
+from penstock.core.ids import Generation
+from penstock.core.messages import FromSlot
+
+
+class StateStorage(Protocol):
+    """Where state files go."""
+
+    inline_limit: int
+    """State up to this many bytes travels inside the acknowledgement instead of a file."""
+
+    def write_file(self, path: str, chunks: Iterable[bytes]) -> None:
+        """Write a file durably; after this returns it is safe to acknowledge."""
+        ...
+
+    def read_blob(self, blob: Blob) -> bytes:
+        """The bytes of a blob, verified against its length and checksum."""
+        ...
+
+
+class Background(Protocol):
+    """Runs work beside the task's thread."""
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+        """Run ``work`` elsewhere, then ``done(result, error)`` on the task's thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnvironment:
+    """Everything a task uses that is not its own."""
+
+    clock: Clock
+    storage: StateStorage
+    background: Background
+    report: Callable[[FromSlot], None]
+    """Send a message to the coordinator."""
+    open_storage: Callable[[str], StateStorage]
+    """Storage at another root, to restore from."""
+    generation: Generation

@@ -1,0 +1,39 @@
+"""Turning an exception in a step into something a person can act on."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from penstock.core.errors import PenstockError, UserCodeError
+from penstock.operators.operator import Operator
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+_SHOWN = 300
+
+
+def explain_failure(error: Exception, step: str, subtask: str, operator: Operator) -> Exception:
+    """An error that names step, subtask and record; engine frames are left out of the traceback."""
+    if isinstance(error, UserCodeError):
+        return error
+    if isinstance(error, PenstockError):
+        return type(error)(f"step {step!r}, subtask {subtask}: {error}")
+    return UserCodeError(step, subtask, _record_text(operator), _trace(error))
+
+
+def _record_text(operator: Operator) -> str | None:
+    try:
+        text = repr(operator.current_record())
+    except Exception:
+        return None
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def _trace(error: Exception) -> str:
+    """The traceback from the first frame outside the engine on; all of it if there is none."""
+    summary = traceback.TracebackException.from_exception(error)
+    frames = list(summary.stack)
+    outside = [n for n, frame in enumerate(frames) if not frame.filename.startswith(_PACKAGE)]
+    if outside:
+        summary.stack = traceback.StackSummary.from_list(frames[outside[0] :])
+    return "".join(summary.format())

@@ -1,0 +1,118 @@
+"""A slot: the process that hosts one subtask of every vertex, and the loop that drives them.
+
+Sans-IO: messages come in through :meth:`Slot.handle`, reports go out through the environment, remote
+channels through the network.  Whoever owns the slot (the Spark task, the simulator) calls
+:meth:`Slot.step` and waits, when it returns false, for input or for :meth:`Slot.next_deadline_ms`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from enum import Enum
+
+from penstock.core.errors import PenstockError
+from penstock.core.ids import SlotId, Subtask, SubtaskIndex, VertexId
+from penstock.core.messages import (
+    AbortSnapshot,
+    AssignSplits,
+    Deploy,
+    Deployed,
+    Heartbeat,
+    Leave,
+    SnapshotCompleted,
+    TaskFailed,
+    ToSlot,
+    TriggerSnapshot,
+)
+from penstock.task.build import Network, build_tasks
+from penstock.task.environment import TaskEnvironment
+from penstock.task.task import Task
+
+
+class SlotPhase(Enum):
+    """What a slot is doing."""
+
+    WAITING = "registered, waiting to be told what to run"
+    RUNNING = "driving its tasks"
+    LEFT = "done, failed or dismissed; the Spark task returns"
+
+
+class Slot:
+    """Drives the tasks of one slot."""
+
+    def __init__(self, slot_id: SlotId, env: TaskEnvironment, network: Network) -> None:
+        self.id = slot_id
+        self.phase = SlotPhase.WAITING
+        self.tasks: list[Task] = []
+        self._env = env
+        self._network = network
+
+    def handle(self, message: ToSlot) -> None:
+        """Take one control message."""
+        if self.phase is SlotPhase.LEFT:
+            return
+        if isinstance(message, Leave):
+            self.leave()
+            return
+        try:
+            self._dispatch(message)
+        except Exception as error:
+            here = Subtask(VertexId("slot"), SubtaskIndex(int(self.id)))
+            self._fail(self.tasks[0].subtask if self.tasks else here, error)
+
+    def _dispatch(self, message: ToSlot) -> None:
+        if isinstance(message, Deploy):
+            plan = pickle.loads(message.plan)
+            self._network.connect(message.peers)
+            self.tasks = build_tasks(plan, self.id, message, self._env, self._network)
+            self.phase = SlotPhase.RUNNING
+            self._env.report(Deployed())
+        elif isinstance(message, AssignSplits):
+            self._task(message.subtask).assign(message)
+        elif isinstance(message, TriggerSnapshot):
+            for task in self.tasks:
+                task.trigger(message)
+        elif isinstance(message, AbortSnapshot):
+            for task in self.tasks:
+                task.abort(message)
+        elif isinstance(message, SnapshotCompleted):
+            for task in self.tasks:
+                task.completed(message)
+
+    def _task(self, subtask: Subtask) -> Task:
+        for task in self.tasks:
+            if task.subtask == subtask:
+                return task
+        raise PenstockError(f"slot {self.id} does not host {subtask}")
+
+    def step(self) -> bool:
+        """Give every task a turn; false if none had anything to do."""
+        if self.phase is not SlotPhase.RUNNING:
+            return False
+        worked = False
+        for task in self.tasks:
+            try:
+                worked = task.step() or worked
+            except Exception as error:
+                self._fail(task.subtask, error)
+                return True
+        return worked
+
+    def next_deadline_ms(self) -> int | None:
+        """Processing time at which a step is due although nothing arrived."""
+        due = [task.next_deadline_ms() for task in self.tasks]
+        return min((time for time in due if time is not None), default=None)
+
+    def heartbeat(self) -> Heartbeat:
+        """A sign of life with the tasks' metrics."""
+        return Heartbeat({task.subtask: task.metrics.snapshot() for task in self.tasks})
+
+    def _fail(self, subtask: Subtask, error: Exception) -> None:
+        self._env.report(TaskFailed(subtask, error))
+        self.leave()
+
+    def leave(self) -> None:
+        """Close all tasks and be done."""
+        self.phase = SlotPhase.LEFT
+        for task in self.tasks:
+            task.close()

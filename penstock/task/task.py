@@ -1,0 +1,256 @@
+"""One subtask at work: input, chain, output, and the mail that interrupts them.
+
+The slot's loop calls :meth:`Task.step` again and again; each call does a bounded amount of work.  Mail
+(triggers, aborts, splits) is handled between steps, so operators never see concurrency.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import partial
+
+from penstock.core.errors import PenstockError
+from penstock.core.ids import MAX_TIME, Epoch, OperatorId, Subtask
+from penstock.core.messages import (
+    AbortSnapshot,
+    AssignSplits,
+    SnapshotCompleted,
+    SnapshotDeclined,
+    TaskFinished,
+    TriggerSnapshot,
+)
+from penstock.core.metrics import MetricGroup
+from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier, Element
+from penstock.exchange.gate import (
+    BarrierReady,
+    Data,
+    GateEvent,
+    InputEnded,
+    InputGate,
+    SnapshotsCancelled,
+    TimeAdvanced,
+)
+from penstock.exchange.outputs import OutputEdge
+from penstock.operators.chain import OperatorInput
+from penstock.operators.source_operator import SourceOperator
+from penstock.task.environment import TaskEnvironment
+from penstock.task.snapshot import SnapshotLadder
+
+EVENTS_PER_STEP = 64
+"""How many gate events one step may serve before the other tasks of the slot get their turn."""
+
+
+class Phase(Enum):
+    """What a task is doing."""
+
+    RUNNING = "reading input"
+    FINISHED = "input has ended and all is flushed; answering snapshots until told to leave"
+    CLOSED = "resources are released"
+
+
+class Task:
+    """A running subtask."""
+
+    def __init__(
+        self,
+        subtask: Subtask,
+        operators: list[tuple[OperatorId, OperatorInput]],
+        gate: InputGate | None,
+        edges: list[OutputEdge],
+        ladder: SnapshotLadder,
+        environment: TaskEnvironment,
+        buffer_timeout_ms: int,
+        max_rows: int,
+        metrics: MetricGroup,
+    ) -> None:
+        self.subtask = subtask
+        self.phase = Phase.RUNNING
+        self.metrics = metrics
+        self._operators = [operator for _, operator in operators]
+        self._head = self._operators[0]
+        self._gate = gate
+        self._source = self._head.operator if gate is None else None
+        self._edges = edges
+        self._ladder = ladder
+        self._env = environment
+        self._buffer_timeout = buffer_timeout_ms / 1000
+        self._max_rows = max_rows
+        self._last_flush = environment.clock.monotonic()
+        self._last_epoch = Epoch(0)
+        self._awaited: TriggerSnapshot | None = None
+        self._records_in = metrics.counter("numRecordsIn")
+        self._retry_ms = 1
+        self._retry_at: int | None = None
+
+    # --- the loop ---------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """One bounded piece of work; false if there was nothing to do."""
+        if self.phase is not Phase.RUNNING:
+            return False
+        worked = self._run_timers()
+        if not self.writable():
+            return worked
+        if self._read_source() if self._gate is None else self._read_gate(self._gate):
+            self._flush_if_due()
+            return True
+        return self._flush() or worked
+
+    def writable(self) -> bool:
+        """Whether all outputs are below their bounds; if not, the task is backpressured."""
+        return all(edge.writable() for edge in self._edges)
+
+    def next_deadline_ms(self) -> int | None:
+        """Processing time at which the task wants a step although no input arrived."""
+        if self.phase is not Phase.RUNNING:
+            return None
+        due = [op.operator.next_processing_time() for op in self._operators]
+        if self._gate is None:
+            due.append(self._retry_at)
+        return min((time for time in due if time is not None), default=None)
+
+    def _run_timers(self) -> bool:
+        now = self._env.clock.now_ms()
+        worked = False
+        for operator in self._operators:
+            due = operator.operator.next_processing_time()
+            if due is not None and due <= now:
+                operator.run(partial(operator.operator.on_processing_time, now))
+                worked = True
+        return worked
+
+    def _read_gate(self, gate: InputGate) -> bool:
+        served = 0
+        while served < EVENTS_PER_STEP and self.phase is Phase.RUNNING:
+            event = gate.poll()
+            if event is None:
+                break
+            served += 1
+            if isinstance(event, Data):
+                self._records_in.count += len(event.batch)
+                self._head.process(event.batch, event.input_index)
+                if not self.writable():
+                    break
+            else:
+                self._on_signal(event)
+        return served > 0
+
+    def _read_source(self) -> bool:
+        source = self._source
+        assert isinstance(source, SourceOperator)
+        now = self._env.clock.now_ms()
+        if self._retry_at is not None and now < self._retry_at:
+            return False
+        emitted = False
+
+        def poll() -> None:
+            nonlocal emitted
+            emitted = source.poll(self._max_rows)
+
+        self._head.run(poll)
+        if source.finished:
+            self._finish()
+            return True
+        if emitted:
+            self._retry_ms, self._retry_at = 1, None
+        else:
+            wanted = source.next_poll_ms()
+            self._retry_at = now + self._retry_ms if wanted is None else max(wanted, now + 1)
+            self._retry_ms = min(2 * self._retry_ms, 16)
+        return emitted
+
+    # --- signals ----------------------------------------------------------------------------
+
+    def _on_signal(self, event: GateEvent) -> None:
+        if isinstance(event, TimeAdvanced):
+            if event.idle is False:
+                self._head.idle(False)
+            if event.watermark is not None:
+                self._head.watermark(event.watermark)
+            if event.idle is True:
+                self._head.idle(True)
+        elif isinstance(event, BarrierReady):
+            self._snapshot(event.barrier, event.alignment_ms)
+        elif isinstance(event, SnapshotsCancelled):
+            for epoch in event.epochs:
+                self._broadcast(CancelBarrier(epoch))
+                self._env.report(SnapshotDeclined(epoch, self.subtask, "a newer snapshot overtook it"))
+        elif isinstance(event, InputEnded) and event.all_ended:
+            self._finish()
+
+    def _broadcast(self, signal: Element) -> None:
+        for edge in self._edges:
+            edge.broadcast(signal)
+
+    def _flush_if_due(self) -> None:
+        if self._env.clock.monotonic() - self._last_flush >= self._buffer_timeout:
+            self._flush()
+
+    def _flush(self) -> bool:
+        self._last_flush = self._env.clock.monotonic()
+        flushed = [edge.flush() for edge in self._edges]
+        return any(flushed)
+
+    def _finish(self) -> None:
+        """The end of input: last watermark, flush the operators, close the outputs."""
+        if self._gate is None:
+            self._head.operator.ctx.out.watermark(MAX_TIME)
+        for operator in self._operators:
+            operator.run(operator.operator.finish)
+        self._broadcast(END_OF_INPUT)
+        self.phase = Phase.FINISHED
+        self._env.report(TaskFinished(self.subtask))
+        awaited = self._awaited
+        if awaited is not None and awaited.epoch > self._last_epoch:
+            self._snapshot(Barrier(awaited.epoch, awaited.kind, awaited.triggered_ms), 0.0)
+
+    # --- mail -------------------------------------------------------------------------------
+
+    def trigger(self, message: TriggerSnapshot) -> None:
+        """A snapshot begins. Sources start the barrier, finished tasks answer, others wait for it.
+
+        A task between its sources' end and its own may never see the barrier: it remembers the
+        trigger and answers when it finishes.
+        """
+        self._awaited = message
+        if self._gate is None or self.phase is Phase.FINISHED:
+            self._snapshot(Barrier(message.epoch, message.kind, message.triggered_ms), 0.0)
+
+    def _snapshot(self, barrier: Barrier, alignment_ms: float) -> None:
+        if barrier.epoch <= self._last_epoch:
+            return
+        self._last_epoch = barrier.epoch
+        finished = self.phase is Phase.FINISHED
+        forward = (lambda: None) if finished else partial(self._broadcast, barrier)
+        self._ladder.take(barrier.epoch, forward, finished, alignment_ms)
+
+    def abort(self, message: AbortSnapshot) -> None:
+        """The coordinator gave a snapshot up."""
+        self._last_epoch = max(self._last_epoch, message.epoch)
+        self._ladder.abort(message.epoch)
+        if self._gate is not None and self.phase is Phase.RUNNING:
+            self._gate.cancel(message.epoch)
+
+    def completed(self, message: SnapshotCompleted) -> None:
+        """A snapshot was published."""
+        for operator in self._operators:
+            operator.run(partial(operator.operator.on_snapshot_complete, message.epoch))
+
+    def assign(self, message: AssignSplits) -> None:
+        """New splits for a source."""
+        if not isinstance(self._source, SourceOperator):
+            raise PenstockError(f"splits were sent to {self.subtask}, which is not a source")
+        self._source.add_splits(list(message.splits))
+        if message.final:
+            self._source.no_more_splits()
+        self._retry_at = None
+
+    def close(self) -> None:
+        """Release everything; errors while closing do not hide the cause of the end."""
+        if self.phase is not Phase.CLOSED:
+            self.phase = Phase.CLOSED
+            for operator in self._operators:
+                try:
+                    operator.operator.close()
+                except Exception:
+                    continue

@@ -1,0 +1,209 @@
+"""A cluster in this process: the real coordinator, tasks and protocol, without Spark.
+
+One thread per attempt drives all slots in turn over in-memory channels.  Jobs start in milliseconds,
+which makes it the place to test a program's logic::
+
+    with local_cluster(slots=2):
+        assert sorted(stream.execute_and_collect()) == [...]
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
+from penstock.coordinator.cluster import Cluster, Notify
+from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
+from penstock.core.clock import Clock, SystemClock
+from penstock.core.ids import ChannelId, Generation, SlotId
+from penstock.core.messages import FromSlot, ToSlot
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.exchange.channel import InputChannel, LocalSender
+from penstock.graph.job import JobSpec
+from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.store import open_store
+from penstock.task.environment import TaskEnvironment
+from penstock.task.slot import Slot, SlotPhase
+
+
+class _Network:
+    """Channels between slots of one attempt; either end may be made first."""
+
+    def __init__(self, channels: dict[ChannelId, InputChannel], limit: int) -> None:
+        self._channels = channels
+        self._limit = limit
+
+    def connect(self, peers: dict[SlotId, tuple[str, int]]) -> None:
+        """Everybody is here already."""
+
+    def sender(self, slot: SlotId, channel: ChannelId, limit: int) -> Any:
+        """A sender that finds its queue when it is first used."""
+        return _LateSender(self._channels, channel, limit)
+
+    def register(self, channel: InputChannel) -> None:
+        """Make a queue known."""
+        early = self._channels.get(channel.id)
+        if early is not None:
+            while len(early):
+                element = early.take()
+                LocalSender(channel, self._limit).send(element)
+        self._channels[channel.id] = channel
+
+
+class _LateSender:
+    def __init__(self, channels: dict[ChannelId, InputChannel], channel: ChannelId, limit: int) -> None:
+        self._channels = channels
+        self._id = channel
+        self._limit = limit
+
+    def _sender(self) -> LocalSender:
+        found = self._channels.setdefault(self._id, InputChannel(self._id))
+        return LocalSender(found, self._limit)
+
+    def send(self, element: Any) -> None:
+        self._sender().send(element)
+
+    def writable(self) -> bool:
+        return self._sender().writable()
+
+
+class _Inline:
+    """Background work done at once: deterministic."""
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+        try:
+            result = work()
+        except Exception as error:
+            done(None, error)
+        else:
+            done(result, None)
+
+
+class LocalCluster(Cluster):
+    """Runs slots in a thread of this process. ``kill`` ends one as a crash would."""
+
+    def __init__(self, job: Assembled, clock: Clock) -> None:
+        self._job = job
+        self._clock = clock
+        self._mail: queue.SimpleQueue[tuple[Generation, SlotId, ToSlot]] = queue.SimpleQueue()
+        self._generation = Generation(0)
+        self._stop = threading.Event()
+        self._killed: set[int] = set()
+
+    def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
+        """Start the thread that drives the slots."""
+        self._generation = generation
+        self._stop = threading.Event()
+        self._killed = set()
+        threading.Thread(
+            target=self._drive, args=(generation, slots, notify, self._stop), daemon=True
+        ).start()
+
+    def send(self, slot: SlotId, message: ToSlot) -> None:
+        """Put a message into the slot's mail."""
+        self._mail.put((self._generation, slot, message))
+
+    def stop_attempt(self, generation: Generation, reason: str) -> None:
+        """Stop driving."""
+        self._stop.set()
+
+    def kill(self, slot: int) -> None:
+        """Let a slot vanish without a word."""
+        self._killed.add(slot)
+
+    def close(self) -> None:
+        """Stop driving."""
+        self._stop.set()
+
+    def _environment(self, slot: SlotId, generation: Generation, notify: Notify) -> TaskEnvironment:
+        url = self._job.store_url
+        storage = MemoryStore() if url is None else open_store(url)
+        storage.inline_limit = self._job.store.inline_limit
+
+        def report(message: FromSlot) -> None:
+            if int(slot) not in self._killed:
+                notify(SlotSaid(generation, slot, message))
+
+        return TaskEnvironment(
+            self._clock,
+            storage,
+            _Inline(),
+            report,
+            lambda root: storage if root.startswith("driver-memory:") else open_store(root, create=False),
+            generation,
+        )
+
+    def _drive(self, generation: Generation, slots: int, notify: Notify, stop: threading.Event) -> None:
+        channels: dict[ChannelId, InputChannel] = {}
+        network = _Network(channels, 8 << 20)
+        running = {
+            slot: Slot(SlotId(slot), self._environment(SlotId(slot), generation, notify), network)
+            for slot in range(slots)
+        }
+        for slot in running:
+            notify(SlotRegistered(generation, SlotId(slot), ("", 0)))
+        while running and not stop.is_set():
+            worked = self._deliver(generation, running)
+            for number, slot in list(running.items()):
+                if number in self._killed:
+                    del running[number]
+                    notify(SlotLost(generation, SlotId(number), f"slot {number} was killed"))
+                    continue
+                worked = slot.step() or worked
+                if slot.phase is SlotPhase.LEFT:
+                    del running[number]
+            if not worked:
+                stop.wait(0.001)
+        for slot in running.values():
+            slot.leave()
+        notify(AttemptEnded(generation, None))
+
+    def _deliver(self, generation: Generation, running: dict[int, Slot]) -> bool:
+        delivered = False
+        while True:
+            try:
+                sent, number, message = self._mail.get_nowait()
+            except queue.Empty:
+                return delivered
+            if sent == generation and int(number) in running:
+                running[int(number)].handle(message)
+                delivered = True
+
+
+class LocalLauncher:
+    """Runs jobs on :class:`LocalCluster`. Keeps what it started, for tests to look at."""
+
+    def __init__(self, slots: int = 2, clock: Clock | None = None) -> None:
+        self._slots = slots
+        self._clock = clock or SystemClock()
+        self.jobs: list[RunningJob] = []
+        self.clusters: list[LocalCluster] = []
+
+    def default_parallelism(self) -> int:
+        """As many as there are slots."""
+        return self._slots
+
+    def launch(self, spec: JobSpec) -> RunningJob:
+        """Start a job."""
+        job = assemble(spec, self._slots)
+        cluster = LocalCluster(job, self._clock)
+        running = start(job, cluster, self._clock, {})
+        self.jobs.append(running)
+        self.clusters.append(cluster)
+        return running
+
+
+@contextmanager
+def local_cluster(slots: int = 2) -> Iterator[LocalLauncher]:
+    """Run the jobs of this block in this process instead of on Spark."""
+    before = StreamExecutionEnvironment.launcher
+    launcher = LocalLauncher(slots)
+    StreamExecutionEnvironment.launcher = launcher
+    try:
+        yield launcher
+    finally:
+        StreamExecutionEnvironment.launcher = before
