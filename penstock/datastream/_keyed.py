@@ -80,11 +80,11 @@ class KeyedStream(DataStream):
             )
         return self._keyed("Keyed Process", made(KeyedProcessOperator, func), output_type)
 
-    def window(self, window_assigner: Any) -> WindowedStream:
+    def window(self, window_assigner: Any) -> _windowed.WindowedStream:
         """Group the records of each key into windows."""
-        return WindowedStream(self, window_assigner)
+        return _windowed.WindowedStream(self, window_assigner)
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+    def count_window(self, size: int, slide: int = 0) -> _windowed.WindowedStream:
         """Windows of ``size`` records of a key, a new one every ``slide`` records."""
         if slide:
             return self.window(CountSlidingWindowAssigner(size, slide))
@@ -122,4 +122,4 @@ class KeyedStream(DataStream):
         raise GraphError("a keyed stream has no side outputs; ask the step before key_by()")
 
 
-from penstock.datastream._windowed import WindowedStream  # noqa: E402 - see _stream.py
+from penstock.datastream import _windowed  # noqa: E402 - see _stream.py

@@ -186,33 +186,33 @@ class DataStream:
         factory = partial(AssignTimestampsOperator, watermark_strategy)
         return self._add("Timestamps/Watermarks", factory, output_type=self.get_type())
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> KeyedStream:
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> _keyed.KeyedStream:
         """Partition by key: a function of the record, or the names of one or more fields.
 
         Named fields keep columnar streams columnar.
         """
         names = [name for name in (key_selector, key_type, *more) if isinstance(name, str)]
         if isinstance(key_selector, str):
-            return KeyedStream(self, Hash(columns=tuple(names)))
+            return _keyed.KeyedStream(self, Hash(columns=tuple(names)))
         selector = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
         if not callable(selector):
             raise GraphError(f"key_by takes a function or field names, not {key_selector!r}")
-        return KeyedStream(self, Hash(selector=selector))
+        return _keyed.KeyedStream(self, Hash(selector=selector))
 
-    def window_all(self, window_assigner: Any) -> AllWindowedStream:
+    def window_all(self, window_assigner: Any) -> _windowed.AllWindowedStream:
         """Windows over the whole stream, on one subtask."""
-        return AllWindowedStream(self, window_assigner)
+        return _windowed.AllWindowedStream(self, window_assigner)
 
     def union(self, *streams: DataStream) -> DataStream:
         """The records of all streams, in no particular order."""
         links = self._links + tuple(link for stream in streams for link in stream._links)
         return DataStream(self._env, links)
 
-    def connect(self, ds: DataStream | BroadcastStream) -> Any:
+    def connect(self, ds: DataStream | _connected.BroadcastStream) -> Any:
         """Two streams of different kinds into one function."""
-        if isinstance(ds, BroadcastStream):
-            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
-        return ConnectedStreams(self, ds)
+        if isinstance(ds, _connected.BroadcastStream):
+            return _connected.BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        return _connected.ConnectedStreams(self, ds)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The records that the step sent to a tag."""
@@ -254,7 +254,7 @@ class DataStream:
         spread = self._partition(Broadcast())
         if broadcast_state_descriptor is None:
             return spread
-        return BroadcastStream(spread, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+        return _connected.BroadcastStream(spread, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
         """Send each record where ``partitioner(key, number of subtasks)`` says."""
@@ -346,12 +346,6 @@ def made(kind: Callable[..., Operator], *args: Any) -> Callable[[], Operator]:
     return partial(kind, *args)
 
 
-# The stream classes make one another, so their modules import each other; these names are only used
-# when a method is called, after all modules are complete.
-from penstock.datastream._connected import (  # noqa: E402
-    BroadcastConnectedStream,
-    BroadcastStream,
-    ConnectedStreams,
-)
-from penstock.datastream._keyed import KeyedStream  # noqa: E402
-from penstock.datastream._windowed import AllWindowedStream  # noqa: E402
+# The stream classes make one another, so their modules import each other. These are used only when a
+# method is called, after all modules are complete.
+from penstock.datastream import _connected, _keyed, _windowed  # noqa: E402

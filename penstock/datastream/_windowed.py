@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.core.durations import to_millis
 from penstock.core.errors import GraphError
-from penstock.datastream._keyed import KeyedStream
+from penstock.datastream import _keyed
 from penstock.datastream._stream import DataStream
 from penstock.exchange.partition import Hash
 from penstock.operators.columnar.aggregates import Aggregate
@@ -105,7 +105,7 @@ class _Windows:
 class WindowedStream(_Windows):
     """Windows per key."""
 
-    def __init__(self, keyed_stream: KeyedStream, window_assigner: Any) -> None:
+    def __init__(self, keyed_stream: _keyed.KeyedStream, window_assigner: Any) -> None:
         super().__init__(window_assigner)
         self._stream = keyed_stream
         self._keyed = True
@@ -124,9 +124,9 @@ class WindowedStream(_Windows):
         links = origin._links
         accepts = ColumnarInput.RECORDS
         if self._late_tag is None:
-            plain = self._stream._origin if isinstance(self._stream, KeyedStream) else self._stream
+            plain = self._stream._origin if isinstance(self._stream, _keyed.KeyedStream) else self._stream
             folded = plain._add("Pre-Aggregate", partial(PreAggregateOperator, keys, panes, aggregates))
-            links = KeyedStream(folded, Hash(columns=keys))._links
+            links = _keyed.KeyedStream(folded, Hash(columns=keys))._links
             accepts = ColumnarInput.PARTIALS
         factory = partial(
             ColumnarWindowOperator,
@@ -141,7 +141,7 @@ class WindowedStream(_Windows):
         return origin._add("Window Aggregate", factory, links=links, keyed=True, stateful=True)
 
     def _key_columns(self) -> tuple[str, ...]:
-        keys = self._stream.keys.columns if isinstance(self._stream, KeyedStream) else ()
+        keys = self._stream.keys.columns if isinstance(self._stream, _keyed.KeyedStream) else ()
         if not keys:
             raise GraphError('agg() works on columns: key the stream by field names, key_by("country")')
         return keys

@@ -5,7 +5,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.connectors.log import CorruptLogError, Log, Producer
@@ -139,10 +139,16 @@ _PIECES = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(prefix=st.booleans(), pieces=st.lists(_PIECES, max_size=8))
-def test_arbitrary_bytes_end_cleanly_or_are_refused(tmp_path_factory, prefix, pieces):
+@pytest.fixture(scope="module")
+def two_frames(tmp_path_factory):
     topic, _, whole = _two_frames(tmp_path_factory.mktemp("log"))
+    return topic, whole
+
+
+@settings(max_examples=80, deadline=None)
+@given(prefix=st.booleans(), pieces=st.lists(_PIECES, max_size=8))
+def test_arbitrary_bytes_end_cleanly_or_are_refused(two_frames, prefix, pieces):
+    topic, whole = two_frames
     _segment(topic).write_bytes((whole if prefix else b"") + b"".join(pieces))
     for attempt in (lambda: _values(topic), lambda: _append(topic, b"new"), lambda: _values(topic)):
         try:

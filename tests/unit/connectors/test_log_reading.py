@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.connectors.log import Consumer, Log, LogOffsets, OffsetTruncatedError, Producer
@@ -73,7 +73,7 @@ def test_tailing_reads_no_old_bytes(tmp_path, monkeypatch):
     reader.close()
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None)
 @given(
     frames=st.lists(st.lists(st.integers(-20, 20), min_size=1, max_size=5), max_size=6),
     segment_bytes=st.sampled_from([1, 900, 1 << 20]),

@@ -1,28 +1,33 @@
 """The journal protocol, checked in every reachable state.
 
-Drivers run the real Repository, one storage operation at a time: a driver's program is run again from
-its start with the recorded results of the operations it has done, and stops at the first new one.
-States (stored files plus what each driver has seen) are remembered, so all interleavings are covered.
-A crash of a driver is a state from which it is never scheduled again; since every state is checked, a
-crash after every operation of every driver is covered too.
+Drivers run the real Repository, one storage operation at a time: a driver's current call is run again
+with the recorded results of the operations it has done, and stops at the first new one.  States (the
+stored files plus what each driver knows) are remembered, so all interleavings are covered.  A crash of
+a driver is a state from which it is never scheduled again; since every state is checked, a crash after
+every operation of every driver is covered too.
+
+Small scenarios pause at every operation; large ones read the journal in one operation (``coarse``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
-import pytest
 from snap_fixtures import make_manifest
 
-from penstock.core.errors import FencedError, SnapshotError
+from penstock.core.errors import CorruptSnapshotError, FencedError
 from penstock.core.ids import Epoch
 from penstock.snapshot.finding import latest_valid, load_entries
 from penstock.snapshot.journal import Entry, Fence, Published, candidates, history
 from penstock.snapshot.memory import MemoryStore
-from penstock.snapshot.permit import CommitPermit
+from penstock.snapshot.permit import CommitPermit, Ownership
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.storage import FileWriter, SnapshotStore
+
+Files = tuple[tuple[str, bytes], ...]
 
 
 class Pause(BaseException):
@@ -34,36 +39,41 @@ class Replayed(SnapshotStore):
 
     url = "memory:"
 
-    def __init__(self, real: MemoryStore, log: tuple[Any, ...]) -> None:
+    def __init__(self, real: MemoryStore, log: tuple[Any, ...], coarse: bool) -> None:
         self.real = real
         self.log = log
+        self.coarse = coarse
+        self.loading = False
         self.done = 0
 
-    def _step(self, operation: Callable[[], Any]) -> Any:
-        if self.done < len(self.log):
-            outcome = self.log[self.done]
-            self.done += 1
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
-        try:
-            outcome = operation()
-        except SnapshotError as error:
-            outcome = error
-        self.log = (*self.log, outcome)
-        raise Pause
+    def _step(self, operation: Callable[[], Any], kind: str = "") -> Any:
+        alone = not (self.coarse and self.loading and kind == "read")
+        self.loading = kind == "list" or not alone
+        if self.done == len(self.log):
+            try:
+                outcome = operation()
+            except CorruptSnapshotError:
+                outcome = CorruptSnapshotError
+            self.log = (*self.log, tuple(outcome) if isinstance(outcome, list) else outcome)
+            if alone:
+                raise Pause
+        outcome = self.log[self.done]
+        self.done += 1
+        if outcome is CorruptSnapshotError:
+            raise CorruptSnapshotError("missing")
+        return outcome
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         return self._step(lambda: self.real.create_if_absent(path, data))
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        return self._step(lambda: self.real.read(path, offset, length))
+        return self._step(lambda: self.real.read(path, offset, length), "read")
 
     def size(self, path: str) -> int | None:
         return self._step(lambda: self.real.size(path))
 
     def list(self, prefix: str = "") -> Any:
-        return self._step(lambda: self.real.list(prefix))
+        return self._step(lambda: self.real.list(prefix), "list")
 
     def delete(self, path: str) -> None:
         self._step(lambda: self.real.delete(path))
@@ -78,233 +88,241 @@ class Replayed(SnapshotStore):
         return self
 
 
-Events = list[Any]
-Program = Callable[[SnapshotStore, Events], None]
+@dataclass(frozen=True)
+class Driver:
+    """What one driver knows: the state of its Repository between calls, and the call under way."""
 
+    owner: str
+    calls: tuple[str, ...]
+    ownership: Ownership | None = None
+    entries: tuple[Entry, ...] = ()
+    founder: bool = False
+    epoch: int = 0
+    recovered: int | None = None
+    permits: frozenset[CommitPermit] = frozenset()
+    fenced: bool = False
+    coarse: bool = False
+    log: tuple[Any, ...] = ()
 
-def publish(repository: Repository, generation: int, epoch: int, events: Events) -> None:
-    events.append(repository.publish(make_manifest(epoch, generation, parallelism=1)))
+    @property
+    def done(self) -> bool:
+        return self.fenced or not self.calls
 
+    @cache
+    def step(self, files: Files) -> tuple[Files, Driver]:
+        """Do one storage operation, and everything up to the next one."""
+        real = memory(files)
+        store = Replayed(real, self.log, self.coarse)
+        after = self._run(store)
+        if after is None:
+            after = replace(self, log=store.log)
+            ahead = Replayed(memory(files), store.log, False)
+            finished = after._run(ahead)
+            after = after if finished is None else finished
+        return tuple(sorted(real._files.items())), after
 
-class Explorer:
-    """Visits every state that the programs can reach together."""
-
-    def __init__(self, files: dict[str, bytes], programs: list[Program]) -> None:
-        self.programs = programs
-        self.seen: set[Any] = set()
-        self.ends: list[tuple[Events, ...]] = []
-        start = (tuple(sorted(files.items())), tuple(() for _ in programs))
-        self.todo = [(start, frozenset())]
-
-    def run(self) -> None:
-        while self.todo:
-            (files, logs), granted = self.todo.pop()
-            moved = False
-            for index in range(len(self.programs)):
-                step = self._advance(files, logs, index)
-                if step is None:
-                    continue
-                moved = True
-                after, events = step
-                permits = granted | {event for event in events if isinstance(event, CommitPermit)}
-                self._check(files, after[0], permits)
-                key = (after[0], tuple(map(_fingerprint, after[1])), permits)
-                if key not in self.seen:
-                    self.seen.add(key)
-                    self.todo.append((after, permits))
-            if not moved:
-                self.ends.append(tuple(self._events(files, log, i) for i, log in enumerate(logs)))
-
-    def _advance(self, files: Any, logs: Any, index: int) -> Any:
-        real = MemoryStore()
-        real._files.update(files)
-        store = Replayed(real, logs[index])
-        events: Events = []
+    def _run(self, store: Replayed) -> Driver | None:
+        """The driver after its current call, ``None`` if the call is not through."""
+        repository = Repository(store, "job", self.owner)
+        repository._ownership = self.ownership
+        repository._entries = list(self.entries)
+        repository._founder = self.founder
         try:
-            self.programs[index](store, events)
+            changed = self._call(repository)
+        except Pause:
             return None
         except FencedError:
-            return None
-        except Pause:
-            pass
-        after_logs = (*logs[:index], store.log, *logs[index + 1 :])
-        after_files = tuple(sorted(real._files.items()))
-        # what the driver did right after the operation belongs to the same step
-        return (after_files, after_logs), self._events(after_files, store.log, index)
+            changed = {"fenced": True}
+        return replace(
+            self,
+            calls=self.calls[1:],
+            ownership=repository._ownership,
+            entries=tuple(repository._entries),
+            founder=repository._founder,
+            log=(),
+            **changed,
+        )
 
-    def _events(self, files: Any, log: Any, index: int) -> Events:
-        real = MemoryStore()
-        real._files.update(files)
-        events: Events = []
-        try:
-            self.programs[index](Replayed(real, log), events)
-        except (Pause, FencedError) as stop:
-            if isinstance(stop, FencedError):
-                events.append("fenced")
-        return events
-
-    def _check(self, before: Any, after: Any, permits: frozenset[CommitPermit]) -> None:
-        old, new = history(_entries(before)), history(_entries(after))
-        assert _continues(old, new), (old, new)
-        _check_fences(new)
-        found = candidates(new)
-        for permit in permits:
-            held = any(e.epoch == permit.epoch and e.generation == permit.generation for e in found)
-            superseded = any(e.epoch > permit.epoch for e in found)
-            assert held or superseded, f"{permit} cannot be recovered"
-        if permits:
-            real = MemoryStore()
-            real._files.update(after)
-            newest = latest_valid(real)
-            assert newest is not None
-            assert newest.manifest.epoch >= max(permit.epoch for permit in permits)
+    def _call(self, repository: Repository) -> dict[str, Any]:
+        match self.calls[0]:
+            case "claim":
+                _, entries = repository.claim()
+                return {"epoch": max((e.epoch for e in entries if isinstance(e, Published)), default=0)}
+            case "recover":
+                found = repository.latest_valid()
+                return {"recovered": found.manifest.epoch if found else 0}
+            case "publish":
+                assert repository._ownership is not None
+                permit = repository.publish(manifest(self.epoch + 1, repository._ownership.generation))
+                return {"epoch": self.epoch + 1, "permits": self.permits | {permit}}
+            case "retain":
+                repository.retain(1)
+                return {}
+            case "drop":
+                repository.drop_all()
+                return {}
+        raise AssertionError(self.calls[0])
 
 
-def _fingerprint(log: tuple[Any, ...]) -> Any:
-    return tuple(repr(item) if isinstance(item, (Exception, list)) else item for item in log)
+@cache
+def manifest(epoch: int, generation: int) -> Any:
+    return make_manifest(epoch, generation, parallelism=1)
 
 
-def _entries(files: Any) -> list[Entry]:
-    real = MemoryStore()
-    real._files.update(files)
-    return load_entries(real)
+def memory(files: Files) -> MemoryStore:
+    store = MemoryStore()
+    store._files.update(files)
+    return store
 
 
-def _continues(old: list[Entry], new: list[Entry]) -> bool:
+def explore(*drivers: Driver, coarse: bool = False) -> tuple[int, list[tuple[Driver, ...]]]:
+    """Visit every state the drivers can reach together; the number of states and the final ones."""
+    start = (START, tuple(replace(driver, coarse=coarse) for driver in drivers))
+    seen = {start}
+    todo = [start]
+    ends = []
+    while todo:
+        files, now = todo.pop()
+        if all(driver.done for driver in now):
+            ends.append(now)
+        for index, driver in enumerate(now):
+            if driver.done:
+                continue
+            after_files, after_driver = driver.step(files)
+            after = (after_files, (*now[:index], after_driver, *now[index + 1 :]))
+            if after not in seen:
+                check(files, *after)
+                seen.add(after)
+                todo.append(after)
+    return len(seen), ends
+
+
+def check(before: Files, after: Files, drivers: tuple[Driver, ...]) -> None:
+    old, new = chain(before), chain(after)
+    assert continues(old, new), (old, new)
+    check_fences(new)
+    dropped = any(driver.ownership and not driver.calls and driver.founder for driver in drivers)
+    found = candidates(new)
+    permits = {permit for driver in drivers for permit in driver.permits}
+    closed = bool(new) and not found
+    if not permits or dropped or closed:
+        return
+    for permit in permits:
+        held = any((e.epoch, e.generation) == (permit.epoch, permit.generation) for e in found)
+        assert held or any(e.epoch > permit.epoch for e in found), f"{permit} cannot be recovered"
+    assert recoverable(after) >= max(permit.epoch for permit in permits)
+
+
+@cache
+def chain(files: Files) -> tuple[Entry, ...]:
+    return tuple(history(load_entries(memory(files))))
+
+
+@cache
+def recoverable(files: Files) -> int:
+    found = latest_valid(memory(files))
+    return found.manifest.epoch if found else 0
+
+
+def continues(old: tuple[Entry, ...], new: tuple[Entry, ...]) -> bool:
     """One history: it only grows at the new end and shrinks at the old end."""
     if not old:
         return True
     if old[-1] not in new:
         return False
     kept = new[: new.index(old[-1]) + 1]
-    return not kept or old[-len(kept) :] == kept
+    return old[-len(kept) :] == kept
 
 
-def _check_fences(chain: list[Entry]) -> None:
+def check_fences(entries: tuple[Entry, ...]) -> None:
     """Nothing of an older generation comes after a fence."""
     highest = 0
-    for entry in chain:
-        if isinstance(entry, Fence):
-            assert entry.generation > highest
-            highest = entry.generation
-        else:
-            assert isinstance(entry, Published)
-            assert entry.generation >= highest
-            highest = entry.generation
+    for entry in entries:
+        assert isinstance(entry, Fence | Published)
+        assert entry.generation > highest if isinstance(entry, Fence) else entry.generation >= highest
+        highest = entry.generation
 
 
-def zombie(*epochs: int, retain: int | None = None) -> Program:
-    """The old driver: it owns the job at first and publishes."""
-
-    def program(store: SnapshotStore, events: Events) -> None:
-        repository = _started_old(store)
-        for epoch in epochs:
-            publish(repository, 1, epoch, events)
-            if retain is not None:
-                repository.retain(retain)
-
-    return program
+def drive(driver: Driver, files: Files) -> tuple[Driver, Files]:
+    while not driver.done:
+        files, driver = driver.step(files)
+    return driver, files
 
 
-def successor(*steps: str, owner: str = "new", retain: int = 1) -> Program:
-    """A driver that takes over, recovers and goes on."""
-
-    def program(store: SnapshotStore, events: Events) -> None:
-        repository = Repository(store, "job", owner)
-        generation, entries = repository.claim()
-        events.append(("claimed", generation))
-        found = latest_valid(store)
-        epoch = max([e.epoch for e in entries if isinstance(e, Published)], default=0)
-        events.append(("recovered", found.manifest.epoch if found else None))
-        for step in steps:
-            if step == "publish":
-                epoch = Epoch(epoch + 1)
-                publish(repository, generation, epoch, events)
-            elif step == "retain":
-                repository.retain(retain)
-            else:
-                repository.drop_all()
-
-    return program
+OLD, START = drive(Driver("old", ("claim", "publish")), ())
+"""The old driver after it has claimed the job and published snapshot 1, and the files then."""
 
 
-def _start() -> tuple[dict[str, bytes], tuple[Any, ...]]:
-    """Files and the old driver's log after it has claimed the job and published snapshot 1."""
-    real = MemoryStore()
-    log: tuple[Any, ...] = ()
-    while True:
-        store = Replayed(real, log)
-        try:
-            repository = Repository(store, "job", "old")
-            repository.claim()
-            repository.publish(make_manifest(1, 1, parallelism=1))
-            return dict(real._files), log
-        except Pause:
-            log = store.log
+def zombie(*calls: str) -> Driver:
+    return replace(OLD, calls=calls, permits=frozenset())
 
 
-_FILES, _OLD_LOG = _start()
+def successor(*calls: str, owner: str = "new") -> Driver:
+    return Driver(owner, ("claim", *calls))
 
 
-def _started_old(store: SnapshotStore) -> Repository:
-    """The old driver as it stands after :func:`_start`, without asking the store."""
-    repository = Repository(Replayed(MemoryStore(), _OLD_LOG), "job", "old")
-    repository.claim()
-    repository.publish(make_manifest(1, 1, parallelism=1))
-    repository.root = store
-    return repository
-
-
-def explore(*programs: Program) -> Explorer:
-    explorer = Explorer(_FILES, list(programs))
-    explorer.run()
-    return explorer
+def no_permit_after_recovery(old: Driver, new: Driver) -> None:
+    """Whatever the old driver may commit is part of what the new one recovered."""
+    if new.recovered is not None:
+        assert all(permit.epoch <= new.recovered for permit in old.permits)
 
 
 def test_snap_two_drivers_share_one_history() -> None:
-    explorer = explore(zombie(2, 3), successor("publish"))
-    assert len(explorer.seen) > 100
-    outcomes = {("fenced" in old, len(new)) for old, new in explorer.ends}
-    assert (True, 3) in outcomes
-    assert (False, 3) in outcomes
-    assert all(not isinstance(new[-1], str) for _, new in explorer.ends)
+    states, ends = explore(zombie("publish", "publish"), successor("recover", "publish"))
+    assert states > 300
+    assert {old.fenced for old, _ in ends} == {True, False}
+    assert {new.recovered for _, new in ends} == {1, 2, 3}
+    for old, new in ends:
+        assert not new.fenced
+        no_permit_after_recovery(old, new)
 
 
-def test_snap_zombie_gets_no_permit_after_its_numbers_were_deleted() -> None:
-    explorer = explore(zombie(2, 3), successor("publish", "retain", "publish", "retain"))
-    fenced = [old for old, _ in explorer.ends if "fenced" in old]
-    assert fenced
-    for old, new in explorer.ends:
-        recovered = next(event[1] for event in new if isinstance(event, tuple) and event[0] == "recovered")
-        permitted = [event.epoch for event in old if isinstance(event, CommitPermit)]
-        assert all(epoch <= recovered for epoch in permitted)
+def test_snap_zombie_gets_no_permit_when_its_numbers_were_deleted() -> None:
+    calls = ("recover", "publish", "retain", "publish", "retain")
+    _, ends = explore(zombie("publish", "publish"), successor(*calls), coarse=True)
+    assert any(old.fenced and not old.permits for old, _ in ends)
+    for old, new in ends:
+        assert not new.fenced
+        no_permit_after_recovery(old, new)
 
 
 def test_snap_zombie_that_also_tidies_up() -> None:
-    explorer = explore(zombie(2, retain=1), successor("publish", "retain"))
-    assert explorer.ends
+    _, ends = explore(zombie("publish", "retain"), successor("recover", "publish", "retain"), coarse=True)
+    for old, new in ends:
+        assert not new.fenced
+        no_permit_after_recovery(old, new)
 
 
 def test_snap_two_successors_race_for_the_job() -> None:
-    explorer = explore(successor("publish", owner="a"), successor("publish", owner="b"))
-    for first, second in explorer.ends:
-        claims = [event[1] for event in (*first, *second) if isinstance(event, tuple) and event[0] == "claimed"]
-        assert len(set(claims)) == len(claims)
-        assert not ("fenced" in first and "fenced" in second)
+    _, ends = explore(successor("recover", "publish", owner="a"), successor("recover", "publish", owner="b"))
+    for first, second in ends:
+        assert not (first.fenced and second.fenced)
+        assert first.ownership != second.ownership
 
 
 def test_snap_a_claim_that_is_overtaken_by_retention() -> None:
-    explorer = explore(successor(owner="late"), successor("publish", "retain", "publish", "retain"))
-    generations = {event[1] for late, _ in explorer.ends for event in late if isinstance(event, tuple)}
-    assert generations
+    calls = ("publish", "retain", "publish", "retain")
+    _, ends = explore(successor("recover", owner="late"), successor(*calls), coarse=True)
+    for late, new in ends:
+        assert late.fenced or new.fenced or late.ownership.fence.seq != new.ownership.fence.seq
+        if not late.fenced:
+            assert late.recovered >= max(permit.epoch for permit in new.permits | {_first()})
+
+
+def test_snap_restart_of_a_driver_that_was_taken_over() -> None:
+    _, ends = explore(zombie("claim", "recover", "publish"), successor("recover", "publish"))
+    assert {old.fenced for old, _ in ends} == {True, False}
+    for old, new in ends:
+        assert not new.fenced
+        no_permit_after_recovery(old, new)
 
 
 def test_snap_zombie_after_the_job_succeeded() -> None:
-    explorer = explore(zombie(2), successor("publish", "drop"))
-    for old, new in explorer.ends:
-        recovered = next(event[1] for event in new if isinstance(event, tuple) and event[0] == "recovered")
-        assert all(event.epoch <= recovered for event in old if isinstance(event, CommitPermit))
+    _, ends = explore(zombie("publish"), successor("recover", "publish", "drop"), coarse=True)
+    for old, new in ends:
+        assert not new.fenced
+        no_permit_after_recovery(old, new)
 
 
-if __name__ == "__main__":
-    pytest.main([__file__])
+def _first() -> CommitPermit:
+    return next(iter(OLD.permits))

@@ -1,0 +1,153 @@
+"""Gangs of slots on Spark: one barrier job per attempt.
+
+Spark never retries a failed barrier stage, so each attempt is a Spark job of its own and the
+coordinator is the restart loop.  Threads: one per attempt, blocked in the Spark action.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.coordinator.assemble import Assembled
+from penstock.coordinator.cluster import Cluster, Notify
+from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
+from penstock.core.clock import Clock
+from penstock.core.ids import Generation, SlotId
+from penstock.core.messages import FromSlot, ToSlot
+from penstock.exchange.auth import Hello, new_secret
+from penstock.spark.control import ControlServer
+from penstock.spark.failures import translate
+from penstock.spark.slots import check_slots, driver_host
+from penstock.spark.worker import WorkerInfo
+
+_GRACE_S = 5.0
+"""How long slots may take to leave by themselves before Spark is told to end them."""
+
+
+class SparkCluster(Cluster):
+    """Starts gangs in a Spark session."""
+
+    def __init__(self, spark: SparkSession, job: Assembled, clock: Clock) -> None:
+        self._spark = spark
+        self._job = job
+        self._clock = clock
+        self._secret = new_secret()
+        self._notify: Notify = lambda event: None
+        self._generation = Generation(-1)
+        self._over: dict[Generation, threading.Event] = {}
+        self._server = ControlServer(
+            job.job_id.hex,
+            self._secret,
+            driver_host(spark),
+            clock,
+            job.settings.heartbeat_timeout_ms / 1000,
+            self._on_hello,
+            self._on_message,
+            self._on_lost,
+        )
+
+    def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
+        """Submit the barrier job."""
+        self._generation = generation
+        self._notify = notify
+        self._over[generation] = threading.Event()
+        self._server.expect(generation)
+        threading.Thread(
+            target=self._run, args=(generation, slots), daemon=True, name=f"penstock-gang-{generation}"
+        ).start()
+
+    def send(self, slot: SlotId, message: ToSlot) -> None:
+        """Over the slot's control connection."""
+        self._server.send(slot, message)
+
+    def stop_attempt(self, generation: Generation, reason: str) -> None:
+        """Give the slots a moment to leave; then let Spark end them."""
+
+        def enforce() -> None:
+            if not self._over[generation].wait(_GRACE_S):
+                self._spark.sparkContext.cancelJobGroup(self._group(generation))
+
+        threading.Thread(target=enforce, daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.close()
+
+    def _group(self, generation: Generation) -> str:
+        return f"penstock-{self._job.directory}-{generation}"
+
+    def _run(self, generation: Generation, slots: int) -> None:
+        error: Exception | None = None
+        try:
+            check_slots(self._spark, slots, self._job.settings.slots_timeout_ms / 1000, self._clock)
+            context = self._spark.sparkContext
+            name = self._job.plan.job_name
+            context.setJobGroup(self._group(generation), f"penstock: {name}, attempt {generation}", True)
+            gang = self._spark.range(slots, numPartitions=slots)
+            gang.mapInArrow(slot_function(self._info(generation)), "slot long", barrier=True).collect()
+        except Exception as caught:
+            error = translate(caught)
+        self._over[generation].set()
+        self._notify(AttemptEnded(generation, error))
+
+    def _info(self, generation: Generation) -> WorkerInfo:
+        settings = self._job.plan.settings
+        return WorkerInfo(
+            self._job.job_id.hex,
+            int(generation),
+            self._secret,
+            self._server.address,
+            self._job.store_url,
+            self._job.store.inline_limit,
+            settings["heartbeat_interval_ms"] / 1000,
+        )
+
+    # --- callbacks of the control server ----------------------------------------------------
+
+    def _on_hello(self, hello: Hello) -> None:
+        address = hello.address or ("", 0)
+        self._notify(SlotRegistered(Generation(hello.generation), SlotId(hello.slot), address))
+
+    def _on_message(self, generation: Generation, slot: SlotId, message: FromSlot) -> None:
+        self._notify(SlotSaid(generation, slot, message))
+
+    def _on_lost(self, generation: Generation, slot: SlotId, reason: str) -> None:
+        self._notify(SlotLost(generation, slot, f"slot {slot} was lost: {reason}"))
+
+
+def slot_function(info: WorkerInfo) -> Any:
+    """The function Spark runs in each task. It is pickled by value, so it carries only plain data."""
+    facts = {
+        "job": info.job,
+        "generation": info.generation,
+        "secret": info.secret,
+        "driver": info.driver,
+        "store_url": info.store_url,
+        "inline_limit": info.inline_limit,
+        "heartbeat_interval_s": info.heartbeat_interval_s,
+    }
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+        from pyspark import BarrierTaskContext
+
+        for _ in batches:
+            pass
+        try:
+            from penstock.spark.worker import WorkerInfo, run_worker
+        except ImportError as error:
+            raise RuntimeError(f"PENSTOCK-MISSING {error}") from None
+        context = BarrierTaskContext.get()
+        number = context.partitionId()
+        host = context.getTaskInfos()[number].address.rsplit(":", 1)[0]
+        run_worker(WorkerInfo(**facts), number, host)
+        yield pyarrow.RecordBatch.from_pydict({"slot": pyarrow.array([number], pyarrow.int64())})
+
+    run.__module__ = "__main__"
+    return run
+
+

@@ -1,0 +1,197 @@
+"""The driver's end of the control connections: one thread serves all slots of the current attempt."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import queue
+import selectors
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from penstock.core.clock import Clock
+from penstock.core.errors import TransportError
+from penstock.core.ids import Generation, SlotId
+from penstock.core.messages import FromSlot, ToSlot
+from penstock.exchange.auth import Hello, answer
+from penstock.exchange.frames import FramedSocket, FrameKind
+
+OnHello = Callable[[Hello], None]
+OnMessage = Callable[[Generation, SlotId, FromSlot], None]
+OnLost = Callable[[Generation, SlotId, str], None]
+
+
+class _Connection:
+    def __init__(self, hello: Hello, sock: socket.socket, now: float) -> None:
+        self.generation = Generation(hello.generation)
+        self.slot = SlotId(hello.slot)
+        self.frames = FramedSocket(sock)
+        self.last_heard = now
+        self.watching_writes = False
+
+
+class ControlServer:
+    """Accepts slots of one generation at a time and carries messages both ways.
+
+    Callbacks run on the server's thread and must not block.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        secret: bytes,
+        host: str,
+        clock: Clock,
+        heartbeat_timeout_s: float,
+        on_hello: OnHello,
+        on_message: OnMessage,
+        on_lost: OnLost,
+    ) -> None:
+        self._job = job
+        self._secret = secret
+        self._clock = clock
+        self._timeout = heartbeat_timeout_s
+        self._on_hello, self._on_message, self._on_lost = on_hello, on_message, on_lost
+        self._generation = Generation(-1)
+        self._connections: dict[SlotId, _Connection] = {}
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._selector = selectors.DefaultSelector()
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._selector.register(self._wake_in, selectors.EVENT_READ, None)
+        self._listener = socket.create_server((host, 0))
+        self._closed = False
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        for target, name in ((self._accept, "accept"), (self._serve, "serve")):
+            threading.Thread(target=target, daemon=True, name=f"penstock-control-{name}").start()
+
+    # --- from other threads -----------------------------------------------------------------
+
+    def expect(self, generation: Generation) -> None:
+        """From now on only slots of this generation are let in; the others are dropped."""
+        self._generation = generation
+        self._call(self._drop_old)
+
+    def send(self, slot: SlotId, message: ToSlot) -> None:
+        """Queue a message; lost if the slot is not connected."""
+        data = pickle.dumps(message, protocol=5)
+        self._call(lambda: self._queue(slot, data))
+
+    def close(self) -> None:
+        """Stop serving."""
+
+        def stop() -> None:
+            self._closed = True
+
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._call(stop)
+
+    def _call(self, action: Callable[[], None]) -> None:
+        self._inbox.put(action)
+        with contextlib.suppress(OSError):
+            self._wake_out.send(b"\0")
+
+    # --- the accepting thread ---------------------------------------------------------------
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._greet, args=(sock,), daemon=True).start()
+
+    def _greet(self, sock: socket.socket) -> None:
+        try:
+            hello = answer(sock, self._job, int(self._generation), self._secret)
+        except TransportError:
+            sock.close()
+            return
+        self._call(lambda: self._admit(hello, sock))
+
+    # --- the serving thread -----------------------------------------------------------------
+
+    def _serve(self) -> None:
+        while not self._closed:
+            for key, events in self._selector.select(1.0):
+                if key.data is None:
+                    with contextlib.suppress(BlockingIOError):
+                        self._wake_in.recv(4096)
+                else:
+                    self._on_ready(key.data, events)
+            while True:
+                try:
+                    self._inbox.get_nowait()()
+                except queue.Empty:
+                    break
+            self._check_silence()
+        for connection in list(self._connections.values()):
+            connection.frames.close()
+        self._selector.close()
+        self._wake_in.close()
+        self._wake_out.close()
+
+    def _admit(self, hello: Hello, sock: socket.socket) -> None:
+        if hello.generation != self._generation:
+            sock.close()
+            return
+        connection = _Connection(hello, sock, self._clock.monotonic())
+        self._connections[connection.slot] = connection
+        self._selector.register(sock, selectors.EVENT_READ, connection)
+        self._on_hello(hello)
+
+    def _queue(self, slot: SlotId, data: bytes) -> None:
+        connection = self._connections.get(slot)
+        if connection is not None:
+            connection.frames.queue(FrameKind.CONTROL, 0, 0, 0, 0, data)
+            self._flush(connection)
+
+    def _on_ready(self, connection: _Connection, events: int) -> None:
+        try:
+            if events & selectors.EVENT_READ:
+                for frame in connection.frames.receive():
+                    connection.last_heard = self._clock.monotonic()
+                    message: Any = pickle.loads(frame.payload)
+                    self._on_message(connection.generation, connection.slot, message)
+            if events & selectors.EVENT_WRITE:
+                self._flush(connection)
+        except TransportError as error:
+            self._lose(connection, str(error))
+
+    def _flush(self, connection: _Connection) -> None:
+        try:
+            connection.frames.send()
+        except TransportError as error:
+            self._lose(connection, str(error))
+            return
+        wanted = connection.frames.has_output
+        if wanted != connection.watching_writes:
+            connection.watching_writes = wanted
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
+            self._selector.modify(connection.frames.socket, events, connection)
+
+    def _check_silence(self) -> None:
+        now = self._clock.monotonic()
+        for connection in list(self._connections.values()):
+            if now - connection.last_heard > self._timeout:
+                self._lose(connection, f"no sign of life for {self._timeout:g} s")
+
+    def _lose(self, connection: _Connection, reason: str) -> None:
+        self._forget(connection)
+        self._on_lost(connection.generation, connection.slot, reason)
+
+    def _drop_old(self) -> None:
+        for connection in list(self._connections.values()):
+            if connection.generation != self._generation:
+                self._forget(connection)
+
+    def _forget(self, connection: _Connection) -> None:
+        if self._connections.get(connection.slot) is connection:
+            del self._connections[connection.slot]
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(connection.frames.socket)
+        connection.frames.close()

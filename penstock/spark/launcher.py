@@ -1,0 +1,62 @@
+"""``env.execute()`` on Spark: the session, the shipping of code, and the start of the job."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from penstock.coordinator.assemble import RunningJob, assemble, start
+from penstock.core import options
+from penstock.core.clock import SystemClock
+from penstock.core.config import Configuration
+from penstock.graph.job import JobSpec
+from penstock.spark.cluster import SparkCluster
+from penstock.spark.shipping import ship
+from penstock.spark.slots import available_slots, check_cluster
+
+
+class SparkLauncher:
+    """Runs jobs in the active Spark session, or in one started for them."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+
+    def session(self) -> SparkSession:
+        """The active session, or a new one."""
+        active = SparkSession.getActiveSession()
+        return active if active is not None else start_session(self._configuration)
+
+    def default_parallelism(self) -> int:
+        """As many slots as Spark has."""
+        return max(1, available_slots(self.session()))
+
+    def launch(self, spec: JobSpec) -> RunningJob:
+        """Start a job; returns at once."""
+        spark = self.session()
+        check_cluster(spark)
+        job = assemble(spec, self.default_parallelism())
+        ship(spark, spec.python_files)
+        clock = SystemClock()
+        cluster = SparkCluster(spark, job, clock)
+        return start(job, cluster, clock, {"spark": pyspark.__version__})
+
+
+def start_session(configuration: Configuration) -> SparkSession:
+    """A quiet Spark session for a program that did not bring one."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    settings = {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    settings |= {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}
+    builder = SparkSession.builder.appName("penstock")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.master(configuration.get(options.SPARK_MASTER) or "local[*]").getOrCreate()

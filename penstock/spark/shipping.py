@@ -1,0 +1,70 @@
+"""Gets Penstock and the user's own modules to executors that do not have them.
+
+Third-party packages stay the user's business: install them in the executors' Python, or use Spark's
+own ways (archives, conda-pack).
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.core.errors import ConfigError
+from penstock.spark.slots import is_one_machine
+
+_shipped: set[tuple[str, str]] = set()
+
+
+def ship(spark: SparkSession, extra: tuple[str, ...] = ()) -> None:
+    """Add what is missing on executors to the session: once per session and file."""
+    application = spark.sparkContext.applicationId
+    sources = [Path(name) for name in extra]
+    for source in sources:
+        if not source.exists():
+            raise ConfigError(f"add_python_file: {source} does not exist")
+    if not is_one_machine(spark) or spark.sparkContext.master.startswith("local-cluster"):
+        sources.append(Path(penstock.__file__).parent)
+    sources += user_modules()
+    for source in sources:
+        mark = (application, str(source.resolve()))
+        if mark not in _shipped:
+            _shipped.add(mark)
+            spark.sparkContext.addPyFile(str(_packed(source)))
+
+
+def user_modules() -> list[Path]:
+    """Modules that the program imported from beside its script (or below it)."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is None:
+        return []
+    home = Path(script).resolve().parent
+    installed = [Path(path).resolve() for path in sysconfig.get_paths().values()]
+    own = Path(penstock.__file__).resolve().parent
+    found: set[Path] = set()
+    for name, module in list(sys.modules.items()):
+        origin = getattr(module, "__file__", None)
+        if name == "__main__" or "." in name or not origin or not origin.endswith(".py"):
+            continue
+        path = Path(origin).resolve()
+        top = path.parent if path.name == "__init__.py" else path
+        inside = home in top.parents and not any(place in path.parents for place in installed)
+        if inside and top != own and own not in path.parents:
+            found.add(top)
+    return sorted(found)
+
+
+def _packed(source: Path) -> Path:
+    """A file Spark can put on the Python path: packages are zipped."""
+    if source.is_file():
+        return source
+    target = Path(tempfile.mkdtemp(prefix="penstock-ship-")) / f"{source.name}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(source.rglob("*.py")):
+            archive.write(path, path.relative_to(source.parent))
+    return target

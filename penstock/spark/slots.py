@@ -1,0 +1,54 @@
+"""Does Spark have what a gang needs?  Asked before it is started, answered in one sentence."""
+
+from __future__ import annotations
+
+import time
+
+from pyspark.sql import SparkSession
+
+from penstock.core.clock import Clock
+from penstock.core.errors import ClusterError
+
+
+def check_cluster(spark: SparkSession) -> None:
+    """Refuse settings that barrier stages cannot live with."""
+    if spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        raise ClusterError(
+            "Spark's dynamic allocation is switched on, and a gang of long-lived slots cannot use it; set "
+            "spark.dynamicAllocation.enabled=false and a fixed number of executors"
+        )
+
+
+def available_slots(spark: SparkSession) -> int:
+    """Tasks that the session's executors can run at once."""
+    scala = spark.sparkContext._jsc.sc()
+    profile = scala.resourceProfileManager().defaultResourceProfile()
+    return int(scala.maxNumConcurrentTasks(profile))
+
+
+def check_slots(spark: SparkSession, wanted: int, timeout_s: float, clock: Clock) -> None:
+    """Wait until enough executors are there, or say that there are too few."""
+    deadline = clock.monotonic() + timeout_s
+    while True:
+        there = available_slots(spark)
+        if there >= wanted:
+            return
+        local = spark.sparkContext.master.startswith("local[")
+        if local or clock.monotonic() >= deadline:
+            raise ClusterError(
+                f"the job needs {wanted} slots and Spark ({spark.sparkContext.master}) has {there}; lower "
+                f"the parallelism to {max(there, 1)} or give Spark more cores"
+            )
+        time.sleep(0.1)
+
+
+def is_one_machine(spark: SparkSession) -> bool:
+    """Whether all executors run here."""
+    return spark.sparkContext.master.startswith("local")
+
+
+def driver_host(spark: SparkSession) -> str:
+    """The address executors reach the driver at; loopback if they are all here."""
+    if is_one_machine(spark):
+        return "127.0.0.1"
+    return str(spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1"))

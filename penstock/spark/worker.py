@@ -1,0 +1,200 @@
+"""What runs inside a Spark task: one slot, its sockets, and the loop that drives them.
+
+Threads: the loop owns everything; beside it a thread that writes state files, one that accepts peers,
+and one that sends signs of life so that a long-running user function does not look like a dead slot.
+A slot whose driver has gone, or whose generation is over, leaves at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import pickle
+import queue
+import selectors
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.clock import SystemClock
+from penstock.core.errors import TransportError
+from penstock.core.ids import Generation, SlotId
+from penstock.core.messages import FromSlot, Heartbeat, TaskFailed
+from penstock.exchange.auth import Hello, call
+from penstock.exchange.frames import FramedSocket, FrameKind
+from penstock.exchange.network import TcpNetwork
+from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.store import open_store
+from penstock.task.environment import StateStorage, TaskEnvironment
+from penstock.task.slot import Slot, SlotPhase
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """What a slot must know before it can ask for more."""
+
+    job: str
+    generation: int
+    secret: bytes
+    driver: tuple[str, int]
+    store_url: str | None
+    inline_limit: int
+    heartbeat_interval_s: float
+
+    def __repr__(self) -> str:
+        return f"WorkerInfo({self.job}, generation {self.generation})"
+
+
+class ControlLink:
+    """The slot's end of the control connection. ``report`` may be called from any thread."""
+
+    def __init__(self, info: WorkerInfo, slot: int, address: tuple[str, int]) -> None:
+        sock = socket.create_connection(info.driver, timeout=10)
+        call(sock, Hello(info.job, info.generation, slot, "control", address), info.secret)
+        self.frames = FramedSocket(sock)
+        self._lock = threading.Lock()
+
+    def report(self, message: FromSlot) -> None:
+        """Send a message to the coordinator."""
+        data = _pickled(message)
+        with self._lock:
+            self.frames.queue(FrameKind.CONTROL, 0, 0, 0, 0, data)
+            self.frames.send()
+
+    def flush(self) -> bool:
+        """Send what is left; true if something still waits."""
+        with self._lock:
+            self.frames.send()
+            return self.frames.has_output
+
+
+def _pickled(message: FromSlot) -> bytes:
+    """A user's exception may not survive pickling; its text always does."""
+    try:
+        data = pickle.dumps(message, protocol=5)
+        if isinstance(message, TaskFailed):
+            pickle.loads(data)
+        return data
+    except Exception:
+        if isinstance(message, TaskFailed):
+            error = TransportError(f"{type(message.error).__name__}: {message.error}")
+            return pickle.dumps(TaskFailed(message.subtask, error), protocol=5)
+        raise
+
+
+class _FileThread:
+    """Writes state beside the loop; results are handed back on the loop's thread."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._pool = ThreadPoolExecutor(1, "penstock-state")
+        self._results: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._wake = wake
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+        def run() -> None:
+            try:
+                result, error = work(), None
+            except Exception as caught:
+                result, error = None, caught
+            self._results.put(lambda: done(result, error))
+            self._wake()
+
+        self._pool.submit(run)
+
+    def deliver(self) -> None:
+        """Call the waiting ``done`` callbacks."""
+        while True:
+            try:
+                self._results.get_nowait()()
+            except queue.Empty:
+                return
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
+    """Run one slot until the coordinator dismisses it or is gone."""
+    sys.setswitchinterval(0.0005)
+    clock = SystemClock()
+    selector = selectors.DefaultSelector()
+    network = TcpNetwork(SlotId(slot_number), info.job, info.generation, info.secret, selector, host)
+    link = ControlLink(info, slot_number, network.address)
+    files = _FileThread(network.wake)
+    storage = _storage(info)
+
+    def open_storage(root: str) -> StateStorage:
+        return storage if root.startswith("driver-memory:") else open_store(root, create=False)
+
+    environment = TaskEnvironment(
+        clock, storage, files, link.report, open_storage, Generation(info.generation)
+    )
+    slot = Slot(SlotId(slot_number), environment, network)
+    selector.register(link.frames.socket, selectors.EVENT_READ, link)
+    stop = threading.Event()
+    threading.Thread(target=_beat, args=(link, info.heartbeat_interval_s, stop), daemon=True).start()
+    gc.freeze()
+    try:
+        _loop(slot, selector, network, link, files, clock)
+    except TransportError as error:
+        with contextlib.suppress(TransportError):
+            if slot.tasks:
+                link.report(TaskFailed(slot.tasks[0].subtask, error))
+    finally:
+        stop.set()
+        slot.leave()
+        with contextlib.suppress(TransportError):
+            link.flush()
+        files.close()
+        network.close()
+        link.frames.close()
+        selector.close()
+
+
+def _loop(
+    slot: Slot,
+    selector: selectors.BaseSelector,
+    network: TcpNetwork,
+    link: ControlLink,
+    files: _FileThread,
+    clock: SystemClock,
+) -> None:
+    """The loop: step the tasks, push bytes out, take bytes in, wait when there is nothing to do."""
+    while slot.phase is not SlotPhase.LEFT:
+        worked = slot.step()
+        network.send_all()
+        timeout = 0.0 if worked else _patience(slot, clock)
+        for key, events in selector.select(timeout):
+            if key.data is link:
+                for frame in link.frames.receive():
+                    slot.handle(pickle.loads(frame.payload))
+            else:
+                network.on_ready(key.data, events)
+        files.deliver()
+
+
+def _patience(slot: Slot, clock: SystemClock) -> float:
+    """How long to wait for input, in seconds."""
+    due = slot.next_deadline_ms()
+    return 0.5 if due is None else min(0.5, max(0.0, (due - clock.now_ms()) / 1000))
+
+
+def _beat(link: ControlLink, interval_s: float, stop: threading.Event) -> None:
+    while not stop.wait(interval_s):
+        try:
+            link.report(Heartbeat())
+        except (TransportError, OSError):
+            return
+
+
+def _storage(info: WorkerInfo) -> SnapshotStore:
+    if info.store_url is None:
+        return MemoryStore()
+    store = open_store(info.store_url)
+    store.inline_limit = info.inline_limit
+    return store
