@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from typing import Any
 
 import cloudpickle
 
@@ -35,6 +36,9 @@ from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
 _log = logging.getLogger("penstock")
+
+observers: list[Callable[[RunningJob], None]] = []
+"""Called with every job that starts in this process, on the thread that starts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
     )
     running.coordinator = coordinator
     running.runner.start()
+    for observer in observers:
+        observer(running)
     return running
 
 
@@ -127,6 +133,19 @@ class RunningJob:
     def status(self) -> JobStatus:
         """Where the job is in its life."""
         return self.runner.status
+
+    def facts(self) -> dict[str, Any]:
+        """How the job stands, in plain values: what lists and progress lines show."""
+        desk = self.coordinator.desk
+        history = desk.history[-1:]
+        return {
+            "id": self.job_id.hex,
+            "name": self.job.plan.job_name,
+            "status": self.status().name,
+            "restarts": self.runner.restarts,
+            "checkpoints": desk.completed,
+            "last_checkpoint": history[0] if history else None,
+        }
 
     def cancel(self) -> Future[None]:
         """Stop the job without a snapshot."""

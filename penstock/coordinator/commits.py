@@ -45,8 +45,9 @@ class CommitQueue:
         return tuple(self._open)
 
     def published(self, committables: tuple[Committable, ...], permit: CommitPermit) -> None:
-        """A snapshot with these committables became true."""
-        self._open.extend(committables)
+        """A snapshot with these committables became true; tasks may repeat those of the one before."""
+        known = set(self._open)
+        self._open.extend(item for item in committables if item not in known)
         self._permit = permit
 
     def next(self, now: int) -> Commit | None:

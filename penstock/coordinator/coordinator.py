@@ -294,6 +294,8 @@ class Coordinator:
     def _on_said(self, event: SlotSaid, now: int) -> list[Instruction]:
         message = event.message
         if isinstance(message, TaskFailed):
+            if self.phase is JobPhase.DEPLOYING and self.attempt == 0:
+                return self._give_up(message.error, now)
             return self._fail(message.error, now)
         if isinstance(message, Deployed):
             self._deployed.add(event.slot)
@@ -358,13 +360,15 @@ class Coordinator:
             return []
         delay = self._restart.next_delay(now)
         if delay is None:
-            out: list[Instruction] = [StatusChanged(JobStatus.FAILING)]
-            return out + self._stop(
-                now, "the job has failed", lambda _: self._end(JobStatus.FAILED, error)
-            )
-        out = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]
+            return self._give_up(error, now)
+        out: list[Instruction] = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]
         restart_at = now + delay
         return out + self._stop(now, "the job restarts", lambda _: self._wait(restart_at))
+
+    def _give_up(self, error: Exception, now: int) -> list[Instruction]:
+        """End as FAILED. Also for errors while tasks are first built: trying again would not help."""
+        out: list[Instruction] = [StatusChanged(JobStatus.FAILING)]
+        return out + self._stop(now, "the job has failed", lambda _: self._end(JobStatus.FAILED, error))
 
     def _stop(
         self, now: int, reason: str, after: Callable[[int], list[Instruction]]

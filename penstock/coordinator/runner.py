@@ -13,6 +13,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from penstock.connectors.sink import Committer, Sink
@@ -211,7 +212,8 @@ class JobRunner:
         return Claimed(generation, Epoch(last), restored)
 
     def _publish(self, instruction: Publish) -> Event:
-        permit = self._repository.publish(instruction.manifest)
+        manifest = replace(instruction.manifest, created_ms=self._clock.now_ms())
+        permit = self._repository.publish(manifest)
         try:
             self._repository.retain(self._retained)
         except Exception as error:

@@ -35,6 +35,8 @@ class SnapshotDesk:
     ) -> None:
         self.final_published = False
         self.last_published: Epoch | None = None
+        self.completed = 0
+        """Snapshots published since the job started, over all attempts."""
         self.history: list[dict[str, float]] = []
         self._plan = plan
         self._job_id = job_id
@@ -162,6 +164,7 @@ class SnapshotDesk:
         if pending is None:
             return None
         self.last_published = epoch
+        self.completed += 1
         self.final_published = self.final_published or pending.final
         self._schedule.on_completed(now)
         acks = pending.acks.values()
@@ -230,7 +233,7 @@ class SnapshotDesk:
             created_ms=now,
             operators=tuple(entries),
             enumerators={key: Blob.of(state) for key, state in pending.enumerators.items()},
-            committables=carried + pending.committables(),
+            committables=tuple(dict.fromkeys(carried + pending.committables())),
             penstock_version=self._versions.get("penstock", ""),
             spark_version=self._versions.get("spark"),
         )

@@ -107,7 +107,12 @@ class Repository:
 
     def latest_valid(self, verify: bool = True, checksums: bool = False) -> Found | None:
         """The newest snapshot that is whole; ``None`` if none was ever published."""
-        return latest_valid(self.root, verify, checksums)
+        try:
+            return latest_valid(self.root, verify, checksums)
+        except CorruptSnapshotError:
+            if self._ownership is not None:
+                self._check_owned(self.load_entries())  # a newer driver's retention is no damage
+            raise
 
     def permit_restored(self, manifest: Manifest) -> CommitPermit:
         """Permit to commit again what a restored snapshot holds, before any new data."""

@@ -9,6 +9,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from penstock.coordinator.assemble import RunningJob, assemble, start
+from penstock.coordinator.registry import register
 from penstock.core import options
 from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
@@ -41,7 +42,16 @@ class SparkLauncher:
         ship(spark, spec.python_files)
         clock = SystemClock()
         cluster = SparkCluster(spark, job, clock)
-        return start(job, cluster, clock, {"spark": pyspark.__version__})
+        running = start(job, cluster, clock, {"spark": pyspark.__version__})
+        publish_to_registry(running)
+        return running
+
+
+def publish_to_registry(running: RunningJob) -> None:
+    """Let ``penstock list`` and ``penstock cancel`` find the job until it ends."""
+    registration = register(running.job_id.hex, running.job.plan.job_name, running.facts, running.cancel)
+    if registration is not None:
+        running.result().add_done_callback(lambda _: registration.close())
 
 
 def start_session(configuration: Configuration) -> SparkSession:

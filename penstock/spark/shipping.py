@@ -39,12 +39,8 @@ def ship(spark: SparkSession, extra: tuple[str, ...] = ()) -> None:
 
 
 def user_modules() -> list[Path]:
-    """Modules that the program imported from beside its script (or below it)."""
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if script is None:
-        return []
-    home = Path(script).resolve().parent
-    installed = [Path(path).resolve() for path in sysconfig.get_paths().values()]
+    """Top-level modules that the program imported from places where nothing is installed."""
+    installed = {Path(path).resolve() for path in sysconfig.get_paths().values()}
     own = Path(penstock.__file__).resolve().parent
     found: set[Path] = set()
     for name, module in list(sys.modules.items()):
@@ -53,8 +49,8 @@ def user_modules() -> list[Path]:
             continue
         path = Path(origin).resolve()
         top = path.parent if path.name == "__init__.py" else path
-        inside = home in top.parents and not any(place in path.parents for place in installed)
-        if inside and top != own and own not in path.parents:
+        is_installed = any(place in path.parents or place == path.parent for place in installed)
+        if not is_installed and top != own and own not in path.parents:
             found.add(top)
     return sorted(found)
 

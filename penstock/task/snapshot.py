@@ -8,6 +8,9 @@
 
 Rungs 1 to 3 run on the task's thread in one go, so no record slips in between.  A failure on rung 4
 declines the snapshot; a failure on rungs 1 to 3 fails the task.
+
+Committables are handed on with every acknowledgement until a snapshot that holds them is published: a
+snapshot that is given up must not take prepared output with it.
 """
 
 from __future__ import annotations
@@ -61,6 +64,7 @@ class SnapshotLadder:
         self._env = environment
         self._aborted: set[Epoch] = set()
         self._writing: set[Epoch] = set()
+        self._prepared: list[Committable] = []
 
     def take(
         self, epoch: Epoch, forward: Callable[[], None], finished: bool, alignment_ms: float
@@ -94,14 +98,17 @@ class SnapshotLadder:
         if epoch in self._writing:
             self._aborted.add(epoch)
 
+    def completed(self, epoch: Epoch) -> None:
+        """The snapshot was published, and with it everything prepared up to then."""
+        self._prepared = [item for item in self._prepared if item.epoch > epoch]
+
     def _prepare(self, epoch: Epoch) -> tuple[Committable, ...]:
-        gathered = []
         for operator_id, operator in self._operators:
             operator.prepare_barrier(epoch)
             for committable in operator.committables(epoch):
                 payload = pickle.dumps(committable, protocol=5)
-                gathered.append(Committable(operator_id, epoch, self._subtask.index, payload))
-        return tuple(gathered)
+                self._prepared.append(Committable(operator_id, epoch, self._subtask.index, payload))
+        return tuple(self._prepared)
 
     def _freeze(self) -> list[FrozenOperator]:
         return [

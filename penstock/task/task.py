@@ -233,6 +233,7 @@ class Task:
 
     def completed(self, message: SnapshotCompleted) -> None:
         """A snapshot was published."""
+        self._ladder.completed(message.epoch)
         for operator in self._operators:
             operator.run(partial(operator.operator.on_snapshot_complete, message.epoch))
 

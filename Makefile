@@ -1,0 +1,45 @@
+# Penstock: everything a developer does, by one name each. `make` alone lists them.
+# Needs make, a POSIX shell and Python 3.11 or newer; the rest is fetched by pip (and Java by apt, if root).
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.penstock-installed
+ARGS ?=
+PEERS ?=
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help venv java demo test check bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+venv: $(STAMP) ## Make the virtual environment (VENV=path for another place than .venv)
+
+$(STAMP): pyproject.toml constraints.txt scripts/ensure_venv.sh
+	@sh scripts/ensure_venv.sh "$(VENV)"
+	@touch "$(STAMP)"
+
+java: ## Check for Java 17 or newer, and install it if that is possible here
+	@sh scripts/ensure_java.sh
+
+demo: venv java ## Run the demonstration (ARGS="..." are passed on)
+	@$(BIN)/penstock demo $(ARGS)
+
+test: venv java check ## All checks, then all tests: quick ones first, those with a Spark session after
+	$(PYTEST) -m "not spark" $(ARGS)
+	$(PYTEST) -m spark $(ARGS) || [ $$? -eq 5 ]
+
+check: venv ## Lint, formatting, types, layers and sizes, without running anything
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy
+	$(PYTEST) tests/unit/test_layers.py tests/unit/test_sizes.py
+
+bench: venv java ## Run the benchmarks (PEERS=1 runs the peers beside them)
+	@$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers) $(ARGS)
+
+clean: ## Remove the virtual environment, caches and what the demo and benchmarks left
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .demo build dist *.egg-info
+	rm -rf spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,128 @@
+"""``penstock checkpoint``: what is in a checkpoint directory, and in one snapshot. Reads only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from penstock.cli.output import age, console, moment, size, table
+from penstock.core.clock import SystemClock
+from penstock.core.errors import CorruptSnapshotError, SnapshotError
+from penstock.snapshot.finding import load_entries, load_published, read_manifest, verify_files
+from penstock.snapshot.journal import candidates
+from penstock.snapshot.manifest import Manifest, OperatorEntry
+from penstock.snapshot.paths import JOURNAL
+from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.store import open_store
+
+
+@click.group()
+def checkpoint() -> None:
+    """Look at checkpoints and savepoints."""
+
+
+@checkpoint.command("list")
+@click.argument("directory")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs to read.")
+def list_checkpoints(directory: str, as_json: bool) -> None:
+    """List the jobs below DIRECTORY (or URL) and their checkpoints, newest first."""
+    found = [row for name, root in _jobs(directory) for row in _published(name, root)]
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    if not found:
+        click.echo(f"There are no checkpoints below {directory}.")
+        return
+    now = SystemClock().now_ms()
+    rows = [
+        (
+            row["job"],
+            row["epoch"],
+            row["kind"],
+            "-" if row["bytes"] is None else size(row["bytes"]),
+            "-" if row["created_ms"] is None else age(now - row["created_ms"]),
+            row["problem"] or row["location"],
+        )
+        for row in found
+    ]
+    columns = ("JOB", "EPOCH", "KIND", "SIZE", "AGE", "LOCATION")
+    console().print(table(columns, rows, right=("EPOCH", "SIZE")))
+
+
+def _jobs(directory: str) -> Iterator[tuple[str, SnapshotStore]]:
+    store = open_store(directory, create=False)
+    parts = [path.split("/") for path in store.list()]
+    if any(path[0] == JOURNAL for path in parts):
+        yield store.url.rsplit("/", 1)[-1], store
+    for name in sorted({path[0] for path in parts if len(path) > 2 and path[1] == JOURNAL}):
+        yield name, store.sub(name)
+
+
+def _published(job: str, root: SnapshotStore) -> Iterator[dict[str, Any]]:
+    for entry in candidates(load_entries(root)):
+        row: dict[str, Any] = {
+            "job": job,
+            "epoch": entry.epoch,
+            "kind": "checkpoint",
+            "bytes": None,
+            "created_ms": None,
+            "location": f"{root.url}/{entry.location}",
+            "problem": None,
+        }
+        try:
+            _, found = load_published(root, entry)
+        except SnapshotError as error:
+            yield row | {"problem": str(error)}
+            continue
+        manifest = found.manifest
+        yield row | {
+            "kind": manifest.kind.value,
+            "bytes": entry.manifest_length + sum(b.length for b in manifest.blobs() if b.inline is None),
+            "created_ms": manifest.created_ms,
+            "location": str(found.location).removesuffix("/_metadata"),
+        }
+
+
+@checkpoint.command()
+@click.argument("path")
+def show(path: str) -> None:
+    """Describe one snapshot and verify its files. PATH: a chk-N directory, a savepoint, or a job's."""
+    found = read_manifest(path, verify=False)
+    manifest = found.manifest
+    out = console()
+    out.print(f"{manifest.kind.value} {manifest.epoch} of job {manifest.job_name} ({manifest.job_id})")
+    out.print(f"at {found.location}")
+    out.print(
+        f"created {moment(manifest.created_ms)} UTC by Penstock {manifest.penstock_version}, "
+        f"Spark {manifest.spark_version or '-'}, generation {manifest.generation}"
+    )
+    columns = ("STEP", "UID", "PARALLELISM", "MAX", "STATE", "COMMITTABLES", "PICKLED", "FINISHED")
+    rows = [_operator(manifest, entry) for entry in manifest.operators]
+    out.print(table(columns, rows, right=columns[2:6]))
+    try:
+        verify_files(open_store(found.location.root, create=False), manifest, checksums=True)
+    except CorruptSnapshotError as error:
+        raise CorruptSnapshotError(f"{error}. This snapshot cannot be restored.") from error
+    total = sum(blob.length for blob in manifest.blobs())
+    out.print(f"{size(total)} of state in {len(manifest.files())} files: all present, checksums right.")
+
+
+def _operator(manifest: Manifest, entry: OperatorEntry) -> tuple[object, ...]:
+    blobs = [blob for subtask in entry.subtasks for blob in subtask.state.blobs()]
+    pickled = any(handle.pickled for subtask in entry.subtasks for handle in subtask.state.keyed)
+    pickled = pickled or any(subtask.state.lists is not None for subtask in entry.subtasks)
+    finished = sum(subtask.finished for subtask in entry.subtasks)
+    waiting = sum(item.operator_id == entry.operator_id for item in manifest.committables)
+    return (
+        entry.name,
+        entry.uid or "-",
+        entry.parallelism,
+        entry.max_parallelism,
+        size(sum(blob.length for blob in blobs)),
+        waiting,
+        "yes" if pickled else "no",
+        f"{finished} of {len(entry.subtasks)}" if finished else "-",
+    )

@@ -1,0 +1,71 @@
+"""``penstock``: the door to all commands.
+
+A command's module is imported when the command is used: ``penstock --help`` must not wait for Arrow,
+Spark or matplotlib.  Every error made on purpose ends here, as one paragraph on standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from penstock import __version__
+from penstock.core.errors import PenstockError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("penstock.cli.run:run", "Run a program."),
+    "list": ("penstock.cli.jobs:list_jobs", "List the jobs that run on this machine."),
+    "cancel": ("penstock.cli.jobs:cancel", "Cancel a running job."),
+    "checkpoint": ("penstock.cli.checkpoint:checkpoint", "Look at checkpoints and savepoints."),
+    "topic": ("penstock.cli.topic:topic", "Work with topics of the embedded log."),
+    "doctor": ("penstock.cli.doctor:doctor", "Check that this machine can run jobs."),
+    "demo": ("penstock.cli.demo:demo", "Watch a job survive crashes, exactly once."),
+}
+"""Name to (module and object, what it does)."""
+
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported one by one, when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PenstockError as error:
+            if ctx.params.get("debug"):
+                raise
+            click.secho(f"Error: {error}", fg="red", err=True)
+            ctx.exit(1)
+        except KeyboardInterrupt:
+            click.secho("Interrupted.", fg="red", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="penstock")
+@click.option("--debug", is_flag=True, help="Show full tracebacks.")
+def cli(debug: bool) -> None:
+    """Stateful stream processing in Python, on the Spark you have."""
+
+
+def main() -> None:
+    """Entry point of the ``penstock`` script."""
+    sys.exit(cli.main(prog_name="penstock"))

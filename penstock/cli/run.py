@@ -1,0 +1,157 @@
+"""``penstock run``: a program as ``python`` would run it, with settings from outside that win."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import click
+
+import penstock
+from penstock.cli.progress import progress_line
+from penstock.coordinator import assemble
+from penstock.coordinator.assemble import RunningJob
+from penstock.core import options
+from penstock.core.config import Configuration
+from penstock.core.errors import ConfigError, GraphError, PenstockError
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_OWN = str(Path(penstock.__file__).parent) + os.sep
+
+
+class ProgramError(PenstockError):
+    """The program raised; the message is its own traceback."""
+
+    code = "PROGRAM"
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("-p", "--parallelism", type=click.IntRange(1), help="Subtasks of each step.")
+@click.option("--master", metavar="URL", help="Spark master, such as local[4].")
+@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
+@click.option("-s", "--from-snapshot", metavar="PATH", help="Checkpoint or savepoint to start from.")
+@click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@click.option("--name", help="Name of the job.")
+@click.argument("script", type=click.Path(path_type=Path))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    ctx: click.Context,
+    parallelism: int | None,
+    master: str | None,
+    settings: tuple[str, ...],
+    from_snapshot: str | None,
+    allow_non_restored_state: bool,
+    name: str | None,
+    script: Path,
+    args: tuple[str, ...],
+) -> None:
+    """Run SCRIPT with ARGS. Options for penstock go before SCRIPT, those for the script behind it."""
+    if not script.is_file():
+        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
+    overrides = parsed(settings)
+    given = {
+        options.DEFAULT_PARALLELISM.key: parallelism,
+        options.SPARK_MASTER.key: master,
+        options.RECOVERY_PATH.key: from_snapshot,
+        options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
+        options.JOB_NAME.key: name,
+    }
+    overrides |= {key: str(value) for key, value in given.items() if value is not None}
+    Configuration.from_dict(overrides).check()
+    debug = bool(ctx.find_root().params.get("debug"))
+    with _as_program(script, args, overrides), _observed() as jobs, progress_line(jobs):
+        _execute(script, debug)
+    _check_end(script, jobs)
+
+
+def parsed(settings: tuple[str, ...]) -> dict[str, str]:
+    """``KEY=VALUE`` texts as a dict."""
+    found: dict[str, str] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise click.UsageError(f"-D takes KEY=VALUE, not {text!r}")
+        found[key.strip()] = value.strip()
+    return found
+
+
+@contextmanager
+def _as_program(script: Path, args: tuple[str, ...], overrides: dict[str, str]) -> Iterator[None]:
+    """The process as ``python script args`` would see it."""
+    argv, path, before = sys.argv, list(sys.path), StreamExecutionEnvironment.overrides
+    sys.argv = [str(script), *args]
+    sys.path.insert(0, str(script.resolve().parent))
+    StreamExecutionEnvironment.overrides = overrides
+    try:
+        yield
+    finally:
+        sys.argv, StreamExecutionEnvironment.overrides = argv, before
+        sys.path[:] = path
+
+
+@contextmanager
+def _observed() -> Iterator[list[RunningJob]]:
+    jobs: list[RunningJob] = []
+    assemble.observers.append(jobs.append)
+    try:
+        yield jobs
+    finally:
+        assemble.observers.remove(jobs.append)
+
+
+def _execute(script: Path, debug: bool) -> None:
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except PenstockError as error:
+        if debug:
+            raise
+        line = _line_in(script, error.__traceback__)
+        raise ProgramError(f"{error}\n({script}, line {line})" if line else str(error)) from error
+    except Exception as error:
+        if debug:
+            raise
+        raise ProgramError(own_traceback(error)) from error
+
+
+def _line_in(script: Path, trace: TracebackType | None) -> int | None:
+    lines = [frame.lineno for frame in traceback.extract_tb(trace) if frame.filename == str(script)]
+    return lines[-1] if lines else None
+
+
+def own_traceback(error: BaseException) -> str:
+    """A traceback without the frames of the engine and of what started the program."""
+    shown = traceback.TracebackException.from_exception(error)
+    part: traceback.TracebackException | None = shown
+    while part is not None:
+        frames = [frame for frame in part.stack if not _is_engine(frame.filename)]
+        part.stack = traceback.StackSummary.from_list(frames)
+        part = part.__cause__ or part.__context__
+    return "the program failed.\n" + "".join(shown.format()).rstrip()
+
+
+def _is_engine(filename: str) -> bool:
+    return filename.startswith((_OWN, "<frozen runpy>")) or filename == runpy.__file__
+
+
+def _check_end(script: Path, jobs: list[RunningJob]) -> None:
+    if not jobs:
+        raise GraphError(
+            f"{script}: the script ended without calling env.execute(); a program only describes its job "
+            "until execute(), execute_async() or execute_and_collect() is called"
+        )
+    left = [job for job in jobs if not job.result().done()]
+    for job in left:
+        job.cancel().result(timeout=60)
+    if left:
+        names = ", ".join(job.job.plan.job_name for job in left)
+        raise GraphError(
+            f"{script}: the script ended while its job was running ({names}), so the job was cancelled; "
+            "wait for it with client.get_job_execution_result().result(), or call env.execute()"
+        )

@@ -1,0 +1,144 @@
+"""A driver's small ear on the loopback address: who knows its token may ask for status or cancel.
+
+One exchange per connection, a JSON object per line::
+
+    driver   {"challenge": c}
+    client   {"request": r, "nonce": n, "proof": HMAC(token, "ask" c n r)}
+    driver   {"answer": {...}, "proof": HMAC(token, "answer" c n answer)}
+
+Both sides prove that they know the token, and nobody sends it.  Whatever is too long, too slow, not
+JSON or without proof ends the connection, without a word about why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.core.clock import Clock, SystemClock
+from penstock.core.errors import TransportError
+
+Answer = Callable[[], Mapping[str, Any]]
+
+MAX_LINE = 16 << 10
+_PATIENCE_S = 3.0
+"""How long one exchange may take in all."""
+_LOOPBACK = "127.0.0.1"
+
+
+class Listener:
+    """Answers requests on a thread of its own, one after the other."""
+
+    def __init__(self, token: str, answers: Mapping[str, Answer], clock: Clock | None = None) -> None:
+        self._token = token
+        self._answers = dict(answers)
+        self._clock = clock or SystemClock()
+        self._server = socket.create_server((_LOOPBACK, 0), backlog=16)
+        self.port: int = self._server.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True, name="penstock-registry").start()
+
+    def close(self) -> None:
+        """Stop answering."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError, TransportError):
+                self._exchange(_Lines(connection, self._clock))
+
+    def _exchange(self, lines: _Lines) -> None:
+        challenge = secrets.token_hex(16)
+        lines.send({"challenge": challenge})
+        message = lines.receive()
+        request, nonce = _text(message, "request"), _text(message, "nonce")
+        expected = _proof(self._token, "ask", challenge, nonce, request)
+        if not hmac.compare_digest(expected, _text(message, "proof").encode("ascii", "replace").decode()):
+            return
+        answer = self._answers.get(request)
+        body = {"error": f"unknown request {request!r}"} if answer is None else dict(answer())
+        text = json.dumps(body)
+        lines.send({"answer": text, "proof": _proof(self._token, "answer", challenge, nonce, text)})
+
+
+def ask(port: int, token: str, request: str) -> dict[str, Any]:
+    """Ask a driver; raises :class:`TransportError` if it is gone or is not the one that has the token."""
+    try:
+        with socket.create_connection((_LOOPBACK, port), timeout=_PATIENCE_S) as connection:
+            lines = _Lines(connection, SystemClock())
+            challenge = _text(lines.receive(), "challenge")
+            nonce = secrets.token_hex(16)
+            proof = _proof(token, "ask", challenge, nonce, request)
+            lines.send({"request": request, "nonce": nonce, "proof": proof})
+            message = lines.receive()
+    except OSError as error:
+        raise TransportError(f"the job's driver does not answer: {error}") from error
+    text = _text(message, "answer")
+    if not hmac.compare_digest(_proof(token, "answer", challenge, nonce, text), _text(message, "proof")):
+        raise TransportError("whoever listens on the job's port is not its driver")
+    answer = json.loads(text)
+    if not isinstance(answer, dict):
+        raise TransportError("the job's driver answered with something that is no object")
+    return answer
+
+
+class _Lines:
+    """JSON objects over a socket, with a deadline for all of them together."""
+
+    def __init__(self, connection: socket.socket, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._deadline = clock.monotonic() + _PATIENCE_S
+        self._rest = b""
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self._connection.settimeout(self._left())
+        self._connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self) -> dict[str, Any]:
+        while b"\n" not in self._rest:
+            if len(self._rest) > MAX_LINE:
+                raise TransportError("a line is too long")
+            self._connection.settimeout(self._left())
+            data = self._connection.recv(4096)
+            if not data:
+                raise TransportError("the other side hung up")
+            self._rest += data
+        line, self._rest = self._rest.split(b"\n", 1)
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            raise TransportError("a line is not JSON") from None
+        if not isinstance(message, dict):
+            raise TransportError("a line is no JSON object")
+        return message
+
+    def _left(self) -> float:
+        left = self._deadline - self._clock.monotonic()
+        if left <= 0:
+            raise TransportError("the other side is too slow")
+        return left
+
+
+def _text(message: Mapping[str, Any], name: str) -> str:
+    value = message.get(name)
+    if not isinstance(value, str):
+        raise TransportError(f"a message lacks {name!r}")
+    return value
+
+
+def _proof(token: str, role: str, *parts: str) -> str:
+    data = json.dumps([role, *parts]).encode()
+    return hmac.new(token.encode(), data, hashlib.sha256).hexdigest()

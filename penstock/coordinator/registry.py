@@ -1,0 +1,165 @@
+"""The jobs that run on this machine, as files: how ``penstock list`` and ``penstock cancel`` find them.
+
+Each driver writes ``$PENSTOCK_HOME/jobs/<job id>-<pid>.json`` for a job it runs, readable by its user
+only, and removes it when the job ends.  The file names a loopback port and the token to talk to it
+(see ``listener.py``).  Files of drivers that are gone are removed by whoever lists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.coordinator.listener import Listener, ask
+from penstock.core.clock import Clock, SystemClock
+from penstock.core.errors import ConfigError, TransportError
+
+_log = logging.getLogger("penstock")
+
+
+def home() -> Path:
+    """Where Penstock keeps what belongs to this user: ``$PENSTOCK_HOME``, or ``~/.penstock``."""
+    chosen = os.environ.get("PENSTOCK_HOME")
+    return Path(chosen).expanduser() if chosen else Path.home() / ".penstock"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A running driver's file."""
+
+    id: str
+    name: str
+    pid: int
+    started_ms: int
+    port: int
+    token: str
+
+    def __repr__(self) -> str:
+        return f"Entry({self.id}, {self.name!r}, pid {self.pid})"
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return _directory() / f"{self.id}-{self.pid}.json"
+
+    def status(self) -> dict[str, Any] | None:
+        """What the driver says about its job; ``None`` if it does not answer."""
+        return self._ask("status")
+
+    def cancel(self) -> bool:
+        """Ask for the end of the job; whether the driver took the request."""
+        return self._ask("cancel") is not None
+
+    def _ask(self, request: str) -> dict[str, Any] | None:
+        try:
+            return ask(self.port, self.token, request)
+        except TransportError:
+            return None
+
+
+class Registration:
+    """A job of this process that others can find. Close it when the job ends."""
+
+    def __init__(self, entry: Entry, listener: Listener) -> None:
+        self.entry = entry
+        self._listener = listener
+
+    def close(self) -> None:
+        """Be found no more. Safe to repeat."""
+        with contextlib.suppress(OSError):
+            self.entry.path.unlink(missing_ok=True)
+        self._listener.close()
+
+
+def register(
+    job_id: str,
+    name: str,
+    status: Callable[[], Mapping[str, Any]],
+    cancel: Callable[[], object],
+    clock: Clock | None = None,
+) -> Registration | None:
+    """Make a job findable; ``None``, with a warning, where that is not possible: the job runs all the same."""
+
+    def cancelling() -> Mapping[str, Any]:
+        cancel()
+        return status()
+
+    token = secrets.token_hex(32)
+    started = (clock or SystemClock()).now_ms()
+    try:
+        directory = _directory()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        listener = Listener(token, {"status": status, "cancel": cancelling})
+        entry = Entry(job_id, name, os.getpid(), started, listener.port, token)
+        _write(entry)
+    except OSError as error:
+        _log.warning("job %r cannot be listed or cancelled from outside: %s", name, error)
+        return None
+    return Registration(entry, listener)
+
+
+def entries() -> list[Entry]:
+    """Jobs whose driver is alive, oldest first; files of dead drivers are removed."""
+    found: list[Entry] = []
+    for path in sorted(_directory().glob("*.json")):
+        entry = _read(path)
+        if entry is None:
+            continue
+        if _is_alive(entry.pid):
+            found.append(entry)
+        else:
+            path.unlink(missing_ok=True)
+    return sorted(found, key=lambda entry: entry.started_ms)
+
+
+def find(which: str) -> Entry:
+    """The one running job with this id, beginning of an id, or name."""
+    running = entries()
+    matches = [entry for entry in running if which in (entry.id, entry.name)]
+    matches = matches or [entry for entry in running if which and entry.id.startswith(which)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        listed = "; ".join(f"{entry.id} ({entry.name}, pid {entry.pid})" for entry in matches)
+        raise ConfigError(f"{which!r} fits {len(matches)} running jobs, say more exactly which: {listed}")
+    listed = ", ".join(f"{entry.name} ({entry.id[:8]})" for entry in running) or "none"
+    raise ConfigError(f"no running job is called {which!r} or has an id that begins so; running: {listed}")
+
+
+def _directory() -> Path:
+    return home() / "jobs"
+
+
+def _write(entry: Entry) -> None:
+    temporary = entry.path.with_suffix(".tmp")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(entry), file)
+    temporary.rename(entry.path)
+
+
+def _read(path: Path) -> Entry | None:
+    """The entry in a file; ``None`` if it is gone, or is no entry of ours."""
+    try:
+        entry = Entry(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return entry if isinstance(entry.pid, int) and path.name == entry.path.name else None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

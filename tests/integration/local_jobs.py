@@ -1,0 +1,91 @@
+"""Helpers to run, disturb and resume jobs on the in-process cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from flow_graphs import GRAPHS, SINKS, sink_of
+
+from penstock.common import Configuration
+from penstock.common.job_client import JobClient
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing.local import LocalLauncher
+
+TIMEOUT_S = 60.0
+
+
+def until(condition: Callable[[], Any], what: str, timeout_s: float = TIMEOUT_S) -> Any:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.002)
+    raise AssertionError(f"gave up after {timeout_s:g} s waiting until {what}")
+
+
+def environment(checkpoints: Path | None = None, **settings: str) -> StreamExecutionEnvironment:
+    """An environment with fast snapshots and fast restarts; ``a__b_c`` stands for the key ``a.b-c``."""
+    config = Configuration()
+    if checkpoints is not None:
+        config.set_string("execution.checkpointing.interval", "15 ms")
+        config.set_string("execution.checkpointing.dir", str(checkpoints))
+    config.set_string("restart-strategy.type", "fixed-delay")
+    config.set_string("restart-strategy.fixed-delay.attempts", "10")
+    config.set_string("restart-strategy.fixed-delay.delay", "5 ms")
+    config.set_string("pipeline.auto-watermark-interval", "5 ms")
+    for key, value in settings.items():
+        config.set_string(key.replace("__", ".").replace("_", "-"), value)
+    return StreamExecutionEnvironment.get_execution_environment(config)
+
+
+def published(launcher: LocalLauncher) -> int:
+    """The newest published snapshot of the newest job; 0 if none."""
+    return int(launcher.jobs[-1].coordinator.desk.last_published or 0)
+
+
+def wait_for_snapshots(launcher: LocalLauncher, count: int) -> None:
+    """Until ``count`` more snapshots are published, or the job is over."""
+    target = published(launcher) + count
+    until(
+        lambda: published(launcher) >= target or launcher.jobs[-1].result().done(),
+        f"snapshot {target} is published",
+    )
+
+
+def finish(client: JobClient, timeout_s: float = TIMEOUT_S) -> None:
+    """The job's end; raises what it failed with."""
+    client.get_job_execution_result().result(timeout_s)
+
+
+def start_graph(
+    graph: str, out: Path, checkpoints: Path, parallelism: int, count: int, rate: float | None, **settings: str
+) -> JobClient:
+    """Start one of the five graphs."""
+    settings.setdefault("execution__checkpointing__externalized_checkpoint_retention", "RETAIN_ON_CANCELLATION")
+    env = environment(checkpoints, **settings)
+    env.set_parallelism(parallelism)
+    build, _ = GRAPHS[graph]
+    make_sink, _ = SINKS[sink_of(graph)]
+    build(env, lambda: make_sink(out), count, rate)
+    return env.execute_async(f"job {graph}")
+
+
+def output(graph: str, out: Path) -> list[str]:
+    """What is committed."""
+    return SINKS[sink_of(graph)][1](out)
+
+
+def collect(stream: Any) -> list[Any]:
+    """All records of a stream, sorted."""
+    return sorted(stream.execute_and_collect())
+
+
+def parts(items: Iterable[Any], count: int) -> list[list[Any]]:
+    """Deal items."""
+    listed = list(items)
+    return [listed[n::count] for n in range(count)]

@@ -1,0 +1,205 @@
+"""The layer law: who may import whom, and who may touch the outside world.
+
+Imports are read from the source with ``ast``; nothing is imported, so a circular mess still gets a
+clear answer.  To change the law, change the table here and say why in ``docs/design``.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "penstock"
+
+CONTRACTS = {"connectors.source", "connectors.sink"}
+BELOW_USERS = {"core", "state", "connectors", "operators", "exchange.partition", "graph"}
+ENGINE = {"core", "state", "connectors", "operators", "exchange", "graph", "task", "snapshot", "coordinator"}
+USERS = {"common", "datastream", "metrics"}
+
+# A package's own modules are always allowed; "a.b" allows the module a.b and what is below it.
+LAW: dict[str, set[str]] = {
+    "core": set(),
+    "state": {"core"},
+    "connectors": {"core"},
+    "exchange": {"core"},
+    "operators": {"core", "state", "connectors"},
+    "graph": {"core", *CONTRACTS, "exchange.partition", "operators.operator"},
+    "snapshot": {"core"},
+    "task": {"core", "graph", "connectors", "operators", "exchange", "state"},
+    "coordinator": {"core", "common", "graph", "snapshot", *CONTRACTS},
+    "metrics": {"core"},
+    "common": {"core", "connectors"},
+    "datastream": {*BELOW_USERS, "common", "metrics"},
+    "spark": {*ENGINE, *USERS},
+    "testing": {*ENGINE, *USERS},
+    "cli": {*ENGINE, *USERS, "spark", "testing", "demo"},
+    "demo": {*ENGINE, *USERS, "spark", "testing", "cli"},
+}
+
+STARTS_SPARK = {"spark", "cli", "demo"}
+"""Packages that may import pyspark; in ``cli`` and ``demo`` only inside functions."""
+
+SNAPSHOT_STORAGE = {"store", "remote", "memory", "repository", "finding"}
+"""Modules of ``snapshot`` that do I/O; all others decide from values they are given."""
+
+OUTSIDE_WORLD = {"os", "io", "time", "random", "pathlib", "socket", "subprocess", "threading", "tempfile"}
+CORE_MAY_USE = {"pyarrow", "numpy"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement's target, and where it stands."""
+
+    file: Path
+    line: int
+    module: str
+    in_function: bool
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line} imports {self.module}"
+
+
+def imports_of(file: Path) -> Iterator[Import]:
+    """Everything a file imports, also what stands under ``TYPE_CHECKING`` or inside functions."""
+
+    def visit(node: ast.AST, in_function: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(file, child.lineno, alias.name, in_function)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{file}:{child.lineno}: write imports in full"
+                assert child.module is not None
+                if child.module.count("."):
+                    yield Import(file, child.lineno, child.module, in_function)
+                else:
+                    for alias in child.names:
+                        yield Import(file, child.lineno, f"{child.module}.{alias.name}", in_function)
+            inside = in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from visit(child, inside)
+
+    yield from visit(ast.parse(file.read_text(encoding="utf-8")), False)
+
+
+def package_of(file: Path) -> str:
+    """First name below ``penstock``: a package, or a module such as ``demo``."""
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+FILES = sorted(file for file in PACKAGE.rglob("*.py") if file != PACKAGE / "__init__.py")
+IMPORTS = [found for file in FILES for found in imports_of(file)]
+
+
+def allowed(target: str, permitted: set[str]) -> bool:
+    """Whether ``target`` (without the leading ``penstock.``) is one of the permitted, or below one."""
+    return any(target == name or target.startswith(name + ".") for name in permitted)
+
+
+def test_every_package_has_a_law() -> None:
+    unknown = {package_of(file) for file in FILES} - set(LAW)
+    assert not unknown, f"say in test_layers.py what these may import: {sorted(unknown)}"
+
+
+@pytest.mark.parametrize("package", sorted(LAW))
+def test_imports_go_down(package: str) -> None:
+    permitted = LAW[package] | {package, "__version__", "__file__"}
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if package_of(found.file) == package
+        and found.module.startswith("penstock.")
+        and not allowed(found.module.removeprefix("penstock."), permitted)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_law_has_no_circles() -> None:
+    """Among whole packages, an arrow one way means none the other way (the two front ends aside)."""
+    for package, permitted in LAW.items():
+        for other in permitted - {"cli", "demo"}:
+            whole = other.split(".")[0]
+            assert package not in LAW[whole] or {package, whole} == {"cli", "demo"}, (package, whole)
+
+
+def test_task_and_coordinator_never_meet() -> None:
+    assert not allowed("coordinator", LAW["task"])
+    assert not allowed("task", LAW["coordinator"])
+
+
+def test_only_spark_imports_pyspark() -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if found.module.split(".")[0] in ("pyspark", "py4j")
+        and (
+            package_of(found.file) not in STARTS_SPARK
+            or (package_of(found.file) != "spark" and not found.in_function)
+        )
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_core_needs_only_arrow_and_numpy() -> None:
+    known = set(sys.stdlib_module_names) | CORE_MAY_USE | {"penstock"}
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if package_of(found.file) == "core" and found.module.split(".")[0] not in known
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_snapshot_protocol_is_pure() -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if package_of(found.file) == "snapshot"
+        and found.file.stem not in SNAPSHOT_STORAGE
+        and found.module.split(".")[0] in OUTSIDE_WORLD
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_pure_snapshot_modules_do_not_lean_on_storage() -> None:
+    """Else purity would be a matter of words."""
+    storage = {f"penstock.snapshot.{name}" for name in SNAPSHOT_STORAGE}
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if package_of(found.file) == "snapshot"
+        and found.file.stem not in SNAPSHOT_STORAGE
+        and found.module in storage
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_deciding_modules_do_no_io() -> None:
+    """Sans-IO: these get clock, storage and network handed in. Randomness is handed in as an object."""
+    deciding = {
+        "task": {"task", "slot", "snapshot", "environment", "build"},
+        "exchange": {"gate", "align", "channel", "outputs"},
+        "coordinator": {"coordinator", "snapshots", "schedule", "commits", "splits", "restart", "events"},
+    }
+    forbidden = OUTSIDE_WORLD - {"random"}
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if found.file.stem in deciding.get(package_of(found.file), set())
+        and found.module.split(".")[0] in forbidden
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_the_clock_knows_the_time() -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if found.module.split(".")[0] == "time" and found.file != PACKAGE / "core" / "clock.py"
+    ]
+    assert not wrong, "\n".join(wrong)
