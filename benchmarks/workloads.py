@@ -17,7 +17,9 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.operators.columnar import Count, Sum
 
-STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_column("ts_ms")
+STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_column(
+    "ts_ms"
+)
 
 
 class TallySink(Sink):
@@ -142,7 +144,9 @@ class LatencyCount(KeyedProcessFunction):
         yield (value[0], count, value[1])
 
 
-def latency(seconds: int, rate: int, checkpoints: Path | None, warm_s: float = 5.0) -> tuple[float, float, int]:
+def latency(
+    seconds: int, rate: int, checkpoints: Path | None, warm_s: float = 5.0
+) -> tuple[float, float, int]:
     """p50 and p99 in milliseconds from a source of ``rate`` events a second to the sink."""
     env = environment(checkpoints)
     sink = LatencySink()

@@ -31,7 +31,7 @@ class ProgramError(PenstockError):
     code = "PROGRAM"
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.option("-p", "--parallelism", type=click.IntRange(1), help="Subtasks of each step.")
 @click.option("--master", metavar="URL", help="Spark master, such as local[4].")
 @click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
@@ -52,7 +52,10 @@ def run(
     script: Path,
     args: tuple[str, ...],
 ) -> None:
-    """Run SCRIPT with ARGS. Options for penstock go before SCRIPT, those for the script behind it."""
+    """Run SCRIPT with ARGS, as python would.
+
+    Options that penstock does not know are passed on; so is everything behind "--".
+    """
     if not script.is_file():
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
     overrides = parsed(settings)

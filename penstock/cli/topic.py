@@ -13,7 +13,7 @@ import click
 import pyarrow as pa
 
 from penstock.cli.output import console, size, table
-from penstock.connectors.log import Consumer, Log, LogOffsets, Producer, Topic
+from penstock.connectors.log import Consumer, Log, LogOffsets, PartitionDescription, Producer, Topic
 from penstock.coordinator.registry import home
 from penstock.core.errors import ConfigError
 
@@ -78,11 +78,14 @@ def describe(name: str, root: Path | None) -> None:
     described = _log(root).describe(name)
     columns = ("PARTITION", "START", "END", "RECORDS", "SEGMENTS", "SIZE", "PENDING")
     rows = [
-        (p.partition, p.start_offset, p.end_offset, p.end_offset - p.start_offset, p.segments, size(p.bytes))
-        + (p.pending,)
+        (p.partition, p.start_offset, p.end_offset, _records(p), p.segments, size(p.bytes), p.pending)
         for p in described.partitions
     ]
     console().print(table(columns, rows, right=columns))
+
+
+def _records(partition: PartitionDescription) -> int:
+    return partition.end_offset - partition.start_offset
 
 
 @topic.command()

@@ -51,6 +51,11 @@ class JobClient:
     def __init__(self, handle: JobHandle) -> None:
         self._handle = handle
 
+    @property
+    def handle(self) -> JobHandle:
+        """The engine's own view of the job: more than PyFlink offers, such as its checkpoint history."""
+        return self._handle
+
     def get_job_id(self) -> JobID:
         """Which job it is."""
         return self._handle.job_id

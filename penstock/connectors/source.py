@@ -39,7 +39,7 @@ class Split:
     """What ``open_split`` needs to know: a path, a partition, a range."""
 
 
-class EndOfSplit(Exception):  # noqa: N818 - a signal, not an error
+class EndOfSplit(Exception):
     """Raised by ``poll`` when the split has no more records, now or ever."""
 
 

@@ -267,23 +267,28 @@ def _pickle_plan(plan: Plan) -> bytes:
     vertices = tuple(
         replace(
             vertex,
-            operators=tuple(
-                replace(planned, node=_shipped(planned.node)) for planned in vertex.operators
-            ),
+            operators=tuple(replace(planned, node=_shipped(planned.node)) for planned in vertex.operators),
         )
         for vertex in plan.vertices
     )
+    for edge in plan.edges:
+        target = plan.vertex(edge.target).name
+        _check_shipping(edge.partitioning, f"the key selector or partitioner before {target!r}")
     data: bytes = cloudpickle.dumps(replace(plan, vertices=vertices))
     return data
 
 
 def _shipped(node: Node) -> Node:
+    _check_shipping(node.factory, f"step {node.name!r}")
+    return replace(node, source=None, sink=None)
+
+
+def _check_shipping(part: object, what: str) -> None:
     try:
-        cloudpickle.dumps(node.factory)
+        cloudpickle.dumps(part)
     except Exception as error:
         raise GraphError(
-            f"step {node.name!r} cannot be sent to the slots: {error}. A function and everything it refers "
-            "to must be picklable; open files, locks, connections and Spark objects are not: make them in "
-            "the function's open() instead"
+            f"{what} cannot be sent to the slots: {error}. A function and everything it refers to must be "
+            "picklable; open files, locks, connections and Spark objects are not: make them in the "
+            "function's open() instead"
         ) from error
-    return replace(node, source=None, sink=None)

@@ -27,8 +27,6 @@ def commit_all(
     for operator_id, positions in by_sink.items():
         committer = committer_of(operator_id)
         payloads = [pickle.loads(committables[position].payload) for position in positions]
-        answers = (
-            [CommitOutcome.DROPPED] * len(payloads) if committer is None else committer.commit(payloads)
-        )
+        answers = [CommitOutcome.DROPPED] * len(payloads) if committer is None else committer.commit(payloads)
         outcomes.update(zip(positions, answers, strict=True))
     return tuple(outcomes[position] for position in range(len(committables)))

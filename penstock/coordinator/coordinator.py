@@ -54,7 +54,13 @@ from penstock.coordinator.restart import RestartCounter
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.coordinator.splits import SourceSplits
-from penstock.core.errors import ClusterError, FencedError, PenstockError
+from penstock.core.errors import (
+    ClusterError,
+    CorruptSnapshotError,
+    FencedError,
+    PenstockError,
+    TransportError,
+)
 from penstock.core.ids import Generation, OperatorId, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import (
@@ -112,6 +118,7 @@ class Coordinator:
         self._addresses: dict[SlotId, tuple[str, int]] = {}
         self._deployed: set[SlotId] = set()
         self._finished: set[Subtask] = set()
+        self._damaged = False
         self._deadline: int | None = None
         self._after_stop: Callable[[int], list[Instruction]] | None = None
         self._handlers: dict[type, Callable[[Any, int], list[Instruction]]] = {
@@ -173,7 +180,7 @@ class Coordinator:
             for operator_id, due in list(self._rediscover.items()):
                 if now >= due:
                     del self._rediscover[operator_id]
-                    out.append(Discover(operator_id, None, restore=False))
+                    out.append(Discover(self.generation, operator_id, None, restore=False))
             out += self._desk_work(now)
         return out
 
@@ -186,7 +193,7 @@ class Coordinator:
     def _on_deadline(self, now: int) -> list[Instruction]:
         if self.phase is JobPhase.WAITING:
             self.phase = JobPhase.CREATED
-            return [Claim()]
+            return [Claim(self._damaged)]
         missing = self._plan.slots - len(self._addresses)
         return self._fail(
             ClusterError(
@@ -211,9 +218,7 @@ class Coordinator:
         self._rediscover = {}
         self.desk.new_attempt(event.generation, event.last_epoch)
         restored = event.restored
-        self.commits.restart(
-            restored.committables if restored else (), restored.permit if restored else None
-        )
+        self.commits.restart(restored.committables if restored else (), restored.permit if restored else None)
         out: list[Instruction] = []
         self._sources = {}
         for vertex, planned in self._plan.operators():
@@ -221,7 +226,7 @@ class Coordinator:
                 operator_id = planned.operator_id
                 self._sources[operator_id] = SourceSplits(operator_id, vertex.subtasks())
                 state = restored.enumerators.get(operator_id) if restored else None
-                out.append(Discover(operator_id, state, restore=True))
+                out.append(Discover(self.generation, operator_id, state, restore=True))
         self._undiscovered = set(self._sources)
         return out + self._start_if_ready(now)
 
@@ -257,9 +262,7 @@ class Coordinator:
             return []
         self.phase = JobPhase.DEPLOYING
         self._deadline = None
-        out: list[Instruction] = [
-            Send(slot, self._deployment(slot)) for slot in sorted(self._addresses)
-        ]
+        out: list[Instruction] = [Send(slot, self._deployment(slot)) for slot in sorted(self._addresses)]
         for source in self._sources.values():
             out += self._deal(source)
         return out
@@ -294,9 +297,7 @@ class Coordinator:
     def _on_said(self, event: SlotSaid, now: int) -> list[Instruction]:
         message = event.message
         if isinstance(message, TaskFailed):
-            if self.phase is JobPhase.DEPLOYING and self.attempt == 0:
-                return self._give_up(message.error, now)
-            return self._fail(message.error, now)
+            return self._on_task_failed(event.slot, message.error, now)
         if isinstance(message, Deployed):
             self._deployed.add(event.slot)
             if len(self._deployed) == self._plan.slots and self.phase is JobPhase.DEPLOYING:
@@ -311,6 +312,19 @@ class Coordinator:
             out, error = self.desk.on_declined(message, now)
             return out + (self._fail(error, now) if error is not None else [])
         return []
+
+    def _on_task_failed(self, slot: SlotId, error: Exception, now: int) -> list[Instruction]:
+        building = self.phase is JobPhase.DEPLOYING and slot not in self._deployed
+        if building and isinstance(error, CorruptSnapshotError) and not self._damaged:
+            # Reading state found damage that lengths do not show: look again, with checksums.
+            self._damaged = True
+            return [
+                ReportFailure(error, 0),
+                *self._stop(now, "a damaged snapshot", lambda _: self._wait(now)),
+            ]
+        if building and self.attempt == 0 and not isinstance(error, TransportError):
+            return self._give_up(error, now)
+        return self._fail(error, now)
 
     def _on_published(self, event: PublishDone, now: int) -> list[Instruction]:
         pending = self.desk.on_published(event.epoch, now)
@@ -350,9 +364,7 @@ class Coordinator:
             self._after_stop = lambda _: self._end(JobStatus.CANCELED, None)
             return [StatusChanged(JobStatus.CANCELLING)]
         out: list[Instruction] = [StatusChanged(JobStatus.CANCELLING)]
-        return out + self._stop(
-            now, "the job was cancelled", lambda _: self._end(JobStatus.CANCELED, None)
-        )
+        return out + self._stop(now, "the job was cancelled", lambda _: self._end(JobStatus.CANCELED, None))
 
     def _fail(self, error: Exception, now: int) -> list[Instruction]:
         """Stop the attempt; then restart or give up, as the strategy says."""
@@ -370,9 +382,7 @@ class Coordinator:
         out: list[Instruction] = [StatusChanged(JobStatus.FAILING)]
         return out + self._stop(now, "the job has failed", lambda _: self._end(JobStatus.FAILED, error))
 
-    def _stop(
-        self, now: int, reason: str, after: Callable[[int], list[Instruction]]
-    ) -> list[Instruction]:
+    def _stop(self, now: int, reason: str, after: Callable[[int], list[Instruction]]) -> list[Instruction]:
         """Get rid of the gang, if there is one, then go on with ``after``."""
         self.desk.clear()
         self._deadline = None
@@ -402,9 +412,6 @@ class Coordinator:
     def _end(self, status: JobStatus, error: Exception | None) -> list[Instruction]:
         self.phase = JobPhase.ENDED
         delete = status is JobStatus.FINISHED or (
-            status is JobStatus.CANCELED
-            and self._settings.retention is Retention.DELETE_ON_CANCELLATION
+            status is JobStatus.CANCELED and self._settings.retention is Retention.DELETE_ON_CANCELLATION
         )
         return [StatusChanged(status), EndJob(status, error, delete)]
-
-

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.core.job import JobStatus
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.handles import Committable
 from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask
+from penstock.core.job import JobStatus
 from penstock.core.messages import FromSlot, OperatorRestore, ToSlot
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.permit import CommitPermit
@@ -55,6 +55,7 @@ class ClaimFailed:
 class SplitsDiscovered:
     """A source's enumerator answered."""
 
+    generation: Generation
     operator_id: OperatorId
     splits: tuple[Any, ...]
     state: bytes
@@ -65,6 +66,7 @@ class SplitsDiscovered:
 class DiscoveryFailed:
     """A source's enumerator raised."""
 
+    generation: Generation
     operator_id: OperatorId
     error: Exception
 
@@ -170,11 +172,15 @@ Event = (
 class Claim:
     """Take the job over in the journal and find what to restore."""
 
+    checksums: bool = False
+    """Whether to read all state of a snapshot before trusting it: after damage was found."""
+
 
 @dataclass(frozen=True, slots=True)
 class Discover:
     """Ask a source's enumerator for splits; ``state`` is restored into it first if given."""
 
+    generation: Generation
     operator_id: OperatorId
     state: bytes | None
     restore: bool

@@ -85,7 +85,7 @@ def register(
     cancel: Callable[[], object],
     clock: Clock | None = None,
 ) -> Registration | None:
-    """Make a job findable; ``None``, with a warning, where that is not possible: the job runs all the same."""
+    """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
 
     def cancelling() -> Mapping[str, Any]:
         cancel()

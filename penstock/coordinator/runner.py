@@ -106,11 +106,13 @@ class JobRunner:
                 self._sinks[planned.operator_id] = planned.node.sink
         self._ended = False
         self._actions: dict[type, Callable[[Any], None]] = {
-            Claim: lambda i: self._background(self._storage_pool, self._claim, ClaimFailed),
+            Claim: lambda i: self._background(
+                self._storage_pool, lambda: self._claim(i.checksums), ClaimFailed
+            ),
             Discover: lambda i: self._background(
                 self._discovery_pool,
                 lambda: self._discover(i),
-                lambda error: DiscoveryFailed(i.operator_id, error),
+                lambda error: DiscoveryFailed(i.generation, i.operator_id, error),
             ),
             StartAttempt: lambda i: cluster.start_attempt(i.generation, i.slots, self.post),
             StopAttempt: lambda i: cluster.stop_attempt(i.generation, i.reason),
@@ -151,8 +153,12 @@ class JobRunner:
             if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
                 self._deliver(event.message)
                 continue
-            for instruction in self._coordinator.handle(event, self._now()):
-                self._carry_out(instruction)
+            try:
+                for instruction in self._coordinator.handle(event, self._now()):
+                    self._carry_out(instruction)
+            except Exception as error:
+                _log.exception("the coordinator of job %r failed", self._plan.job_name)
+                self._end(EndJob(JobStatus.FAILED, error, delete_snapshots=False))
 
     def _carry_out(self, instruction: Instruction) -> None:
         self._actions[type(instruction)](instruction)
@@ -196,10 +202,10 @@ class JobRunner:
 
     # --- storage ----------------------------------------------------------------------------
 
-    def _claim(self) -> Event:
+    def _claim(self, checksums: bool) -> Event:
         repository = self._repository
         generation, _ = repository.claim()
-        found = repository.latest_valid() or self._initial
+        found = repository.latest_valid(checksums=checksums) or self._initial
         last = repository.next_epoch() - 1
         if found is None:
             return Claimed(generation, Epoch(last), None)
@@ -233,7 +239,8 @@ class JobRunner:
         enumerator = self._enumerators[operator_id]
         splits = tuple(enumerator.discover())
         state = pickle.dumps(enumerator.snapshot(), protocol=5)
-        return SplitsDiscovered(operator_id, splits, state, source.discovery_interval_ms is None)
+        final = source.discovery_interval_ms is None
+        return SplitsDiscovered(instruction.generation, operator_id, splits, state, final)
 
     def _commit(self, instruction: Commit) -> Event:
         outcomes = commit_all(instruction.permit, instruction.committables, self._committer)
@@ -254,10 +261,11 @@ class JobRunner:
         self._cluster.close()
         if instruction.delete_snapshots:
             self._storage_pool.submit(self._drop).result()
+        self._discovery_pool.shutdown(wait=False)
+        for pool in (self._storage_pool, self._commit_pool):
+            pool.shutdown(wait=True)  # a job that has ended changes nothing any more
         for committer in self._committers.values():
             committer.close()
-        for pool in (self._storage_pool, self._commit_pool, self._discovery_pool):
-            pool.shutdown(wait=False)
         self._drain()
         self.status = instruction.status
         self._on_end(instruction.status, instruction.error)

@@ -81,9 +81,7 @@ class SnapshotSchedule:
     def is_due(self, now: int, in_flight: int) -> bool:
         """Whether to trigger now."""
         return (
-            self._next_ms is not None
-            and now >= self._next_ms
-            and in_flight < self._settings.max_concurrent
+            self._next_ms is not None and now >= self._next_ms and in_flight < self._settings.max_concurrent
         )
 
     def on_triggered(self, now: int) -> None:

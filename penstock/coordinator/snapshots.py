@@ -11,7 +11,7 @@ from penstock.coordinator.schedule import FailureKind, PendingSnapshot, Snapshot
 from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import Blob, Committable, OperatorSnapshot
-from penstock.core.ids import Epoch, Generation, OperatorId
+from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex
 from penstock.core.messages import (
     AbortSnapshot,
     SnapshotAck,
@@ -30,9 +30,7 @@ Outcome = tuple[list[Instruction], Exception | None]
 class SnapshotDesk:
     """Triggers, collects, completes, expires and gives up snapshots. Pure."""
 
-    def __init__(
-        self, plan: Plan, job_id: str, settings: JobSettings, versions: dict[str, str]
-    ) -> None:
+    def __init__(self, plan: Plan, job_id: str, settings: JobSettings, versions: dict[str, str]) -> None:
         self.final_published = False
         self.last_published: Epoch | None = None
         self.completed = 0
@@ -130,9 +128,7 @@ class SnapshotDesk:
             )
         return out, None
 
-    def on_ack(
-        self, ack: SnapshotAck, now: int, unconfirmed: tuple[Committable, ...]
-    ) -> list[Instruction]:
+    def on_ack(self, ack: SnapshotAck, now: int, unconfirmed: tuple[Committable, ...]) -> list[Instruction]:
         """A subtask is done. Late acknowledgements of snapshots given up change nothing."""
         pending = self._pending.get(ack.epoch)
         if pending is None or not pending.acknowledge(ack):
@@ -192,9 +188,7 @@ class SnapshotDesk:
             return [], None
         return self._give_up(pending, FailureKind.NOT_PUBLISHED, str(error))
 
-    def _manifest(
-        self, pending: PendingSnapshot, now: int, carried: tuple[Committable, ...]
-    ) -> Manifest:
+    def _manifest(self, pending: PendingSnapshot, now: int, carried: tuple[Committable, ...]) -> Manifest:
         states: dict[tuple[OperatorId, int], OperatorSnapshot] = {}
         finished: dict[tuple[str, int], bool] = {}
         for part in pending.snapshots():
@@ -205,10 +199,8 @@ class SnapshotDesk:
         for vertex, planned in self._plan.operators():
             subtasks = tuple(
                 SubtaskEntry(
-                    index,
-                    states.get(
-                        (planned.operator_id, index), OperatorSnapshot(planned.operator_id, (), None)
-                    ),
+                    SubtaskIndex(index),
+                    states.get((planned.operator_id, index), OperatorSnapshot(planned.operator_id, (), None)),
                     finished.get((vertex.id, index), False),
                 )
                 for index in range(vertex.parallelism)

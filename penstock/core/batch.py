@@ -44,7 +44,7 @@ class Batch:
         key_columns: tuple[str, ...] = (),
     ) -> None:
         self.rows = rows
-        self.columns = columns
+        self.columns: Any = columns
         self.times = times
         self.keys = keys
         self.key_columns = key_columns
@@ -160,5 +160,6 @@ def can_concat(left: Batch, right: Batch) -> bool:
     if left.is_columnar != right.is_columnar:
         return False
     if left.columns is not None and right.columns is not None:
-        return bool(left.columns.schema.equals(right.columns.schema)) and left.key_columns == right.key_columns
+        same = bool(left.columns.schema.equals(right.columns.schema))
+        return same and left.key_columns == right.key_columns
     return (left.keys is None) == (right.keys is None)

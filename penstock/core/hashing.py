@@ -100,7 +100,8 @@ def hash_array(array: pa.Array) -> Hashes:
     kind = array.type
     if pa.types.is_dictionary(kind):
         codes = array.indices.to_numpy(zero_copy_only=False)
-        return hash_array(array.dictionary)[codes]
+        hashes: Hashes = hash_array(array.dictionary)[codes]
+        return hashes
     if pa.types.is_boolean(kind):
         return _hash_int64(array.cast(pa.int8()).to_numpy(zero_copy_only=False).astype(np.int64))
     if pa.types.is_integer(kind) and kind != pa.uint64():

@@ -141,6 +141,4 @@ class Heartbeat:
     metrics: dict[Subtask, dict[str, float]] = field(default_factory=dict)
 
 
-FromSlot = (
-    Deployed | SnapshotAck | SnapshotDeclined | TaskFinished | TaskFailed | DriverMessage | Heartbeat
-)
+FromSlot = Deployed | SnapshotAck | SnapshotDeclined | TaskFinished | TaskFailed | DriverMessage | Heartbeat

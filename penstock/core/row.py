@@ -19,6 +19,7 @@ class RowKind(Enum):
         return _KIND_TEXT[self]
 
 
+_INSERT = RowKind.INSERT
 _KIND_TEXT = {
     RowKind.INSERT: "+I",
     RowKind.UPDATE_BEFORE: "-U",
@@ -37,29 +38,33 @@ class Row:
     __slots__ = ("_fields", "_kind", "_values")
 
     _fields: tuple[str, ...] | None
-    _values: list[Any]
+    _values: Sequence[Any]
+    """A tuple until somebody changes it."""
     _kind: RowKind
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if args and kwargs:
-            raise ValueError("a Row takes positional values or named values, not both")
-        self._fields = tuple(kwargs) if kwargs else None
-        self._values = list(kwargs.values()) if kwargs else list(args)
-        self._kind = RowKind.INSERT
+        if kwargs:
+            if args:
+                raise ValueError("a Row takes positional values or named values, not both")
+            self._fields = tuple(kwargs)
+            self._values = list(kwargs.values())
+        else:
+            self._fields = None
+            self._values = args
+        self._kind = _INSERT
 
     @classmethod
     def many(cls, names: Sequence[str] | None, tuples: Iterable[Sequence[Any]]) -> list[Row]:
         """Rows of one shape, built without the constructor's checks."""
         fields = None if names is None else tuple(names)
         new = object.__new__
-        insert = RowKind.INSERT
         rows: list[Row] = []
         append = rows.append
         for values in tuples:
             row = new(cls)
+            row._values = values
             row._fields = fields
-            row._values = list(values)
-            row._kind = insert
+            row._kind = _INSERT
             append(row)
         return rows
 
@@ -113,9 +118,16 @@ class Row:
         return self._fields.index(name)
 
     def __getitem__(self, item: int | str | slice) -> Any:
-        return self._values[item if not isinstance(item, str) else self._position(item)]
+        try:
+            return self._values[item]  # type: ignore[index]
+        except TypeError:
+            if isinstance(item, str):
+                return self._values[self._position(item)]
+            raise
 
     def __setitem__(self, item: int | str, value: Any) -> None:
+        if not isinstance(self._values, list):
+            self._values = list(self._values)
         self._values[item if isinstance(item, int) else self._position(item)] = value
 
     def __getattr__(self, name: str) -> Any:
@@ -125,15 +137,6 @@ class Row:
             return self._values[self._position(name)]
         except KeyError as e:
             raise AttributeError(e.args[0]) from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in Row.__slots__:
-            object.__setattr__(self, name, value)
-        else:
-            try:
-                self._values[self._position(name)] = value
-            except KeyError as e:
-                raise AttributeError(e.args[0]) from None
 
     def __contains__(self, item: Any) -> bool:
         return item in self._values
@@ -147,13 +150,17 @@ class Row:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row):
             return False
-        return self._fields == other._fields and self._kind is other._kind and self._values == other._values
+        return (
+            self._fields == other._fields
+            and self._kind is other._kind
+            and list(self._values) == list(other._values)
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(self._values))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore, (self._fields, self._values, self._kind.value))
+        return (_restore, (self._fields, tuple(self._values), self._kind.value))
 
     def __repr__(self) -> str:
         if self._fields is not None:
@@ -162,7 +169,7 @@ class Row:
         return f"<Row({', '.join(repr(value) for value in self._values)})>"
 
 
-def _restore(fields: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
+def _restore(fields: tuple[str, ...] | None, values: tuple[Any, ...], kind: int) -> Row:
     row = Row.__new__(Row)
     row._fields = fields
     row._values = values

@@ -31,12 +31,12 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """This channel leaves the watermark's minimum until further notice."""
+    """The channel leaves the watermark's minimum until further notice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """This channel counts again."""
+    """The channel counts again."""
 
 
 @dataclass(frozen=True, slots=True)

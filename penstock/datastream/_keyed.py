@@ -19,8 +19,6 @@ from penstock.operators.window.counting import CountSlidingWindowAssigner, Count
 class KeyedStream(DataStream):
     """A stream whose records with equal keys meet on one subtask."""
 
-    AccumulateType = AccumulateType
-
     def __init__(self, stream: DataStream, keys: Hash) -> None:
         links = stream._partition(keys)._links
         super().__init__(stream._env, links)
@@ -105,9 +103,7 @@ class KeyedStream(DataStream):
 
     def keyed_links(self, input_index: int) -> tuple[Link, ...]:
         """Links for one of the inputs of a two-input step."""
-        return tuple(
-            Link(link.source, link.tag, link.partitioning, input_index) for link in self._links
-        )
+        return tuple(Link(link.source, link.tag, link.partitioning, input_index) for link in self._links)
 
     # --- what a keyed stream does not have --------------------------------------------------
 

@@ -254,7 +254,9 @@ class DataStream:
         spread = self._partition(Broadcast())
         if broadcast_state_descriptor is None:
             return spread
-        return _connected.BroadcastStream(spread, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+        return _connected.BroadcastStream(
+            spread, [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        )
 
     def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
         """Send each record where ``partitioner(key, number of subtasks)`` says."""
@@ -284,9 +286,7 @@ class DataStream:
         """Print the records on the driver's standard output."""
         return self.sink_to(PrintSink(sink_identifier)).name("Sink: Print to Std. Out")
 
-    def execute_and_collect(
-        self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> Any:
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the program and get the records of this stream here: an iterator, or a list if limited."""
         records: SimpleQueue[Any] = SimpleQueue()
         self.sink_to(CollectSink(records)).name("Collect")

@@ -119,7 +119,9 @@ class CheckpointConfig:
         chosen = self.get_externalized_checkpoint_retention()
         return chosen is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 
-    def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
+    def enable_externalized_checkpoints(
+        self, cleanup_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
         """The 1.x name of :meth:`set_externalized_checkpoint_retention`."""
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 

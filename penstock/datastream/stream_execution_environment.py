@@ -22,8 +22,8 @@ from penstock.datastream._stream import DataStream
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.graph.explain import plan_json, plan_text
 from penstock.datastream.job import Launcher
+from penstock.graph.explain import plan_json, plan_text
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
@@ -88,7 +88,9 @@ class StreamExecutionEnvironment:
     def check_parallelism(parallelism: int) -> None:
         """Refuse numbers that cannot be."""
         if not isinstance(parallelism, int) or not 1 <= parallelism <= MAX_PARALLELISM:
-            raise ConfigError(f"parallelism must be a whole number from 1 to {MAX_PARALLELISM}, not {parallelism!r}")
+            raise ConfigError(
+                f"parallelism must be a whole number from 1 to {MAX_PARALLELISM}, not {parallelism!r}"
+            )
 
     def get_parallelism(self) -> int:
         """Default parallelism; without a setting, the number of slots there are."""

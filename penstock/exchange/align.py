@@ -1,4 +1,4 @@
-"""Barrier alignment: when may a task take its part of a snapshot?
+"""Barrier alignment: when a task may take its part of a snapshot.
 
 Two policies with one interface.  :class:`ExactlyOnce` holds each channel from its barrier until the
 barriers of all channels are there.  :class:`AtLeastOnce` holds nothing and only counts.

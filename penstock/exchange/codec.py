@@ -52,7 +52,7 @@ class ChannelEncoder:
         if not isinstance(element, Batch):
             self._out.queue(FrameKind.SIGNAL, *self._channel, 0, _signal_bytes(element))
             return 0
-        times = b"" if element.times is None else np.ascontiguousarray(element.times)
+        times: Any = b"" if element.times is None else np.ascontiguousarray(element.times)
         if element.columns is not None:
             return self._encode_columns(element, times)
         body = pickle.dumps(_pack_rows(element), protocol=5)

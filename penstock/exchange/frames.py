@@ -140,7 +140,8 @@ class FramedSocket:
                     self._begin_large(head, pending[start:])
                     position = len(pending)
                 break
-            yield Frame(FrameKind(head[1]), *head[2:], pending[start : start + size])
+            payload = pending[start : start + size]
+            yield Frame(FrameKind(head[1]), head[2], head[3], head[4], head[5], payload)
             position = start + size
         if position:
             self._pending = pending[position:]
@@ -171,7 +172,7 @@ class FramedSocket:
         assert self._large is not None
         payload, self._large = self._large, None
         head = self._large_head
-        return Frame(FrameKind(head[1]), *head[2:], payload)
+        return Frame(FrameKind(head[1]), head[2], head[3], head[4], head[5], payload)
 
     def close(self) -> None:
         """Close the socket."""

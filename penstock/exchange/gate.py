@@ -73,9 +73,7 @@ GateEvent = Data | TimeAdvanced | BarrierReady | SnapshotsCancelled | InputEnded
 class InputGate:
     """Merges the channels of one task. Not thread-safe: the slot's loop owns it."""
 
-    def __init__(
-        self, channels: list[tuple[InputChannel, int]], aligner: Aligner, clock: Clock
-    ) -> None:
+    def __init__(self, channels: list[tuple[InputChannel, int]], aligner: Aligner, clock: Clock) -> None:
         self._channels = [channel for channel, _ in channels]
         self._input_of = [index for _, index in channels]
         self._aligner = aligner

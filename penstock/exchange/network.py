@@ -80,7 +80,12 @@ class TcpNetwork:
     """All connections of one slot. Implements the builder's ``Network``."""
 
     def __init__(
-        self, slot: SlotId, job: str, generation: int, secret: bytes, selector: selectors.BaseSelector,
+        self,
+        slot: SlotId,
+        job: str,
+        generation: int,
+        secret: bytes,
+        selector: selectors.BaseSelector,
         host: str = "127.0.0.1",
     ) -> None:
         self._slot = slot
@@ -201,4 +206,3 @@ class TcpNetwork:
 
 def _key(channel: ChannelId) -> tuple[int, int, int]:
     return (int(channel.edge), int(channel.sender), int(channel.receiver))
-

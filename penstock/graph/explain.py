@@ -22,15 +22,12 @@ def plan_json(plan: Plan) -> str:
             edge = edges[edge_id]
             strategies[planned.node.id, heads[edge.target]] = edge.partitioning.strategy
     nodes = [
-        _node_entry(planned.node, vertex.parallelism, strategies)
-        for vertex, planned in plan.operators()
+        _node_entry(planned.node, vertex.parallelism, strategies) for vertex, planned in plan.operators()
     ]
     return json.dumps({"nodes": sorted(nodes, key=lambda entry: entry["id"])}, indent=2)
 
 
-def _node_entry(
-    node: Node, parallelism: int, strategies: dict[tuple[NodeId, NodeId], str]
-) -> dict[str, Any]:
+def _node_entry(node: Node, parallelism: int, strategies: dict[tuple[NodeId, NodeId], str]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "id": node.id,
         "type": node.name,
@@ -56,9 +53,7 @@ def plan_text(plan: Plan) -> str:
     lines = [f"job {plan.job_name!r}: {len(plan.vertices)} tasks, {plan.slots} slots"]
     names = {vertex.id: vertex.name for vertex in plan.vertices}
     for vertex in plan.vertices:
-        lines.append(
-            f"  [{vertex.parallelism}x] {vertex.name}   (max parallelism {vertex.max_parallelism})"
-        )
+        lines.append(f"  [{vertex.parallelism}x] {vertex.name}   (max parallelism {vertex.max_parallelism})")
         for edge in plan.edges:
             if edge.source == vertex.id:
                 lines.append(f"        {edge.partitioning.strategy} -> {names[edge.target]}")

@@ -86,9 +86,7 @@ class GraphBuilder:
         """All nodes, in order of declaration, which is a topological order."""
         return list(self._nodes.values())
 
-    def add(
-        self, kind: NodeKind, name: str, factory: Callable[[], Operator], **properties: Any
-    ) -> NodeId:
+    def add(self, kind: NodeKind, name: str, factory: Callable[[], Operator], **properties: Any) -> NodeId:
         """Declare a node."""
         node_id = NodeId(len(self._nodes) + 1)
         self._nodes[node_id] = Node(node_id, kind, name, factory, **properties)

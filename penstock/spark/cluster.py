@@ -121,7 +121,7 @@ class SparkCluster(Cluster):
 
 def slot_function(info: WorkerInfo) -> Any:
     """The function Spark runs in each task. It is pickled by value, so it carries only plain data."""
-    facts = {
+    facts: dict[str, Any] = {
         "job": info.job,
         "generation": info.generation,
         "secret": info.secret,
@@ -149,5 +149,3 @@ def slot_function(info: WorkerInfo) -> Any:
 
     run.__module__ = "__main__"
     return run
-
-

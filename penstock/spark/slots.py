@@ -44,7 +44,7 @@ def check_slots(spark: SparkSession, wanted: int, timeout_s: float, clock: Clock
 
 def is_one_machine(spark: SparkSession) -> bool:
     """Whether all executors run here."""
-    return spark.sparkContext.master.startswith("local")
+    return str(spark.sparkContext.master).startswith("local")
 
 
 def driver_host(spark: SparkSession) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.core.errors import ConfigError
+from penstock.state.chunks import ChunkStore, FrozenChunks
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -31,7 +32,6 @@ from penstock.state.handles import (
     State,
     ValueState,
 )
-from penstock.state.chunks import ChunkStore, FrozenChunks
 from penstock.state.table import EntryShape, Frozen, Table
 from penstock.state.timers import TimerQueue, Timers
 
@@ -93,11 +93,7 @@ class KeyedState:
     @property
     def has_timers(self) -> bool:
         """Whether anybody used timers, or restored some."""
-        return (
-            self._timers is not None
-            or EVENT_TIMERS in self._tables
-            or PROCESSING_TIMERS in self._tables
-        )
+        return self._timers is not None or EVENT_TIMERS in self._tables or PROCESSING_TIMERS in self._tables
 
     def register_chunks(self, name: str, store: ChunkStore) -> None:
         """Make a chunk store part of snapshots, and hand it what was restored under its name."""

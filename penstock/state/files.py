@@ -56,9 +56,7 @@ def write_blocks(
             yield _table_block(part, chunk, max_parallelism)
 
 
-def _table_block(
-    part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: int
-) -> tuple[bytes, bool]:
+def _table_block(part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: int) -> tuple[bytes, bool]:
     columns = _columns(part.shape, chunk)
     groups = key_groups(hash_values(columns["key"]), max_parallelism)
     arrays: dict[str, pa.Array] = {KEY_GROUP: pa.array(groups, pa.int32())}
@@ -114,7 +112,8 @@ def _to_ipc(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _block(header: dict[str, Any], body: bytes) -> bytes:

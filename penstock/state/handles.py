@@ -58,7 +58,8 @@ class ValueState(State, Generic[T]):
 
     def value(self) -> T | None:
         """The value, or ``None`` if none was set."""
-        return self._table.get(self._entry())
+        value: T | None = self._table.get(self._entry())
+        return value
 
     def update(self, value: T | None) -> None:
         """Set the value; ``None`` clears it."""
@@ -72,7 +73,7 @@ class KeyedValueState(ValueState[T]):
     """``ValueState`` without a namespace, the hot path: one attribute, one dict access."""
 
     def value(self) -> T | None:
-        return self._table.get(self._scope.key)
+        return self._table.get(self._scope.key)  # type: ignore[no-any-return]
 
     def update(self, value: T | None) -> None:
         if value is None:
@@ -116,7 +117,7 @@ class ListState(MergingState[T, Iterable[T]]):
     def get(self) -> Iterable[T]:
         """An iterable over the elements, empty if there are none."""
         found = self._table.get(self._entry())
-        return iter(()) if found is None else iter(found)
+        return [] if found is None else list(found)
 
     def add(self, value: T) -> None:
         if value is None:
@@ -163,7 +164,8 @@ class ReducingState(MergingState[T, T]):
         self._reduce = function.reduce if hasattr(function, "reduce") else function
 
     def get(self) -> T | None:
-        return self._table.get(self._entry())
+        found: T | None = self._table.get(self._entry())
+        return found
 
     def add(self, value: T) -> None:
         self._join(self._entry(), value)

@@ -22,7 +22,7 @@ class StateStorage(Protocol):
     inline_limit: int
     """State up to this many bytes travels inside the acknowledgement instead of a file."""
 
-    def write_file(self, path: str, chunks: Iterable[bytes]) -> None:
+    def write_file(self, path: str, chunks: Iterable[bytes]) -> Blob:
         """Write a file durably; after this returns it is safe to acknowledge."""
         ...
 

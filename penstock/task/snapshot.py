@@ -66,9 +66,7 @@ class SnapshotLadder:
         self._writing: set[Epoch] = set()
         self._prepared: list[Committable] = []
 
-    def take(
-        self, epoch: Epoch, forward: Callable[[], None], finished: bool, alignment_ms: float
-    ) -> None:
+    def take(self, epoch: Epoch, forward: Callable[[], None], finished: bool, alignment_ms: float) -> None:
         """Climb rungs 1 to 3 now and start rung 4."""
         started = self._env.clock.monotonic()
         committables = self._prepare(epoch)
@@ -112,9 +110,7 @@ class SnapshotLadder:
 
     def _freeze(self) -> list[FrozenOperator]:
         return [
-            FrozenOperator(
-                operator_id, operator.ctx.keyed.freeze(), operator.ctx.operator_state.snapshot()
-            )
+            FrozenOperator(operator_id, operator.ctx.keyed.freeze(), operator.ctx.operator_state.snapshot())
             for operator_id, operator in self._operators
         ]
 
@@ -127,7 +123,7 @@ class SnapshotLadder:
         in_file = writer.run(chunks)
         operators = []
         for operator_id, keyed, pickled, lists in segments:
-            handles = ()
+            handles: tuple[KeyedHandle, ...] = ()
             if keyed.length:
                 handles = (KeyedHandle(writer.blob(keyed, in_file), self._key_groups, pickled),)
             blob = None if lists is None else writer.blob(lists, in_file)
@@ -176,9 +172,7 @@ class SnapshotLadder:
             + (operator.lists.length if operator.lists else 0)
             for operator in snapshot.operators
         )
-        self._env.report(
-            SnapshotAck(epoch, snapshot, committables, sync_ms, async_ms, alignment_ms, size)
-        )
+        self._env.report(SnapshotAck(epoch, snapshot, committables, sync_ms, async_ms, alignment_ms, size))
 
 
 class _Segment:

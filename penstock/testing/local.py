@@ -141,11 +141,11 @@ class LocalCluster(Cluster):
         channels: dict[ChannelId, InputChannel] = {}
         network = _Network(channels, 8 << 20)
         running = {
-            slot: Slot(SlotId(slot), self._environment(SlotId(slot), generation, notify), network)
-            for slot in range(slots)
+            number: Slot(SlotId(number), self._environment(SlotId(number), generation, notify), network)
+            for number in range(slots)
         }
-        for slot in running:
-            notify(SlotRegistered(generation, SlotId(slot), ("", 0)))
+        for number in running:
+            notify(SlotRegistered(generation, SlotId(number), ("", 0)))
         while running and not stop.is_set():
             worked = self._deliver(generation, running)
             for number, slot in list(running.items()):

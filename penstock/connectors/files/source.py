@@ -54,6 +54,11 @@ class FileSource(Source):
         """All of the given Parquet files, as columnar batches; ``filter`` is a pyarrow expression."""
         return FileSource(ParquetFormat(columns, filter), paths, None)
 
+    @staticmethod
+    def text(*paths: PathLike, charset: str = "UTF-8") -> FileSource:
+        """All lines of the given text files."""
+        return FileSource(StreamFormat.text_line_format(charset), paths, None)
+
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         return _FileEnumerator(self._paths)
 

@@ -32,6 +32,7 @@ from penstock.datastream.window import EventTimeSessionWindows
 
 KEYS = 7
 TOPIC = "out"
+LOG_TEXT = Text()
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 
 Build = Callable[[StreamExecutionEnvironment, Callable[[], Sink], int, float | None], None]
@@ -47,7 +48,7 @@ def log_sink(root: Path) -> Sink:
     log = Log(root)
     if TOPIC not in log.topics():
         log.create_topic(TOPIC, partitions=2)
-    return LogSink(root, TOPIC, Text())
+    return LogSink(root, TOPIC, LOG_TEXT)
 
 
 def parquet_sink(directory: Path) -> Sink:

@@ -86,7 +86,7 @@ def test_writer_learns_where_it_runs_and_gets_its_state_back():
     context = again.writer.context
     assert (context.job_name, context.sink_id, context.subtask, context.parallelism) == (
         "job",
-        "sink-1",
+        "op",
         1,
         2,
     )

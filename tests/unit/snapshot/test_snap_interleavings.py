@@ -285,7 +285,7 @@ def test_snap_zombie_gets_no_permit_when_its_numbers_were_deleted() -> None:
 
 
 def test_snap_zombie_that_also_tidies_up() -> None:
-    _, ends = explore(zombie("publish", "retain"), successor("recover", "publish", "retain"), coarse=True)
+    _, ends = explore(zombie("publish", "retain"), successor("recover", "publish", "retain"))
     for old, new in ends:
         assert not new.fenced
         no_permit_after_recovery(old, new)
@@ -313,7 +313,15 @@ def test_snap_restart_of_a_driver_that_was_taken_over() -> None:
 
 
 def test_snap_zombie_after_the_job_succeeded() -> None:
-    _, ends = explore(zombie("publish"), successor("recover", "publish", "drop"), coarse=True)
+    _, ends = explore(zombie("publish"), successor("recover", "publish", "drop"))
     for old, new in ends:
         assert not new.fenced
         no_permit_after_recovery(old, new)
+
+
+def test_snap_three_drivers() -> None:
+    drivers = zombie("publish"), successor("publish", "retain", owner="a"), successor(owner="b")
+    states, ends = explore(*drivers, coarse=True)
+    assert states > 1000
+    for end in ends:
+        assert not all(driver.fenced for driver in end)

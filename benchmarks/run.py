@@ -1,0 +1,209 @@
+"""``make bench``: the four workloads, the cost of snapshots, and the peers beside them when asked.
+
+    python benchmarks/run.py [W1 W2 W3 W4 snapshots] [--events N] [--repeat R] [--peers] [--json FILE]
+
+Every figure is the median of ``--repeat`` runs.  Peers come from their own scripts (``--peers-scripts``)
+and environments (``--peers-home``); see there for how they are set up.  Nothing here asserts a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import snapshots
+import workloads
+from data import dataset
+from rich.console import Console
+from rich.table import Table
+
+from penstock.datastream import StreamExecutionEnvironment
+
+PEERS = {
+    "W1": {"Flink SQL": "flink-sql-W1-seq", "Spark": "spark-W1", "Bytewax": "bytewax-W1-1proc"},
+    "W2": {"Flink SQL": "flink-sql-W2-seq", "Spark": "spark-W2-hdfs"},
+    "W3": {
+        "PyFlink tuned": "flink-py-W3-tuned",
+        "PyFlink thread": "flink-py-W3-thread",
+        "Bytewax 1 proc": "bytewax-W3-1proc",
+        "Bytewax 2 procs": "bytewax-W3-2proc",
+    },
+    "W4": {"PyFlink thread, 1 ms": "flink-py-W4-thread-1ms", "Bytewax": "bytewax-W4-1proc"},
+}
+TITLES = {
+    "W1": "windowed count and sum, 50 keys (events/s)",
+    "W2": "windowed count and sum, 1,000,000 keys (events/s)",
+    "W3": "Python function with keyed state (events/s)",
+    "W4": "latency at 1,000 events/s (p50 / p99 ms)",
+}
+console = Console()
+
+
+def main() -> None:
+    args = arguments()
+    StreamExecutionEnvironment.overrides = {"penstock.spark.master": "local[2]"}
+    results: dict[str, Any] = {}
+    workloads.warm_up()
+    for name in [name for name in TITLES if name in args.what]:
+        results[name] = {"Penstock": own(name, args)}
+        console.print(f"{name} Penstock: {results[name]['Penstock']}")
+    if "snapshots" in args.what:
+        results["snapshots"] = snapshot_costs(args)
+    if args.peers:
+        for name in [name for name in TITLES if name in args.what]:
+            for label, tag in PEERS[name].items():
+                results[name][label] = peer(tag, args)
+                console.print(f"{name} {label}: {results[name][label]}")
+    show(results)
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=2))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="*", default=[*TITLES, "snapshots"])
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--home", type=Path, default=Path(".bench"))
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--peers-home", type=Path, default=Path(os.environ.get("PEERS_HOME", ".peers")))
+    parser.add_argument("--peers-scripts", type=Path, default=Path("../shared/peers"))
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+def own(name: str, args: argparse.Namespace) -> dict[str, float]:
+    """Penstock's figure, median of the repeats, results checked."""
+    runs: list[Callable[[Path], dict[str, float]]] = {
+        "W1": [lambda path: throughput(dataset(args.home, args.events, 1000), "country", args.events, path)],
+        "W2": [
+            lambda path: throughput(dataset(args.home, args.events, 1_000_000), "user_id", args.events, path)
+        ],
+        "W3": [lambda path: function(dataset(args.home, args.events, 1000), args.events, path)],
+        "W4": [latency],
+    }[name] * args.repeat
+    found = []
+    for run in runs:
+        with tempfile.TemporaryDirectory() as checkpoints:
+            found.append(run(Path(checkpoints)))
+    return {key: statistics.median(one[key] for one in found) for key in found[0]}
+
+
+def throughput(data: Path, key: str, events: int, checkpoints: Path | None) -> dict[str, float]:
+    seconds, sink = workloads.windowed(data, key, checkpoints)
+    if sink.total != events:
+        raise SystemExit(f"wrong result: counted {sink.total} of {events} events")
+    return {"events_s": events / seconds}
+
+
+def function(data: Path, events: int, checkpoints: Path | None) -> dict[str, float]:
+    seconds, sink = workloads.running_count(data, checkpoints)
+    if sink.rows != events:
+        raise SystemExit(f"wrong result: {sink.rows} results of {events} events")
+    return {"events_s": events / seconds}
+
+
+def latency(checkpoints: Path) -> dict[str, float]:
+    middle, tail, _ = workloads.latency(20, 1000, checkpoints)
+    return {"p50_ms": middle, "p99_ms": tail}
+
+
+def snapshot_costs(args: argparse.Namespace) -> dict[str, Any]:
+    """Synchronous part by size of state, and throughput with a checkpoint a second over without."""
+    sizes = []
+    for keys in (10_000, 1_000_000):
+        with tempfile.TemporaryDirectory() as checkpoints:
+            sizes.append(snapshots.synchronous_part(keys, Path(checkpoints)))
+            console.print(sizes[-1])
+    ratios: dict[str, list[float]] = {"W1": [], "W3": []}
+    for _ in range(args.repeat):
+        for name, run in {
+            "W1": lambda where: throughput(
+                dataset(args.home, 4 * args.events, 1000), "country", 4 * args.events, where
+            ),
+            "W3": lambda where: function(dataset(args.home, args.events, 1000), args.events, where),
+        }.items():
+            with tempfile.TemporaryDirectory() as checkpoints:
+                ratios[name].append(run(Path(checkpoints))["events_s"] / run(None)["events_s"])
+    return {"sizes": sizes, "with_over_without": {name: statistics.median(r) for name, r in ratios.items()}}
+
+
+def peer(tag: str, args: argparse.Namespace) -> dict[str, float]:
+    """A peer's figure from its own script."""
+    home = args.peers_home.resolve()
+    scripts = args.peers_scripts.resolve()
+    if not (home / "venv_gen").exists():
+        console.print(f"setting the peers up in {home} (once, several minutes) ...")
+        subprocess.run(
+            ["bash", str(scripts / "setup.sh")], env={**os.environ, "PEERS_HOME": str(home)}, check=True
+        )
+    results = home / "results.jsonl"
+    before = results.read_text().count("\n") if results.exists() else 0
+    python = str(home / "venv_gen" / "bin" / "python")
+    # the tag is matched as a substring; the exact one is picked from what was appended
+    subprocess.run(
+        [python, str(scripts / "run_all.py"), "1", tag],
+        env={**os.environ, "PEERS_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    for line in results.read_text().splitlines()[before:]:
+        record = json.loads(line)
+        if record["tag"] == tag and record["result"]:
+            result = record["result"][-1]
+            if "ev_s" in result:
+                return {"events_s": result["ev_s"]}
+            return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"]}
+    return {}
+
+
+def show(results: dict[str, Any]) -> None:
+    table = Table(title="Penstock beside its peers, one run, one machine")
+    for column in ("workload", "who", "figure", "Penstock / this"):
+        table.add_column(column, justify="left" if column in ("workload", "who") else "right")
+    for name in [name for name in TITLES if name in results]:
+        mine = results[name]["Penstock"]
+        for label, figure in results[name].items():
+            table.add_row(
+                TITLES[name] if label == "Penstock" else "", label, text(figure), ratio(mine, figure)
+            )
+    console.print(table)
+    for size in results.get("snapshots", {}).get("sizes", []):
+        console.print(
+            f"heap snapshot, {size['keys']:>9,} keys, {size['bytes'] / 1e6:6.1f} MB: synchronous part "
+            f"{size['sync_ms_median']:.2f} ms (max {size['sync_ms_max']:.2f}), writing {size['async_ms_median']:.0f} ms"
+        )
+    for name, share in results.get("snapshots", {}).get("with_over_without", {}).items():
+        console.print(f"{name}: throughput with a checkpoint every second over without: {share:.3f}")
+
+
+def text(figure: dict[str, float]) -> str:
+    if not figure:
+        return "failed"
+    if "events_s" in figure:
+        return f"{figure['events_s']:,.0f}"
+    return f"{figure['p50_ms']:.2f} / {figure['p99_ms']:.2f}"
+
+
+def ratio(mine: dict[str, float], other: dict[str, float]) -> str:
+    if not other:
+        return ""
+    if "events_s" in mine:
+        return f"{mine['events_s'] / other['events_s']:.2f}x"
+    return f"{mine['p99_ms'] / max(other['p99_ms'], 1e-9):.2f} (p99)"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""``penstock demo``: a job, a stream of clicks, crashes in between, and the proof that nothing was lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from penstock.cli.output import console, table
+from penstock.core.clock import SystemClock
+from penstock.core.errors import ConfigError
+from penstock.demo.chart import draw, top_countries
+from penstock.demo.drive import DemoSettings, Outcome, run_demo
+from penstock.demo.watch import Standing
+
+_PLAIN_EVERY = 100
+"""Without a terminal, one standing in so many is printed."""
+
+
+@click.command()
+@click.option("--events", default=300_000, show_default=True, type=click.IntRange(1000))
+@click.option("--crashes", default=1, show_default=True, type=click.IntRange(0, 20))
+@click.option("--master", default="local[2]", show_default=True, help="Spark master; must be local.")
+@click.option("--keep", is_flag=True, help="Keep the topics and checkpoints.")
+@click.option("--chart", default=".demo/clicks.png", show_default=True, type=click.Path(path_type=Path))
+@click.pass_context
+def demo(ctx: click.Context, events: int, crashes: int, master: str, keep: bool, chart: Path) -> None:
+    """Count clicks per country and hour while workers are killed; then compare with the truth.
+
+    The program is examples/hourly_counts.py. Exit status 1 if one click was lost or counted twice.
+    """
+    if not master.startswith("local"):
+        raise ConfigError(
+            f"the demo kills processes of this machine: --master must be local[N], not {master}"
+        )
+    clock = SystemClock()
+    started = clock.monotonic()
+    out = console()
+    out.print(f"Counting {events:,} clicks on Spark {master}; {crashes} worker(s) will be killed.")
+    settings = DemoSettings(events, crashes, master, keep)
+    outcome = _watched(settings, out)
+    draw(outcome.verdict, outcome.threshold, chart)
+    out.print(_summary(outcome))
+    out.print(f"chart: {chart.resolve()}")
+    if keep:
+        out.print(f"topics and checkpoints: {outcome.work}")
+    out.print(f"{clock.monotonic() - started:.0f} s in all")
+    line, ok = verdict_line(outcome, settings)
+    out.print(Text(line, style="bold green" if ok else "bold red"))
+    if not ok:
+        ctx.exit(1)
+
+
+def _watched(settings: DemoSettings, out: Console) -> Outcome:
+    if out.is_terminal:
+        with Live(console=out, refresh_per_second=8, transient=True) as live:
+            return run_demo(settings, lambda now: live.update(_line(now, settings)), out.print)
+    seen = 0
+
+    def show(now: Standing) -> None:
+        nonlocal seen
+        seen += 1
+        if seen % _PLAIN_EVERY == 0:
+            out.print(_line(now, settings))
+
+    return run_demo(settings, show, out.print)
+
+
+def _line(now: Standing, settings: DemoSettings) -> Text:
+    done = int(20 * now.produced / settings.events)
+    return Text(
+        f"{'━' * done}{'╌' * (20 - done)} in {now.produced:>9,}  counted {now.counted:>9,}  "
+        f"alerts {now.alerts:>3}  checkpoints {now.checkpoints:>3}  crashes {now.crashes}  {now.status}"
+    )
+
+
+def _summary(outcome: Outcome) -> object:
+    verdict = outcome.verdict
+    rows = [
+        (
+            country,
+            f"{clicks:,}",
+            max(count for (name, _), count in verdict.counts.items() if name == country),
+            sum(name == country for name, _ in verdict.alerts),
+        )
+        for country, clicks in top_countries(verdict, 5)
+    ]
+    columns = ("COUNTRY", "CLICKS", "BUSIEST HOUR", "ALERTS")
+    return table(columns, rows, right=columns[1:])
+
+
+def verdict_line(outcome: Outcome, settings: DemoSettings) -> tuple[str, bool]:
+    """The last line, and whether all is well."""
+    verdict, recoveries = outcome.verdict, outcome.recoveries_s
+    complete = verdict.events == settings.events and len(recoveries) == settings.crashes
+    ok = verdict.ok and complete
+    recovery = f"{max(recoveries):.2f}" if recoveries else "-"
+    line = (
+        f"exactly-once: {'ok' if ok else 'FAILED'} events={verdict.events} lost={verdict.lost} "
+        f"duplicated={verdict.duplicated} crashes={len(recoveries)} recovery_s={recovery}"
+    )
+    if not ok:
+        line += f" wrong_counts={verdict.wrong_rows} wrong_alerts={verdict.wrong_alerts}"
+    return line, ok

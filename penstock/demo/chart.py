@@ -1,0 +1,43 @@
+"""The chart of the demo: clicks per hour of the busiest countries, with a mark for every alert."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+from penstock.demo.clicks import FIRST_MS, HOUR_MS, HOURS
+from penstock.demo.verdict import Verdict
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+
+
+def top_countries(verdict: Verdict, count: int) -> list[tuple[str, int]]:
+    """The countries with most clicks."""
+    totals: dict[str, int] = {}
+    for (country, _), clicks in verdict.counts.items():
+        totals[country] = totals.get(country, 0) + clicks
+    return sorted(totals.items(), key=lambda item: -item[1])[:count]
+
+
+def draw(verdict: Verdict, threshold: int, path: Path) -> None:
+    """Write the chart to ``path``."""
+    figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
+    hours = [FIRST_MS + number * HOUR_MS for number in range(HOURS)]
+    for country, _ in top_countries(verdict, 5):
+        clicks = [verdict.counts.get((country, hour), 0) for hour in hours]
+        (line,) = axes.plot(range(HOURS), clicks, label=country, linewidth=1.6)
+        alerts = [number for number, hour in enumerate(hours) if (country, hour) in verdict.alerts]
+        axes.scatter(alerts, [clicks[number] for number in alerts], color=line.get_color(), marker="^", s=36)
+    axes.axhline(threshold, color="grey", linewidth=0.8, linestyle="--", label=f"alert at {threshold}")
+    axes.set(
+        xlabel="hour of event time", ylabel="clicks", title="Clicks per country and hour (▲ alert raised)"
+    )
+    axes.set_xlim(-0.5, HOURS - 0.5)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -1,0 +1,220 @@
+"""Runs the demo: producer, job, crashes; then the verdict.
+
+The job runs on Spark in this process's session, the producer in a process of its own.  A crash is a
+SIGKILL to the Python worker that a slot lives in; the probe says which process that is, and when the
+next attempt has records again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.connectors.log import Log
+from penstock.coordinator import assemble
+from penstock.coordinator.assemble import RunningJob
+from penstock.core.clock import Clock, SystemClock
+from penstock.core.config import Configuration
+from penstock.core.errors import ClusterError
+from penstock.core.job import JobStatus
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.demo.clicks import PARTITIONS, TOPIC, last_offsets, threshold
+from penstock.demo.hourly_counts import build
+from penstock.demo.probe import Probe
+from penstock.demo.verdict import ALERTS, COUNTS, Verdict, judge
+from penstock.demo.watch import Meter, Standing
+
+_EVENTS_PER_S = 15_000
+_SECONDS_PER_CRASH = 5
+_BEAT_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSettings:
+    """What to run."""
+
+    events: int = 300_000
+    crashes: int = 1
+    master: str = "local[2]"
+    keep: bool = False
+    seed: int = 7
+
+    @property
+    def seconds(self) -> float:
+        """How long the producer takes."""
+        return max(self.events / _EVENTS_PER_S, _SECONDS_PER_CRASH * (self.crashes + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the demo went."""
+
+    verdict: Verdict
+    recoveries_s: tuple[float, ...]
+    """From each kill to the first records that were processed again."""
+    checkpoints: int
+    restarts: int
+    threshold: int
+    work: Path
+
+
+def run_demo(settings: DemoSettings, show: Callable[[Standing], None], say: Callable[[str], None]) -> Outcome:
+    """Run it; ``show`` gets the standing many times a second, ``say`` what is worth a line."""
+    with _work_directory(settings.keep) as work:
+        log = _make_log(work)
+        probe = Probe()
+        with _job(settings, work, probe) as job:
+            meter = Meter(log, job)
+            killer = Killer(job, probe, settings, say, SystemClock())
+            _until_running(job)
+            with _producer(settings, log) as producer:
+                while not job.result().done():
+                    threading.Event().wait(_BEAT_S)
+                    _check(producer)
+                    standing = meter.read(killer.crashes)
+                    killer.act(standing)
+                    show(standing)
+            job.result().result()
+            killer.act(meter.read(killer.crashes))
+            facts = job.facts()
+        verdict = judge(log.root, threshold(settings.events))
+        return Outcome(
+            verdict,
+            tuple(killer.recoveries_s),
+            facts["checkpoints"],
+            facts["restarts"],
+            threshold(settings.events),
+            work,
+        )
+
+
+class Killer:
+    """Kills the worker of a slot when it is due, and measures how long it takes to be back."""
+
+    def __init__(
+        self, job: RunningJob, probe: Probe, settings: DemoSettings, say: Callable[[str], None], clock: Clock
+    ) -> None:
+        self.crashes = 0
+        self.recoveries_s: list[float] = []
+        self._job = job
+        self._probe = probe
+        self._settings = settings
+        self._say = say
+        self._clock = clock
+        self._killed: tuple[int, int] | None = None
+        """Generation and time of a kill that the job has not recovered from."""
+        self._checkpoints = 0
+
+    def act(self, standing: Standing) -> None:
+        """Look at the job; kill if it is time."""
+        working = self._probe.newest()
+        if working is None:
+            return
+        if self._killed is not None:
+            generation, at_ms = self._killed
+            if working.generation > generation:
+                self._killed = None
+                self._checkpoints = standing.checkpoints
+                self.recoveries_s.append((working.at_ms - at_ms) / 1000)
+                self._say(f"records flow again after {self.recoveries_s[-1]:.2f} s")
+        elif self._is_due(standing):
+            at_ms = self._clock.now_ms()
+            os.kill(working.pid, signal.SIGKILL)
+            self.crashes += 1
+            self._killed = (working.generation, at_ms)
+            self._say(f"killed Python worker {working.pid} after {standing.produced:,} events")
+
+    def _is_due(self, standing: Standing) -> bool:
+        """In the middle of the input, with at least one checkpoint taken by the attempt to be killed."""
+        share = (self.crashes + 1) / (self._settings.crashes + 1)
+        return (
+            self.crashes < self._settings.crashes
+            and standing.produced >= share * self._settings.events
+            and standing.checkpoints > self._checkpoints
+            and self._job.status() is JobStatus.RUNNING
+        )
+
+
+@contextmanager
+def _work_directory(keep: bool) -> Iterator[Path]:
+    work = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
+    try:
+        yield work
+    finally:
+        if not keep:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _make_log(work: Path) -> Log:
+    log = Log(work / "log")
+    log.create_topic(TOPIC, PARTITIONS)
+    log.create_topic(COUNTS)
+    log.create_topic(ALERTS)
+    return log
+
+
+@contextmanager
+def _job(settings: DemoSettings, work: Path, probe: Probe) -> Iterator[RunningJob]:
+    """The example's job, with the probe beside it; cancelled if the block does not see it end."""
+    config = Configuration.from_dict(
+        {
+            "penstock.spark.master": settings.master,
+            "parallelism.default": "2",
+            "execution.checkpointing.interval": "500 ms",
+            "execution.checkpointing.dir": str(work / "checkpoints"),
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": str(settings.crashes + 3),
+            "restart-strategy.fixed-delay.delay": "10 ms",
+            "spark.log.level": "OFF",
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    clicks = build(env, str(work / "log"), threshold(settings.events), last_offsets(settings.events))
+    clicks.sink_to(probe).name("probe")
+    started: list[RunningJob] = []
+    assemble.observers.append(started.append)
+    try:
+        env.execute_async("hourly-counts")
+    finally:
+        assemble.observers.remove(started.append)
+    (job,) = started
+    try:
+        yield job
+    finally:
+        if not job.result().done():
+            job.cancel().result(timeout=30)
+
+
+def _until_running(job: RunningJob) -> None:
+    while job.status() is not JobStatus.RUNNING and not job.result().done():
+        threading.Event().wait(_BEAT_S)
+
+
+@contextmanager
+def _producer(settings: DemoSettings, log: Log) -> Iterator[subprocess.Popen[bytes]]:
+    """The producer's process, in a session of its own: an interrupt from the keyboard is ours to handle."""
+    numbers = (settings.events, settings.seed, settings.seconds)
+    command = [sys.executable, "-m", "penstock.demo.producer", str(log.root), *map(str, numbers)]
+    path = os.pathsep.join(part for part in sys.path if part)
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, start_new_session=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(timeout=10)
+
+
+def _check(producer: subprocess.Popen[bytes]) -> None:
+    status = producer.poll()
+    if status not in (None, 0):
+        raise ClusterError(f"the demo's producer ended with status {status}; its error is above")

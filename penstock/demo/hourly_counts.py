@@ -1,0 +1,73 @@
+"""Clicks per country and hour, by event time, and an alert as soon as an hour gets busy. Exactly once.
+
+penstock topic create clicks --partitions 4
+penstock topic create hourly-counts
+penstock topic create alerts
+penstock run hourly_counts.py ~/.penstock/log 1000
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.datastream import (
+    KeyedProcessFunction,
+    KeyedStream,
+    OutputTag,
+    RuntimeContext,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.connectors.log import Json, LogOffsets, LogSink, LogSource
+from penstock.datastream.state import MapStateDescriptor
+
+HOUR = 3_600_000
+ALERTS = OutputTag("alerts")
+CLICK = Json(pa.schema([("country", pa.string()), ("user", pa.int64())]))
+
+
+class HourlyCounts(KeyedProcessFunction):
+    """Counts the clicks of each hour; says so early once there are ``threshold``, and in full at the end."""
+
+    def __init__(self, threshold: int) -> None:
+        self.threshold = threshold
+
+    def open(self, ctx: RuntimeContext) -> None:
+        self.clicks = ctx.get_map_state(MapStateDescriptor("clicks", Types.LONG(), Types.LONG()))
+
+    def process_element(self, click: Any, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+        hour = ctx.timestamp() // HOUR * HOUR
+        clicks = (self.clicks.get(hour) or 0) + 1
+        self.clicks.put(hour, clicks)
+        if clicks == 1:
+            ctx.timer_service().register_event_time_timer(hour + HOUR - 1)
+        if clicks == self.threshold:
+            yield ALERTS, {"country": ctx.get_current_key(), "hour": hour, "clicks": clicks}
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+        hour = timestamp + 1 - HOUR
+        yield {"country": ctx.get_current_key(), "hour": hour, "clicks": self.clicks.get(hour)}
+        self.clicks.remove(hour)
+
+
+def build(
+    env: StreamExecutionEnvironment, log: str, threshold: int, end: LogOffsets | None = None
+) -> KeyedStream:
+    """Add the job to ``env``; gives the stream of clicks, keyed by country."""
+    by_time = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(5))
+    clicks = env.from_source(LogSource(log, "clicks", CLICK, end=end), by_time, "clicks").uid("clicks")
+    by_country = clicks.key_by("country")
+    counts = by_country.process(HourlyCounts(threshold)).name("hourly counts").uid("hourly-counts")
+    counts.sink_to(LogSink(log, "hourly-counts", Json(), key="country")).uid("counts-sink")
+    counts.get_side_output(ALERTS).sink_to(LogSink(log, "alerts", Json(), key="country")).uid("alerts-sink")
+    return by_country
+
+
+if __name__ == "__main__":
+    env = StreamExecutionEnvironment.get_execution_environment().enable_checkpointing(500)
+    build(env, log=sys.argv[1], threshold=int(sys.argv[2]))
+    env.execute("hourly-counts")

@@ -1,0 +1,117 @@
+"""Runs programs as real driver processes, each with its own session, temporary files and clean-up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from processes import descendants, kill
+
+JOBS = Path(__file__).parent / "jobs"
+ROOT = Path(__file__).parents[2]
+
+
+class Driver:
+    """A running program. Use ``with``: whatever is left of it at the end is killed, by pid."""
+
+    def __init__(self, work: Path, script: str, *arguments: object, env: dict[str, str] | None = None) -> None:
+        scratch = work / "tmp"
+        scratch.mkdir(parents=True, exist_ok=True)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(scratch),
+            "TMPDIR": str(scratch),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "_JAVA_OPTIONS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
+            **(env or {}),
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, str(JOBS / script), *map(str, arguments)],
+            cwd=work,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.lines: list[str] = []
+        self._known: set[int] = set()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+    @property
+    def text(self) -> str:
+        """Everything printed so far."""
+        return "\n".join(self.lines)
+
+    def pids(self) -> list[int]:
+        """The driver and all processes below it."""
+        found = [self.process.pid, *descendants(self.process.pid)]
+        self._known.update(found)
+        return found
+
+    def wait_for(self, start: str, timeout_s: float = 120.0) -> str:
+        """The first line that starts so."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            for line in list(self.lines):
+                if line.startswith(start):
+                    return line
+            if self.process.poll() is not None and not self._reader.is_alive():
+                break
+            time.sleep(0.02)
+        raise AssertionError(f"no line {start!r} within {timeout_s:g} s; the program printed:\n{self.text}")
+
+    def finish(self, timeout_s: float = 200.0) -> int:
+        """Wait for the end; the exit code."""
+        deadline = time.monotonic() + timeout_s
+        while self.process.poll() is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"still running after {timeout_s:g} s; it printed:\n{self.text}")
+            self.pids()
+            time.sleep(0.05)
+        self._reader.join(10)
+        return int(self.process.returncode)
+
+    def kill_all(self) -> None:
+        """``kill -9`` of the driver, its JVM and everything below."""
+        kill(*self.pids())
+        self.process.wait(30)
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pids()
+        session = self.process.pid
+        mine = [pid for pid in self._known if _session(pid) == session or pid == session]
+        kill(*mine)
+        self.process.wait(30)
+
+
+def _session(pid: int) -> int | None:
+    """Session of a process: pids may have been given to others, sessions tell."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def run(work: Path, script: str, *arguments: object, env: dict[str, str] | None = None) -> Driver:
+    """Run a program to its end, which must be a good one."""
+    with Driver(work, script, *arguments, env=env) as driver:
+        code = driver.finish()
+        assert code == 0, f"{script} ended with {code} and printed:\n{driver.text}"
+    return driver
