@@ -95,7 +95,7 @@ def own(name: str, args: argparse.Namespace) -> dict[str, float]:
         "W4": [latency],
     }[name] * args.repeat
     found = []
-    for run in runs:
+    for _ in range(args.repeat):
         with tempfile.TemporaryDirectory() as checkpoints:
             found.append(run(Path(checkpoints)))
     return {key: statistics.median(one[key] for one in found) for key in found[0]}
@@ -127,6 +127,7 @@ def snapshot_costs(args: argparse.Namespace) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as checkpoints:
             sizes.append(snapshots.synchronous_part(keys, Path(checkpoints)))
             console.print(sizes[-1])
+    count = args.events
     ratios: dict[str, list[float]] = {"W1": [], "W3": []}
     for _ in range(args.repeat):
         for name, run in {
@@ -144,6 +145,7 @@ def peer(tag: str, args: argparse.Namespace) -> dict[str, float]:
     """A peer's figure from its own script."""
     home = args.peers_home.resolve()
     scripts = args.peers_scripts.resolve()
+    settings = {**os.environ, "PEERS_HOME": str(home)}
     if not (home / "venv_gen").exists():
         console.print(f"setting the peers up in {home} (once, several minutes) ...")
         subprocess.run(
@@ -155,7 +157,7 @@ def peer(tag: str, args: argparse.Namespace) -> dict[str, float]:
     # the tag is matched as a substring; the exact one is picked from what was appended
     subprocess.run(
         [python, str(scripts / "run_all.py"), "1", tag],
-        env={**os.environ, "PEERS_HOME": str(home)},
+        env=settings,
         stdout=subprocess.DEVNULL,
         check=True,
     )
@@ -183,7 +185,8 @@ def show(results: dict[str, Any]) -> None:
     for size in results.get("snapshots", {}).get("sizes", []):
         console.print(
             f"heap snapshot, {size['keys']:>9,} keys, {size['bytes'] / 1e6:6.1f} MB: synchronous part "
-            f"{size['sync_ms_median']:.2f} ms (max {size['sync_ms_max']:.2f}), writing {size['async_ms_median']:.0f} ms"
+            f"{size['sync_ms_median']:.2f} ms (max {size['sync_ms_max']:.2f}), "
+            f"writing {size['async_ms_median']:.0f} ms"
         )
     for name, share in results.get("snapshots", {}).get("with_over_without", {}).items():
         console.print(f"{name}: throughput with a checkpoint every second over without: {share:.3f}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -53,6 +54,8 @@ def list_checkpoints(directory: str, as_json: bool) -> None:
 
 
 def _jobs(directory: str) -> Iterator[tuple[str, SnapshotStore]]:
+    if "://" not in directory and not Path(directory).is_dir():
+        raise SnapshotError(f"there is no directory {directory}")
     store = open_store(directory, create=False)
     parts = [path.split("/") for path in store.list()]
     if any(path[0] == JOURNAL for path in parts):

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.output import console
-from penstock.coordinator.registry import home
+from penstock.coordinator.registry import home, make_home
 from penstock.core import options
 from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
@@ -130,7 +130,7 @@ def check_home() -> Finding:
     """Where running jobs are registered."""
     place = home()
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_home()
         with tempfile.TemporaryFile(dir=place):
             return Finding(Verdict.OK, f"{place} can be written")
     except OSError as error:

@@ -79,4 +79,4 @@ def _row(job: dict[str, Any]) -> tuple[object, ...]:
     last = job["last_checkpoint"]
     since = age(SystemClock().now_ms() - job["started_ms"])
     shown = f"{last['epoch']:.0f}: {last['duration_ms']:.0f} ms, {size(last['bytes'])}" if last else "-"
-    return (job["id"], job["name"], job["status"], since, job["checkpoints"], job["restarts"], shown)
+    return (job["id"][:12], job["name"], job["status"], since, job["checkpoints"], job["restarts"], shown)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+_WIDE = 240
+
 
 def console() -> Console:
-    """Standard output, looked up now: tests and scripts replace it."""
-    return Console(highlight=False, soft_wrap=True)
+    """Standard output, looked up now: tests and scripts replace it. Nothing is cut for programs."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> Table:
     """A plain table; ``right`` names the columns of numbers."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", no_wrap=True)
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         made.add_row(*(str(cell) for cell in row))
     return made

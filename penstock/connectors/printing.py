@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from penstock.connectors.sink import Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import SinkWriter, TypedSink, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.render import java_text
 from penstock.core.typeinfo import TypeInformation
 
 
-class PrintSink(Sink):
+class PrintSink(TypedSink):
     """Prints each record, as ``identifier:n> value`` with the subtask's number if there are several.
 
     With the stream's type, values are rendered as Flink does; otherwise as ``str`` does.
@@ -24,6 +24,10 @@ class PrintSink(Sink):
     def __init__(self, identifier: str | None = None, type_info: TypeInformation | None = None) -> None:
         self.identifier = identifier
         self.type_info = type_info
+
+    def typed(self, type_info: TypeInformation | None) -> PrintSink:
+        """The same sink for a stream of this type."""
+        return PrintSink(self.identifier, type_info)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         number = str(context.subtask + 1) if context.parallelism > 1 else ""

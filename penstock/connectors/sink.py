@@ -122,3 +122,11 @@ class Sink(ABC):
 
     def on_driver_message(self, message: Any) -> None:  # noqa: B027 - optional hook
         """Receives, on the driver, what writers sent with ``to_driver``."""
+
+
+class TypedSink(Sink):
+    """A sink whose output depends on the declared type of the stream."""
+
+    @abstractmethod
+    def typed(self, type_info: Any) -> Sink:
+        """This sink for records of that type; called by ``sink_to``."""

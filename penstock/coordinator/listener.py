@@ -30,17 +30,19 @@ Answer = Callable[[], Mapping[str, Any]]
 MAX_LINE = 16 << 10
 _PATIENCE_S = 3.0
 """How long one exchange may take in all."""
+_AT_ONCE = 16
 _LOOPBACK = "127.0.0.1"
 
 
 class Listener:
-    """Answers requests on a thread of its own, one after the other."""
+    """Answers requests, each on a thread of its own; who comes while too many are there is turned away."""
 
     def __init__(self, token: str, answers: Mapping[str, Answer], clock: Clock | None = None) -> None:
         self._token = token
         self._answers = dict(answers)
         self._clock = clock or SystemClock()
-        self._server = socket.create_server((_LOOPBACK, 0), backlog=16)
+        self._room = threading.BoundedSemaphore(_AT_ONCE)
+        self._server = socket.create_server((_LOOPBACK, 0), backlog=_AT_ONCE)
         self.port: int = self._server.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True, name="penstock-registry").start()
 
@@ -56,8 +58,17 @@ class Listener:
                 connection, _ = self._server.accept()
             except OSError:
                 return
+            if self._room.acquire(blocking=False):
+                threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+            else:
+                connection.close()
+
+    def _talk(self, connection: socket.socket) -> None:
+        try:
             with connection, contextlib.suppress(OSError, TransportError):
                 self._exchange(_Lines(connection, self._clock))
+        finally:
+            self._room.release()
 
     def _exchange(self, lines: _Lines) -> None:
         challenge = secrets.token_hex(16)

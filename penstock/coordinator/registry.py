@@ -30,6 +30,13 @@ def home() -> Path:
     return Path(chosen).expanduser() if chosen else Path.home() / ".penstock"
 
 
+def make_home() -> Path:
+    """The same, made if it is not there, for this user's eyes only."""
+    place = home()
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return place
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A running driver's file."""
@@ -94,8 +101,8 @@ def register(
     token = secrets.token_hex(32)
     started = (clock or SystemClock()).now_ms()
     try:
-        directory = _directory()
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_home()
+        _directory().mkdir(mode=0o700, exist_ok=True)
         listener = Listener(token, {"status": status, "cancel": cancelling})
         entry = Entry(job_id, name, os.getpid(), started, listener.port, token)
         _write(entry)

@@ -50,9 +50,10 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
-from penstock.core.ids import Epoch, OperatorId, SlotId
+from penstock.core.ids import Epoch, OperatorId, SlotId, Subtask
 from penstock.core.job import JobStatus
-from penstock.core.messages import DriverMessage
+from penstock.core.messages import DriverMessage, Heartbeat
+from penstock.core.pickling import dumps
 from penstock.graph.plan import Plan
 from penstock.snapshot.finding import Found
 from penstock.snapshot.repository import Repository
@@ -80,6 +81,8 @@ class JobRunner:
         self.status = JobStatus.CREATED
         self.restarts = 0
         self.last_failure: Exception | None = None
+        self.metrics: dict[Subtask, dict[str, float]] = {}
+        """The newest metrics of each subtask, about a second old."""
         self._plan = plan
         self._coordinator = coordinator
         self._cluster = cluster
@@ -152,6 +155,9 @@ class JobRunner:
                 event = Tick()
             if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
                 self._deliver(event.message)
+                continue
+            if isinstance(event, SlotSaid) and isinstance(event.message, Heartbeat):
+                self.metrics.update(event.message.metrics)
                 continue
             try:
                 for instruction in self._coordinator.handle(event, self._now()):
@@ -238,7 +244,7 @@ class JobRunner:
             self._enumerators[operator_id] = enumerator
         enumerator = self._enumerators[operator_id]
         splits = tuple(enumerator.discover())
-        state = pickle.dumps(enumerator.snapshot(), protocol=5)
+        state = dumps(enumerator.snapshot())
         final = source.discovery_interval_ms is None
         return SplitsDiscovered(instruction.generation, operator_id, splits, state, final)
 

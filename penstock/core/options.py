@@ -147,6 +147,7 @@ def _maybe_choice(key: str, choices: str, doc: str, *older: str) -> Option[str |
 
 
 _UNUSED = "Accepted for ported programs; has no effect here."
+_LATER = "Accepted for ported programs; has no effect yet."
 
 # --- execution and pipeline ---
 RUNTIME_MODE = _choice(
@@ -175,7 +176,7 @@ OPERATOR_CHAINING = _bool(
 ALLOW_UNALIGNED_SPLITS = _bool(
     "pipeline.watermark-alignment.allow-unaligned-source-splits",
     False,
-    "Whether a source that cannot pause single splits may be aligned as a whole.",
+    _LATER,
 )
 OBJECT_REUSE = _bool("pipeline.object-reuse", False, _UNUSED)
 JARS = _text("pipeline.jars", _UNUSED)
@@ -217,7 +218,7 @@ CHECKPOINT_RETENTION = _choice(
     "execution.checkpointing.externalized-checkpoint-retention",
     "NO_EXTERNALIZED_CHECKPOINTS DELETE_ON_CANCELLATION RETAIN_ON_CANCELLATION",
     "NO_EXTERNALIZED_CHECKPOINTS",
-    "What happens to snapshots when the job ends.",
+    "What happens to snapshots on cancellation; after a failure they are kept, after success deleted.",
 )
 CHECKPOINT_NUM_RETAINED = _integer(
     "execution.checkpointing.num-retained", 1, "Completed snapshots kept.", "state.checkpoints.num-retained"
@@ -231,50 +232,44 @@ CHECKPOINT_STORAGE = _maybe_choice(
 CHECKPOINT_DIR = _text(
     "execution.checkpointing.dir", "Directory or URL for snapshots.", "state.checkpoints.dir"
 )
-SAVEPOINT_DIR = _text(
-    "execution.checkpointing.savepoint-dir", "Directory or URL for savepoints.", "state.savepoints.dir"
-)
+SAVEPOINT_DIR = _text("execution.checkpointing.savepoint-dir", _LATER, "state.savepoints.dir")
 CHECKPOINT_SUBDIR = _bool(
     "execution.checkpointing.create-subdir",
     True,
-    "Whether each job has a folder of its own below the directory.",
+    _UNUSED,
     "state.checkpoints.create-subdir",
 )
 CHECKPOINT_INCREMENTAL = _bool(
     "execution.checkpointing.incremental",
     False,
-    "Whether RocksDB uploads only new files.",
+    _LATER,
     "state.backend.incremental",
 )
 UNALIGNED = _bool(
     "execution.checkpointing.unaligned.enabled",
     False,
-    "Whether barriers overtake queued data.",
+    "Whether barriers overtake queued data; not supported yet, so true is refused.",
     "execution.checkpointing.unaligned",
 )
-UNALIGNED_FORCED = _bool(
-    "execution.checkpointing.unaligned.forced", False, "Unaligned also where it is not the default."
-)
+UNALIGNED_FORCED = _bool("execution.checkpointing.unaligned.forced", False, _LATER)
 ALIGNED_TIMEOUT = _duration(
     "execution.checkpointing.aligned-checkpoint-timeout",
     "0 s",
-    "With unaligned: begin aligned and switch after this time; 0 is unaligned from the start.",
+    _LATER,
     "execution.checkpointing.alignment-timeout",
 )
 INTERRUPTIBLE_TIMERS = _bool(
     "execution.checkpointing.unaligned.interruptible-timers.enabled",
     False,
-    "Whether a barrier may pass between the timers of one watermark.",
+    _LATER,
 )
 CHECKPOINTS_AFTER_FINISH = _bool(
     "execution.checkpointing.checkpoints-after-tasks-finish",
     True,
-    "Whether snapshots go on when some tasks have ended.",
+    _UNUSED,
     "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
 )
-INTERVAL_DURING_BACKLOG = _maybe_duration(
-    "execution.checkpointing.interval-during-backlog", "Interval while a source reads old data."
-)
+INTERVAL_DURING_BACKLOG = _maybe_duration("execution.checkpointing.interval-during-backlog", _LATER)
 INLINE_THRESHOLD = _memory(
     "execution.checkpointing.data-inline-threshold",
     "20 kb",
@@ -289,7 +284,7 @@ STATE_BACKEND = _choice(
     "state.backend.type",
     "hashmap rocksdb",
     "hashmap",
-    "Where keyed state lives: memory, or RocksDB for more than fits.",
+    "Where keyed state lives; only hashmap, the memory of the slots, is supported yet.",
     "state.backend",
 )
 RECOVERY_PATH = _text(
@@ -305,7 +300,7 @@ CLAIM_MODE = _choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM CLAIM LEGACY",
     "NO_CLAIM",
-    "Whether the job may delete the snapshot it started from.",
+    _LATER,
     "execution.savepoint-restore-mode",
 )
 
@@ -360,6 +355,6 @@ PYTHON_BUNDLE_TIME = _duration("python.fn-execution.bundle.time", "1000 ms", _UN
 PYTHON_STATE_CACHE = _integer("python.state.cache-size", 1000, _UNUSED)
 PYTHON_FILES = _text("python.files", "Python files shipped to the slots.")
 PYTHON_REQUIREMENTS = _text("python.requirements", _UNUSED)
-PYTHON_ARCHIVES = _text("python.archives", "Archives shipped to the slots.")
+PYTHON_ARCHIVES = _text("python.archives", _UNUSED)
 PYTHON_EXECUTABLE = _text("python.executable", "Python interpreter of the slots.")
 PYTHON_PATH = _text("python.pythonpath", _UNUSED)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.collect import CollectSink
 from penstock.connectors.printing import PrintSink
-from penstock.connectors.sink import Sink
+from penstock.connectors.sink import Sink, TypedSink
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.errors import GraphError
 from penstock.datastream._results import CloseableIterator
@@ -273,6 +273,8 @@ class DataStream:
                 f"sink_to takes a penstock.connectors.sink.Sink, not {type(sink).__name__}; see the sink "
                 "contract for writing one"
             )
+        if self.get_type() is not None and isinstance(sink, TypedSink):
+            sink = sink.typed(self.get_type())
         name = f"Sink: {type(sink).__name__}"
         graph = self._env.graph
         node_id = graph.add(NodeKind.SINK, name, partial(SinkOperator, sink), links=self._links, sink=sink)

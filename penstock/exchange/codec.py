@@ -17,6 +17,7 @@ import pyarrow as pa
 from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, Epoch, EventTime
+from penstock.core.pickling import dumps
 from penstock.core.row import Row
 from penstock.core.signals import (
     ACTIVE,
@@ -55,7 +56,7 @@ class ChannelEncoder:
         times: Any = b"" if element.times is None else np.ascontiguousarray(element.times)
         if element.columns is not None:
             return self._encode_columns(element, times)
-        body = pickle.dumps(_pack_rows(element), protocol=5)
+        body = dumps(_pack_rows(element))
         return self._out.queue(FrameKind.ROWS, *self._channel, len(element), _flag(times), times, body)
 
     def _encode_columns(self, batch: Batch, times: Any) -> int:

@@ -15,6 +15,7 @@ from penstock.core.clock import Clock
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
+from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello, answer
 from penstock.exchange.frames import FramedSocket, FrameKind
 
@@ -76,7 +77,7 @@ class ControlServer:
 
     def send(self, slot: SlotId, message: ToSlot) -> None:
         """Queue a message; lost if the slot is not connected."""
-        data = pickle.dumps(message, protocol=5)
+        data = dumps(message)
         self._call(lambda: self._queue(slot, data))
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ class SparkLauncher:
         spark = self.session()
         check_cluster(spark)
         job = assemble(spec, self.default_parallelism())
-        ship(spark, spec.python_files)
+        ship(spark, spec.python_files + _listed(spec.configuration.get(options.PYTHON_FILES)))
         clock = SystemClock()
         cluster = SparkCluster(spark, job, clock)
         running = start(job, cluster, clock, {"spark": pyspark.__version__})
@@ -54,14 +54,18 @@ def publish_to_registry(running: RunningJob) -> None:
         running.result().add_done_callback(lambda _: registration.close())
 
 
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+
+
 def start_session(configuration: Configuration) -> SparkSession:
     """A quiet Spark session for a program that did not bring one."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", configuration.get(options.PYTHON_EXECUTABLE) or sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
+        "spark.log.level": "FATAL",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 
 from pyspark.sql import SparkSession
 
@@ -39,7 +39,7 @@ def check_slots(spark: SparkSession, wanted: int, timeout_s: float, clock: Clock
                 f"the job needs {wanted} slots and Spark ({spark.sparkContext.master}) has {there}; lower "
                 f"the parallelism to {max(there, 1)} or give Spark more cores"
             )
-        time.sleep(0.1)
+        threading.Event().wait(0.1)
 
 
 def is_one_machine(spark: SparkSession) -> bool:

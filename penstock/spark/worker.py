@@ -24,6 +24,7 @@ from penstock.core.clock import SystemClock
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, Heartbeat, TaskFailed
+from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello, call
 from penstock.exchange.frames import FramedSocket, FrameKind
 from penstock.exchange.network import TcpNetwork
@@ -33,9 +34,13 @@ from penstock.snapshot.store import open_store
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 
+_METRICS_INTERVAL_S = 1.0
 _GC_THRESHOLDS = (200_000, 20, 50)
 """Records die young and rarely in cycles: collecting as often as Python does by default costs more than
 half of the time of a row function."""
+
+_LAST_WORDS_S = 2.0
+"""How long a leaving slot may take to get its last messages out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +76,22 @@ class ControlLink:
             self.frames.send()
 
     def flush(self) -> bool:
-        """Send what is left; true if something still waits."""
+        """Send what the socket takes; true if something still waits."""
         with self._lock:
             self.frames.send()
             return self.frames.has_output
+
+    def drain(self, timeout_s: float) -> None:
+        """Send everything: the last words of a slot say why it leaves."""
+        with self._lock:
+            self.frames.socket.settimeout(timeout_s)
+            self.frames.send()
 
 
 def _pickled(message: FromSlot) -> bytes:
     """A user's exception may not survive pickling; its text always does."""
     try:
-        data = pickle.dumps(message, protocol=5)
+        data = dumps(message)
         if isinstance(message, TaskFailed):
             pickle.loads(data)
         return data
@@ -157,7 +168,7 @@ def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
         stop.set()
         slot.leave()
         with contextlib.suppress(TransportError):
-            link.flush()
+            link.drain(_LAST_WORDS_S)
         files.close()
         network.close()
         link.frames.close()
@@ -173,12 +184,23 @@ def _loop(
     clock: SystemClock,
 ) -> None:
     """The loop: step the tasks, push bytes out, take bytes in, wait when there is nothing to do."""
+    report_at = clock.monotonic()
+    watching_writes = False
     while slot.phase is not SlotPhase.LEFT:
         worked = slot.step()
+        if clock.monotonic() >= report_at:
+            report_at = clock.monotonic() + _METRICS_INTERVAL_S
+            link.report(slot.heartbeat())
         network.send_all()
+        if link.flush() != watching_writes:
+            watching_writes = not watching_writes
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if watching_writes else 0)
+            selector.modify(link.frames.socket, events, link)
         timeout = 0.0 if worked else _patience(slot, clock)
         for key, events in selector.select(timeout):
             if key.data is link:
+                if not events & selectors.EVENT_READ:
+                    continue
                 for frame in link.frames.receive():
                     slot.handle(pickle.loads(frame.payload))
             else:

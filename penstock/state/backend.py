@@ -62,6 +62,11 @@ class KeyedState:
 
     def handle(self, descriptor: StateDescriptor, namespaced: bool = False) -> Any:
         """The state handle for a descriptor."""
+        if descriptor.ttl_config is not None:
+            raise ConfigError(
+                f"state {descriptor.get_name()!r} has a time to live, which is not supported yet; register a "
+                "timer that clears it instead"
+            )
         shape = EntryShape.NAMESPACED if namespaced else EntryShape.KEY
         table = self.table(descriptor.get_name(), shape)
         state: State

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from penstock.core.errors import CorruptSnapshotError
 from penstock.core.hashing import hash_values, key_groups
+from penstock.core.pickling import dumps
 from penstock.state.chunks import FrozenChunks
 from penstock.state.table import EntryShape, Frozen
 
@@ -72,7 +73,7 @@ def _table_block(part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: in
     if opaque:
         header["arrow"] = len(body)
         header["pickled"] = sorted(opaque)
-        body += pickle.dumps(opaque, protocol=5)
+        body += dumps(opaque)
     return _block(header, body), bool(opaque)
 
 

@@ -16,7 +16,6 @@ snapshot that is given up must not take prepared output with it.
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -29,6 +28,7 @@ from penstock.core.handles import (
 )
 from penstock.core.ids import Epoch, OperatorId, Subtask
 from penstock.core.messages import SnapshotAck, SnapshotDeclined
+from penstock.core.pickling import dumps
 from penstock.operators.operator import Operator
 from penstock.state.chunks import FrozenChunks
 from penstock.state.files import write_blocks
@@ -104,7 +104,7 @@ class SnapshotLadder:
         for operator_id, operator in self._operators:
             operator.prepare_barrier(epoch)
             for committable in operator.committables(epoch):
-                payload = pickle.dumps(committable, protocol=5)
+                payload = dumps(committable)
                 self._prepared.append(Committable(operator_id, epoch, self._subtask.index, payload))
         return tuple(self._prepared)
 
@@ -149,7 +149,7 @@ class SnapshotLadder:
             if operator.lists:
                 plain = {name: (state.mode.value, state.items) for name, state in operator.lists.items()}
                 lists = writer.begin()
-                yield lists.add(pickle.dumps(plain, protocol=5))
+                yield lists.add(dumps(plain))
                 writer.end(lists)
             segments.append((operator.operator_id, keyed, pickled, lists))
 

@@ -79,6 +79,9 @@ class Task:
         self._last_epoch = Epoch(0)
         self._awaited: TriggerSnapshot | None = None
         self._records_in = metrics.counter("numRecordsIn")
+        self._measured_to = self._last_flush
+        self._busy_s = self._blocked_s = self._idle_s = 0.0
+        self._was_blocked = False
         self._retry_ms = 1
         self._retry_at: int | None = None
 
@@ -88,8 +91,34 @@ class Task:
         """One bounded piece of work; false if there was nothing to do."""
         if self.phase is not Phase.RUNNING:
             return False
+        began = self._env.clock.monotonic()
+        self._account(began)
+        worked = self._work()
+        if worked:
+            self._measured_to = self._env.clock.monotonic()
+            self._busy_s += self._measured_to - began
+        return worked
+
+    def _account(self, now: float) -> None:
+        """Time between two steps was spent waiting: for room downstream, or for input."""
+        if self._was_blocked:
+            self._blocked_s += now - self._measured_to
+        else:
+            self._idle_s += now - self._measured_to
+        self._measured_to = now
+
+    def time_shares(self) -> dict[str, float]:
+        """Milliseconds spent busy, backpressured and idle so far."""
+        return {
+            "busyTimeMs": self._busy_s * 1000,
+            "backPressuredTimeMs": self._blocked_s * 1000,
+            "idleTimeMs": self._idle_s * 1000,
+        }
+
+    def _work(self) -> bool:
         worked = self._run_timers()
-        if not self.writable():
+        self._was_blocked = not self.writable()
+        if self._was_blocked:
             return worked
         if self._read_source() if self._gate is None else self._read_gate(self._gate):
             self._flush_if_due()

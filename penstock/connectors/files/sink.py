@@ -24,13 +24,13 @@ from penstock.connectors.files.parts import EncodedParts, PartFormat
 from penstock.connectors.files.rolling import RollingPolicy
 from penstock.connectors.files.storage import join, normalise, storage_of
 from penstock.connectors.files.writer import FileSinkSettings, FileWriter
-from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import Committer, SinkWriter, TypedSink, WriterContext
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConnectorError
 from penstock.core.typeinfo import TypeInformation
 
 
-class FileSink(Sink):
+class FileSink(TypedSink):
     """Writes files. Made by a builder: ``FileSink.for_row_format(...)...build()``."""
 
     def __init__(self, settings: FileSinkSettings) -> None:

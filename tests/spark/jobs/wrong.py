@@ -1,0 +1,108 @@
+"""Program: does things wrong, one after the other, and prints what it is told.
+
+    wrong.py WORK
+
+For each case a line ``<case> <error class> <json of the error's text>``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flow_graphs import text_file_sink
+from progress import environment
+from pyspark.sql import SparkSession
+
+from penstock.common import WatermarkStrategy
+from penstock.core.errors import PenstockError
+from penstock.datastream.connectors.data_gen import DataGeneratorSource
+
+MASTER = "local[2]"
+
+
+def numbers(env: Any, count: int = 1000) -> Any:
+    source = DataGeneratorSource(lambda i: i, count)
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+
+
+def explode(value: int) -> str:
+    if value == 42:
+        raise ValueError("cannot digest this")
+    return str(value)
+
+
+def leave(value: int) -> str:
+    if value == 42:
+        os._exit(3)
+    return str(value)
+
+
+def too_few_slots(work: Path) -> None:
+    env = environment(MASTER, None, restart_strategy__type="none").set_parallelism(3)
+    numbers(env).map(str).sink_to(text_file_sink(work / "few"))
+    env.execute()
+
+
+def user_error(work: Path) -> None:
+    env = environment(MASTER, None, restart_strategy__type="none").set_parallelism(2)
+    numbers(env).rebalance().map(explode).name("digest").sink_to(text_file_sink(work / "user"))
+    env.execute()
+
+
+def dead_worker(work: Path) -> None:
+    env = environment(MASTER, None, restart_strategy__type="none").set_parallelism(2)
+    numbers(env).map(leave).sink_to(text_file_sink(work / "dead"))
+    env.execute()
+
+
+def dynamic_allocation(work: Path) -> None:
+    SparkSession.getActiveSession().stop()
+    env = environment(MASTER, None, spark__dynamicAllocation__enabled="true").set_parallelism(2)
+    numbers(env).map(str).sink_to(text_file_sink(work / "dynamic"))
+    env.execute()
+
+
+def large_results(work: Path) -> None:
+    """Not wrong: more results than a socket's buffer holds."""
+    env = environment(MASTER, None).set_parallelism(2)
+    found = sorted(numbers(env, 60_000).map(lambda i: f"{i:0100d}").execute_and_collect())
+    assert [int(text) for text in found] == list(range(60_000))
+
+
+def large_inline_state(work: Path) -> None:
+    """Not wrong: snapshots of several megabytes that travel inside acknowledgements."""
+    env = environment(MASTER, None, execution__checkpointing__interval="100 ms").set_parallelism(2)
+    source = DataGeneratorSource(lambda i: i, 600, 1000.0)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    large = stream.key_by(lambda i: i % 300).reduce(lambda a, b: a if isinstance(a, str) else "x" * 20_000)
+    assert len(list(large.execute_and_collect())) == 600
+
+
+CASES: list[Callable[[Path], None]] = [
+    too_few_slots,
+    user_error,
+    dead_worker,
+    large_results,
+    large_inline_state,
+    dynamic_allocation,
+]
+
+
+def main(work: Path) -> None:
+    """Try all cases."""
+    for case in CASES:
+        try:
+            case(work)
+        except PenstockError as error:
+            print(case.__name__, type(error.__cause__ or error).__name__, json.dumps(str(error)), flush=True)
+        else:
+            print(case.__name__, "fine", '""', flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,37 @@
+"""What a user of Spark is told when something is wrong: one sentence, without the JVM's stack."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from drivers import run
+from flow_graphs import read_text
+
+pytestmark = pytest.mark.spark
+
+
+def test_errors_are_sentences(tmp_path: Path) -> None:
+    driver = run(tmp_path, "wrong.py", tmp_path)
+    told: dict[str, tuple[str, str]] = {}
+    for line in driver.lines:
+        parts = line.split(" ", 2)
+        if len(parts) == 3 and parts[2].startswith('"'):
+            told[parts[0]] = (parts[1], json.loads(parts[2]))
+    for case, (_, text) in told.items():
+        for word in ("org.apache", "java.", "Py4J", "\tat "):
+            assert word not in text, f"{case}: {text}"
+    kind, text = told["too_few_slots"]
+    assert kind == "ClusterError" and "needs 3 slots" in text and "lower the parallelism" in text
+    kind, text = told["user_error"]
+    assert kind == "UserCodeError"
+    for word in ("digest", "42", "ValueError: cannot digest this", "in explode"):
+        assert word in text
+    assert told["dead_worker"][0] in ("ClusterError", "TransportError")
+    kind, text = told["dynamic_allocation"]
+    assert kind == "ClusterError" and "spark.dynamicAllocation.enabled=false" in text
+    assert told["large_results"][0] == "fine", told["large_results"][1]
+    assert told["large_inline_state"][0] == "fine", told["large_inline_state"][1]
+    for name in ("few", "user", "dead"):
+        assert not (tmp_path / name).exists() or read_text(tmp_path / name) == []
