@@ -86,14 +86,13 @@ def arguments() -> argparse.Namespace:
 
 def own(name: str, args: argparse.Namespace) -> dict[str, float]:
     """Penstock's figure, median of the repeats, results checked."""
-    runs: list[Callable[[Path], dict[str, float]]] = {
-        "W1": [lambda path: throughput(dataset(args.home, args.events, 1000), "country", args.events, path)],
-        "W2": [
-            lambda path: throughput(dataset(args.home, args.events, 1_000_000), "user_id", args.events, path)
-        ],
-        "W3": [lambda path: function(dataset(args.home, args.events, 1000), args.events, path)],
-        "W4": [latency],
-    }[name] * args.repeat
+    count = args.events
+    run: Callable[[Path], dict[str, float]] = {
+        "W1": lambda path: throughput(dataset(args.home, 4 * count, 1000), "country", 4 * count, path),
+        "W2": lambda path: throughput(dataset(args.home, count, 1_000_000), "user_id", count, path),
+        "W3": lambda path: function(dataset(args.home, count, 1000), count, path),
+        "W4": latency,
+    }[name]
     found = []
     for _ in range(args.repeat):
         with tempfile.TemporaryDirectory() as checkpoints:
@@ -131,10 +130,8 @@ def snapshot_costs(args: argparse.Namespace) -> dict[str, Any]:
     ratios: dict[str, list[float]] = {"W1": [], "W3": []}
     for _ in range(args.repeat):
         for name, run in {
-            "W1": lambda where: throughput(
-                dataset(args.home, 4 * args.events, 1000), "country", 4 * args.events, where
-            ),
-            "W3": lambda where: function(dataset(args.home, args.events, 1000), args.events, where),
+            "W1": lambda where: throughput(dataset(args.home, 4 * count, 1000), "country", 4 * count, where),
+            "W3": lambda where: function(dataset(args.home, count, 1000), count, where),
         }.items():
             with tempfile.TemporaryDirectory() as checkpoints:
                 ratios[name].append(run(Path(checkpoints))["events_s"] / run(None)["events_s"])

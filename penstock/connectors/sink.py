@@ -129,4 +129,4 @@ class TypedSink(Sink):
 
     @abstractmethod
     def typed(self, type_info: Any) -> Sink:
-        """This sink for records of that type; called by ``sink_to``."""
+        """The same sink for records of that type; called by ``sink_to``."""

@@ -17,7 +17,8 @@ from penstock.cli.main import cli
 from penstock.common import WatermarkStrategy
 from penstock.connectors.log import Log, LogSource, Text
 from penstock.coordinator import registry
-from penstock.coordinator.listener import MAX_LINE, Listener, ask
+from penstock.coordinator.listener import MAX_LINE, Listener, _proof, ask
+from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import JobID
 from penstock.datastream import StreamExecutionEnvironment
@@ -34,19 +35,16 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def listener():
     calls = []
-    made = Listener(
-        "secret", {"status": lambda: {"status": "RUNNING"}, "cancel": lambda: calls.append(1) or {}}
-    )
+    answers = {"status": lambda: {"status": "RUNNING"}, "cancel": lambda: calls.append(1) or {}}
+    made = Listener("secret", answers)
     made.calls = calls
     yield made
     made.close()
 
 
-def fake(name, job_id=None, calls=None):
+def fake(name, job_id=None):
     status = {"status": "RUNNING", "checkpoints": 3, "restarts": 1, "last_checkpoint": None}
-    made = registry.register(
-        job_id or JobID.of_name(name).hex, name, lambda: status, lambda: (calls or []).append(1)
-    )
+    made = registry.register(job_id or JobID.of_name(name).hex, name, lambda: status, dict)
     assert made is not None
     return made
 
@@ -94,19 +92,28 @@ def test_garbage_ends_the_connection_and_nothing_else(listener, garbage):
 
 
 def test_a_proof_is_good_for_one_challenge_only(listener):
-    def challenge():
-        connection = socket.create_connection(("127.0.0.1", listener.port), timeout=5)
-        stream = connection.makefile("rb")
-        return connection, stream, json.loads(stream.readline())["challenge"]
+    def exchange(proof):
+        with socket.create_connection(("127.0.0.1", listener.port), timeout=5) as connection:
+            stream = connection.makefile("rb")
+            challenge = json.loads(stream.readline())["challenge"]
+            proof = proof or _proof("secret", "ask", challenge, "n", "cancel")
+            request = {"request": "cancel", "nonce": "n", "proof": proof}
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            return proof, stream.read()
 
-    first, _, one = challenge()
-    first.close()
-    second, stream, two = challenge()
-    assert one != two
-    second.sendall(b'{"request": "cancel", "nonce": "n", "proof": "' + b"0" * 64 + b'"}\n')
-    assert stream.read() == b""
-    second.close()
-    assert listener.calls == []
+    proof, answer = exchange(None)
+    assert answer and listener.calls == [1]
+    assert exchange(proof) == (proof, b"") and listener.calls == [1]
+
+
+def test_an_idle_guest_keeps_nobody_waiting(listener):
+    guests = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(5)]
+    clock = SystemClock()
+    started = clock.monotonic()
+    assert ask(listener.port, "secret", "status") == {"status": "RUNNING"}
+    assert clock.monotonic() - started < 1
+    for guest in guests:
+        guest.close()
 
 
 def test_a_stranger_on_the_port_is_not_believed():
