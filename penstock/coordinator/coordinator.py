@@ -29,7 +29,6 @@ from penstock.coordinator.events import (
     ClaimFailed,
     CommitDone,
     CommitFailed,
-    Discover,
     DiscoveryFailed,
     EndJob,
     Event,
@@ -53,7 +52,7 @@ from penstock.coordinator.events import (
 from penstock.coordinator.restart import RestartCounter
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.coordinator.snapshots import SnapshotDesk
-from penstock.coordinator.splits import SourceSplits
+from penstock.coordinator.splits import SourceDesk
 from penstock.core.errors import (
     ClusterError,
     CorruptSnapshotError,
@@ -61,10 +60,9 @@ from penstock.core.errors import (
     PenstockError,
     TransportError,
 )
-from penstock.core.ids import Generation, OperatorId, SlotId, Subtask
+from penstock.core.ids import Generation, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import (
-    AssignSplits,
     Deploy,
     Deployed,
     Leave,
@@ -112,9 +110,7 @@ class Coordinator:
         self._settings = settings
         self._restart = RestartCounter(settings.restart, rng)
         self._restored: Restored | None = None
-        self._sources: dict[OperatorId, SourceSplits] = {}
-        self._undiscovered: set[OperatorId] = set()
-        self._rediscover: dict[OperatorId, int] = {}
+        self._sources = SourceDesk(plan)
         self._addresses: dict[SlotId, tuple[str, int]] = {}
         self._deployed: set[SlotId] = set()
         self._finished: set[Subtask] = set()
@@ -154,9 +150,9 @@ class Coordinator:
 
     def next_wake(self) -> int | None:
         """When a :class:`Tick` is due at the latest."""
-        times = [self._deadline, self.commits.next_wake(), *self._rediscover.values()]
+        times = [self._deadline, self.commits.next_wake()]
         if self.phase is JobPhase.RUNNING:
-            times.append(self.desk.next_wake())
+            times += [self.desk.next_wake(), self._sources.next_wake()]
         return min((time for time in times if time is not None), default=None)
 
     def _is_stale(self, event: Event) -> bool:
@@ -177,17 +173,13 @@ class Coordinator:
             self._deadline = None
             out += self._on_deadline(now)
         if self.phase is JobPhase.RUNNING:
-            for operator_id, due in list(self._rediscover.items()):
-                if now >= due:
-                    del self._rediscover[operator_id]
-                    out.append(Discover(self.generation, operator_id, None, restore=False))
+            out += self._sources.look_again(self.generation, now)
             out += self._desk_work(now)
         return out
 
     def _desk_work(self, now: int) -> list[Instruction]:
-        enumerators = {source.operator_id: source.enumerator for source in self._sources.values()}
         everything = len(self._finished) == len(self._plan.subtasks())
-        out, error = self.desk.on_time(now, enumerators, everything, self.commits.unconfirmed())
+        out, error = self.desk.on_time(now, self._sources.enumerators(), everything)
         return out + (self._fail(error, now) if error is not None else [])
 
     def _on_deadline(self, now: int) -> list[Instruction]:
@@ -215,40 +207,20 @@ class Coordinator:
         self.attempt += 1
         self._restored = event.restored
         self._addresses, self._deployed, self._finished = {}, set(), set()
-        self._rediscover = {}
         self.desk.new_attempt(event.generation, event.last_epoch)
         restored = event.restored
         self.commits.restart(restored.committables if restored else (), restored.permit if restored else None)
-        out: list[Instruction] = []
-        self._sources = {}
-        for vertex, planned in self._plan.operators():
-            if planned.node.source is not None:
-                operator_id = planned.operator_id
-                self._sources[operator_id] = SourceSplits(operator_id, vertex.subtasks())
-                state = restored.enumerators.get(operator_id) if restored else None
-                out.append(Discover(self.generation, operator_id, state, restore=True))
-        self._undiscovered = set(self._sources)
+        out = self._sources.restart(event.generation, restored.enumerators if restored else None)
         return out + self._start_if_ready(now)
 
     def _on_splits(self, event: SplitsDiscovered, now: int) -> list[Instruction]:
-        source = self._sources[event.operator_id]
-        source.found(event.splits, event.state, event.final)
-        self._undiscovered.discard(event.operator_id)
-        if not event.final:
-            interval = self._discovery_interval(event.operator_id)
-            self._rediscover[event.operator_id] = now + interval
+        self._sources.found(event, now)
         if self.phase is JobPhase.PREPARING:
             return self._start_if_ready(now)
-        return self._deal(source) if self.phase is JobPhase.RUNNING else []
-
-    def _discovery_interval(self, operator_id: OperatorId) -> int:
-        for _, planned in self._plan.operators():
-            if planned.operator_id == operator_id and planned.node.source is not None:
-                return planned.node.source.discovery_interval_ms or 1000
-        raise PenstockError(f"no source {operator_id}")
+        return self._sources.deal() if self.phase is JobPhase.RUNNING else []
 
     def _start_if_ready(self, now: int) -> list[Instruction]:
-        if self.phase is not JobPhase.PREPARING or self._undiscovered or not self.commits.is_empty:
+        if self.phase is not JobPhase.PREPARING or not self._sources.is_ready or not self.commits.is_empty:
             return []
         self.phase = JobPhase.STARTING
         self._deadline = now + self._settings.slots_timeout_ms
@@ -263,9 +235,7 @@ class Coordinator:
         self.phase = JobPhase.DEPLOYING
         self._deadline = None
         out: list[Instruction] = [Send(slot, self._deployment(slot)) for slot in sorted(self._addresses)]
-        for source in self._sources.values():
-            out += self._deal(source)
-        return out
+        return out + self._sources.deal()
 
     def _deployment(self, slot: SlotId) -> Deploy:
         restored = self._restored
@@ -285,12 +255,6 @@ class Coordinator:
             mine,
             self.attempt,
         )
-
-    def _deal(self, source: SourceSplits) -> list[Instruction]:
-        return [
-            Send(Plan.slot_of(subtask), AssignSplits(subtask, splits, final))
-            for subtask, (splits, final) in source.deal().items()
-        ]
 
     # --- running ----------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ results come back as events.
 from __future__ import annotations
 
 import logging
-import pickle
 import queue
 import threading
 from collections.abc import Callable
@@ -16,18 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from penstock.connectors.sink import Committer, Sink
-from penstock.connectors.source import Source, SplitEnumerator
 from penstock.coordinator.cluster import Cluster
-from penstock.coordinator.commit import commit_all
 from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import (
     CancelRequested,
     Claim,
     Claimed,
     ClaimFailed,
     Commit,
-    CommitDone,
     CommitFailed,
     Discover,
     DiscoveryFailed,
@@ -41,7 +37,6 @@ from penstock.coordinator.events import (
     Send,
     SendAll,
     SlotSaid,
-    SplitsDiscovered,
     Start,
     StartAttempt,
     StatusChanged,
@@ -50,10 +45,9 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
-from penstock.core.ids import Epoch, OperatorId, SlotId, Subtask
+from penstock.core.ids import Epoch, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, Heartbeat
-from penstock.core.pickling import dumps
 from penstock.graph.plan import Plan
 from penstock.snapshot.finding import Found
 from penstock.snapshot.repository import Repository
@@ -96,41 +90,9 @@ class JobRunner:
         self._storage_pool = ThreadPoolExecutor(1, "penstock-storage")
         self._commit_pool = ThreadPoolExecutor(1, "penstock-commit")
         self._discovery_pool = ThreadPoolExecutor(1, "penstock-discovery")
-        self._sources: dict[OperatorId, Source] = {}
-        self._sinks: dict[OperatorId, Sink] = {}
-        self._parallelism: dict[OperatorId, int] = {}
-        self._enumerators: dict[OperatorId, SplitEnumerator] = {}
-        self._committers: dict[OperatorId, Committer] = {}
-        for vertex, planned in plan.operators():
-            self._parallelism[planned.operator_id] = vertex.parallelism
-            if planned.node.source is not None:
-                self._sources[planned.operator_id] = planned.node.source
-            if planned.node.sink is not None:
-                self._sinks[planned.operator_id] = planned.node.sink
+        self._ends = JobEnds(plan)
         self._ended = False
-        self._actions: dict[type, Callable[[Any], None]] = {
-            Claim: lambda i: self._background(
-                self._storage_pool, lambda: self._claim(i.checksums), ClaimFailed
-            ),
-            Discover: lambda i: self._background(
-                self._discovery_pool,
-                lambda: self._discover(i),
-                lambda error: DiscoveryFailed(i.generation, i.operator_id, error),
-            ),
-            StartAttempt: lambda i: cluster.start_attempt(i.generation, i.slots, self.post),
-            StopAttempt: lambda i: cluster.stop_attempt(i.generation, i.reason),
-            Send: lambda i: cluster.send(i.slot, i.message),
-            SendAll: self._send_all,
-            Publish: lambda i: self._background(
-                self._storage_pool,
-                lambda: self._publish(i),
-                lambda error: PublishFailed(i.manifest.epoch, error),
-            ),
-            Commit: lambda i: self._background(self._commit_pool, lambda: self._commit(i), CommitFailed),
-            ReportFailure: self._report,
-            StatusChanged: self._set_status,
-            EndJob: self._end,
-        }
+        self._actions = self._action_table()
 
     def start(self) -> None:
         """Begin; everything happens on other threads."""
@@ -153,18 +115,49 @@ class JobRunner:
                 event: Event = self._events.get(timeout=timeout)
             except queue.Empty:
                 event = Tick()
-            if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
-                self._deliver(event.message)
-                continue
-            if isinstance(event, SlotSaid) and isinstance(event.message, Heartbeat):
-                self.metrics.update(event.message.metrics)
-                continue
             try:
-                for instruction in self._coordinator.handle(event, self._now()):
+                for instruction in self._coordinator.handle(self._for_us(event), self._now()):
                     self._carry_out(instruction)
             except Exception as error:
                 _log.exception("the coordinator of job %r failed", self._plan.job_name)
                 self._end(EndJob(JobStatus.FAILED, error, delete_snapshots=False))
+
+    def _for_us(self, event: Event) -> Event:
+        """Take out what is not the coordinator's; a flood of that must not keep the time from it."""
+        if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
+            self._ends.deliver(event.message)
+            return Tick()
+        if isinstance(event, SlotSaid) and isinstance(event.message, Heartbeat):
+            self.metrics.update(event.message.metrics)
+            return Tick()
+        return event
+
+    def _action_table(self) -> dict[type, Callable[[Any], None]]:
+        """What to do for each kind of instruction."""
+        cluster = self._cluster
+        return {
+            Claim: lambda i: self._background(
+                self._storage_pool, lambda: self._claim(i.checksums), ClaimFailed
+            ),
+            Discover: lambda i: self._background(
+                self._discovery_pool,
+                lambda: self._ends.discover(i),
+                lambda error: DiscoveryFailed(i.generation, i.operator_id, error),
+            ),
+            StartAttempt: lambda i: cluster.start_attempt(i.generation, i.slots, self.post),
+            StopAttempt: lambda i: cluster.stop_attempt(i.generation, i.reason),
+            Send: lambda i: cluster.send(i.slot, i.message),
+            SendAll: self._send_all,
+            Publish: lambda i: self._background(
+                self._storage_pool,
+                lambda: self._publish(i),
+                lambda error: PublishFailed(i.manifest.epoch, error),
+            ),
+            Commit: lambda i: self._background(self._commit_pool, lambda: self._ends.commit(i), CommitFailed),
+            ReportFailure: self._report,
+            StatusChanged: self._set_status,
+            EndJob: self._end,
+        }
 
     def _carry_out(self, instruction: Instruction) -> None:
         self._actions[type(instruction)](instruction)
@@ -182,11 +175,6 @@ class JobRunner:
                 self.post(failed(error))
 
         pool.submit(run)
-
-    def _deliver(self, message: DriverMessage) -> None:
-        sink = self._sinks.get(message.operator_id)
-        if sink is not None:
-            sink.on_driver_message(message.payload)
 
     def _send_all(self, instruction: SendAll) -> None:
         for slot in range(self._plan.slots):
@@ -232,34 +220,6 @@ class JobRunner:
             _log.warning("old checkpoints could not be removed: %s", error)
         return PublishDone(instruction.manifest.epoch, permit)
 
-    # --- connectors -------------------------------------------------------------------------
-
-    def _discover(self, instruction: Discover) -> Event:
-        operator_id = instruction.operator_id
-        source = self._sources[operator_id]
-        if instruction.restore:
-            enumerator = source.create_enumerator(self._parallelism[operator_id])
-            if instruction.state is not None:
-                enumerator.restore(pickle.loads(instruction.state))
-            self._enumerators[operator_id] = enumerator
-        enumerator = self._enumerators[operator_id]
-        splits = tuple(enumerator.discover())
-        state = dumps(enumerator.snapshot())
-        final = source.discovery_interval_ms is None
-        return SplitsDiscovered(instruction.generation, operator_id, splits, state, final)
-
-    def _commit(self, instruction: Commit) -> Event:
-        outcomes = commit_all(instruction.permit, instruction.committables, self._committer)
-        return CommitDone(instruction.committables, outcomes)
-
-    def _committer(self, operator_id: OperatorId) -> Committer | None:
-        if operator_id not in self._committers:
-            committer = self._sinks[operator_id].create_committer()
-            if committer is None:
-                return None
-            self._committers[operator_id] = committer
-        return self._committers[operator_id]
-
     # --- the end ----------------------------------------------------------------------------
 
     def _end(self, instruction: EndJob) -> None:
@@ -270,8 +230,7 @@ class JobRunner:
         self._discovery_pool.shutdown(wait=False)
         for pool in (self._storage_pool, self._commit_pool):
             pool.shutdown(wait=True)  # a job that has ended changes nothing any more
-        for committer in self._committers.values():
-            committer.close()
+        self._ends.close()
         self._drain()
         self.status = instruction.status
         self._on_end(instruction.status, instruction.error)
@@ -289,5 +248,7 @@ class JobRunner:
                 event = self._events.get_nowait()
             except queue.Empty:
                 return
-            if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
-                self._deliver(event.message)
+            try:
+                self._for_us(event)
+            except Exception as error:
+                _log.warning("a sink's last message was not delivered: %s", error)

@@ -72,13 +72,7 @@ class SnapshotDesk:
             expiries.append(due)
         return min(expiries, default=None)
 
-    def on_time(
-        self,
-        now: int,
-        enumerators: dict[OperatorId, bytes],
-        all_finished: bool,
-        unconfirmed: tuple[Committable, ...],
-    ) -> Outcome:
+    def on_time(self, now: int, enumerators: dict[OperatorId, bytes], all_finished: bool) -> Outcome:
         """Expire what took too long; trigger what is due."""
         out, error = self._expire(now)
         if error is not None:

@@ -1,11 +1,19 @@
-"""Deals a source's splits to its subtasks: to whoever has fewest, in order of discovery.  Pure."""
+"""Finding splits and dealing them to the subtasks of their sources.  Pure.
+
+A split goes to whoever has fewest, in order of discovery.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.core.ids import OperatorId, Subtask
+from penstock.coordinator.events import Discover, Instruction, Send, SplitsDiscovered
+from penstock.core.ids import Generation, OperatorId, Subtask
+from penstock.core.messages import AssignSplits
+from penstock.graph.plan import Plan
+
+_DEFAULT_INTERVAL_MS = 1000
 
 
 @dataclass(slots=True)
@@ -40,3 +48,63 @@ class SourceSplits:
             self._announced = True
             return {subtask: (tuple(shares.get(subtask, ())), True) for subtask in self.subtasks}
         return {subtask: (tuple(share), self.final) for subtask, share in shares.items()}
+
+
+class SourceDesk:
+    """What is known about all sources of a job in the current attempt."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._intervals: dict[OperatorId, int] = {}
+        self._sources: dict[OperatorId, SourceSplits] = {}
+        self._undiscovered: set[OperatorId] = set()
+        self._due: dict[OperatorId, int] = {}
+
+    def restart(self, generation: Generation, restored: dict[OperatorId, bytes] | None) -> list[Instruction]:
+        """A new attempt: ask every source, from where its enumerator was."""
+        self._sources, self._due = {}, {}
+        out: list[Instruction] = []
+        for vertex, planned in self._plan.operators():
+            source, operator_id = planned.node.source, planned.operator_id
+            if source is not None:
+                self._intervals[operator_id] = source.discovery_interval_ms or _DEFAULT_INTERVAL_MS
+                self._sources[operator_id] = SourceSplits(operator_id, vertex.subtasks())
+                state = restored.get(operator_id) if restored is not None else None
+                out.append(Discover(generation, operator_id, state, restore=True))
+        self._undiscovered = set(self._sources)
+        return out
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every source has answered once."""
+        return not self._undiscovered
+
+    def found(self, event: SplitsDiscovered, now: int) -> None:
+        """A source answered."""
+        self._sources[event.operator_id].found(event.splits, event.state, event.final)
+        self._undiscovered.discard(event.operator_id)
+        if not event.final:
+            self._due[event.operator_id] = now + self._intervals[event.operator_id]
+
+    def look_again(self, generation: Generation, now: int) -> list[Instruction]:
+        """Sources that are due to be asked for new splits."""
+        ready = [operator_id for operator_id, due in self._due.items() if now >= due]
+        for operator_id in ready:
+            del self._due[operator_id]
+        return [Discover(generation, operator_id, None, restore=False) for operator_id in ready]
+
+    def deal(self) -> list[Instruction]:
+        """Send what was found to the subtasks."""
+        return [
+            Send(Plan.slot_of(subtask), AssignSplits(subtask, splits, final))
+            for source in self._sources.values()
+            for subtask, (splits, final) in source.deal().items()
+        ]
+
+    def enumerators(self) -> dict[OperatorId, bytes]:
+        """State of all enumerators, for a snapshot."""
+        return {source.operator_id: source.enumerator for source in self._sources.values()}
+
+    def next_wake(self) -> int | None:
+        """When a source is due to be asked again."""
+        return min(self._due.values(), default=None)

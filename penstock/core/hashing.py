@@ -52,11 +52,15 @@ def _hash_int64(values: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _hash_float64(values: npt.NDArray[np.float64]) -> Hashes:
-    """Whole numbers within int64 hash as that integer; the rest by their bits."""
-    whole = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
-    as_int = np.where(whole, values, 0.0).astype(np.int64)
+    """Whole numbers hash as that integer; the rest by their bits."""
+    whole = values == np.floor(values)
+    fits = whole & (values >= -(2.0**63)) & (values < 2.0**63)
+    as_int = np.where(fits, values, 0.0).astype(np.int64)
     bits = values.view(np.uint64) + np.uint64(_TAG_FLOAT)
-    return np.where(whole, _hash_int64(as_int), _mix(bits * _P))
+    hashes = np.where(fits, _hash_int64(as_int), _mix(bits * _P))
+    for place in np.nonzero(whole & ~fits & np.isfinite(values))[0]:
+        hashes[place] = _scalar(int(values[place]))
+    return hashes
 
 
 def _hash_binary(array: pa.Array, tag: int) -> Hashes:
@@ -144,7 +148,7 @@ def hash_value(value: Any) -> int:
 def _scalar(value: Any) -> int:
     if value is None:
         return _NONE
-    if isinstance(value, enum.Enum):
+    if isinstance(value, enum.Enum) and not isinstance(value, (int, float, str, bytes, tuple)):
         return _tagged(_TAG_OTHER, f"{type(value).__qualname__}.{value.name}")
     if isinstance(value, (bool, int, np.integer, np.bool_)):
         number = int(value)
@@ -181,6 +185,8 @@ def _sequence(items: Any) -> int:
 
 
 def _decimal(value: decimal.Decimal) -> int:
+    if not value.is_finite():
+        return _scalar(float(value)) if value.is_infinite() else _tagged(_TAG_OTHER, "decimal:NaN")
     if value == value.to_integral_value():
         return _scalar(int(value))
     if float(value) == value:

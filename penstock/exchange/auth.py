@@ -102,13 +102,13 @@ def _parse_hello(text: str) -> Hello:
             str(raw["role"]),
             None if address is None else (str(address[0]), int(address[1])),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise TransportError(f"a peer sent a greeting that makes no sense: {error}") from error
 
 
 def _text(message: dict[str, Any], name: str) -> str:
     value = message.get(name)
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value.isascii():
         raise TransportError(f"a peer's message lacks {name!r}")
     return value
 
@@ -127,7 +127,7 @@ def _receive(sock: socket.socket) -> dict[str, Any]:
         raise TransportError(f"a peer's greeting is too long ({length} bytes)")
     try:
         message = json.loads(_exactly(sock, length))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TransportError("a peer does not speak this protocol") from error
     if not isinstance(message, dict):
         raise TransportError("a peer does not speak this protocol")

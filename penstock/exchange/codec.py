@@ -1,7 +1,7 @@
 """Elements as frames and back.
 
 Columns travel as Arrow IPC messages behind a schema that is sent once per channel (and again when it
-changes); rows are pickled; event times are raw int64.  Signals are a tag and up to three numbers.
+changes), or as whole IPC streams if a column is dictionary-encoded; rows are pickled; event times are raw int64.  Signals are a tag and up to three numbers.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _SIGNAL = struct.Struct("<Bqqq")
 _KINDS = list(SnapshotKind)
 _WATERMARK, _IDLE, _ACTIVE, _BARRIER, _CANCEL, _END = range(1, 7)
 _PLAIN, _TUPLES = 0, 1
+_FLAG = 8
 
 
 class ChannelEncoder:
@@ -47,6 +48,7 @@ class ChannelEncoder:
         self._channel = (int(channel.edge), int(channel.sender), int(channel.receiver))
         self._out = out
         self._schema: tuple[Any, tuple[str, ...]] | None = None
+        self._streamed = False
 
     def encode(self, element: Element) -> int:
         """Queue an element; the bytes it counts (0 for signals)."""
@@ -67,7 +69,8 @@ class ChannelEncoder:
             payload = (struct.pack("<I", len(keys)), keys, memoryview(batch.columns.schema.serialize()))
             self._out.queue(FrameKind.SCHEMA, *self._channel, 0, *payload)
             self._schema = schema
-        body = memoryview(batch.columns.serialize())
+            self._streamed = _has_dictionary(batch.columns.schema)
+        body = memoryview(_to_stream(batch.columns) if self._streamed else batch.columns.serialize())
         return self._out.queue(FrameKind.COLUMNS, *self._channel, len(batch), _flag(times), times, body)
 
 
@@ -76,6 +79,7 @@ class ChannelDecoder:
 
     def __init__(self) -> None:
         self._schema: pa.Schema | None = None
+        self._streamed = False
         self._keys: tuple[str, ...] = ()
 
     def decode(self, frame: Frame) -> Element | None:
@@ -96,25 +100,44 @@ class ChannelDecoder:
         (length,) = struct.unpack_from("<I", payload)
         self._keys = tuple(json.loads(payload[4 : 4 + length]))
         self._schema = pa.ipc.read_schema(pa.py_buffer(memoryview(payload)[4 + length :]))
+        self._streamed = _has_dictionary(self._schema)
 
     def _batch(self, frame: Frame) -> Batch:
         view = memoryview(frame.payload)
         rows = frame.d
-        start = 1
+        start = _FLAG
         times = None
         if view[0]:
-            times = np.frombuffer(view, np.int64, rows, 1)
+            times = np.frombuffer(view, np.int64, rows, _FLAG)
             start += 8 * rows
         if frame.kind is FrameKind.COLUMNS:
             if self._schema is None:
                 raise TransportError("a peer sent columns before their schema")
-            columns = pa.ipc.read_record_batch(pa.py_buffer(view[start:]), self._schema)
+            body = pa.py_buffer(view[start:])
+            columns = (
+                pa.ipc.open_stream(body).read_next_batch()
+                if self._streamed
+                else pa.ipc.read_record_batch(body, self._schema)
+            )
             return Batch(columns=columns, times=times, key_columns=self._keys)
         return _unpack_rows(pickle.loads(view[start:]), times)
 
 
+def _has_dictionary(schema: pa.Schema) -> bool:
+    """Whether a bare record batch message would leave some of the values behind."""
+    return any("dictionary<" in str(kind) for kind in schema.types)
+
+
+def _to_stream(columns: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, columns.schema) as writer:
+        writer.write_batch(columns)
+    return sink.getvalue()
+
+
 def _flag(times: Any) -> bytes:
-    return b"\0" if isinstance(times, bytes) else b"\1"
+    """Whether event times follow; eight bytes, so that they and what is behind them are aligned."""
+    return bytes(_FLAG) if isinstance(times, bytes) else b"\1" + bytes(_FLAG - 1)
 
 
 def _pack_rows(batch: Batch) -> tuple[int, Any, list[Any], list[Any] | None]:

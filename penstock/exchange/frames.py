@@ -74,6 +74,11 @@ class FramedSocket:
     def queue(self, kind: FrameKind, a: int, b: int, c: int, d: int, *payload: Buffer) -> int:
         """Queue a frame; its payload's size."""
         size = sum(memoryview(part).nbytes for part in payload)
+        if size > MAX_PAYLOAD:
+            raise TransportError(
+                f"a batch of {size} bytes is larger than a frame may be ({MAX_PAYLOAD}); make the records "
+                "smaller or lower the number of rows per batch"
+            )
         self._out.append(memoryview(HEADER.pack(size, kind, a, b, c, d)))
         for part in payload:
             view = memoryview(part).cast("B")

@@ -1,7 +1,7 @@
 """Channels between slots over TCP: one authenticated connection per pair, driven by the slot's loop.
 
-The slot with the lower number calls, the other answers.  Greeting happens in a small thread so that a
-stranger who connects and says nothing cannot stall the loop; everything after it is non-blocking and
+The slot with the lower number calls, the other answers.  Each caller is greeted in a small
+thread of its own, so that a stranger who connects and says nothing stalls nobody; everything after it is non-blocking and
 belongs to the loop's thread.  Credits: a receiver returns the bytes of each element it has taken, and a
 sender counts what is on its way; see ``channel.py`` for the bound.
 """
@@ -106,19 +106,21 @@ class TcpNetwork:
             self._wake_out.send(b"\0")
 
     def _accept(self) -> None:
-        job, generation, secret = self._hello
         while True:
             try:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            try:
-                hello = answer(sock, job, generation, secret)
-            except TransportError:
-                sock.close()
-                continue
-            self._accepted.put((SlotId(hello.slot), sock))
-            self.wake()
+            threading.Thread(target=self._greet, args=(sock,), daemon=True, name="penstock-greet").start()
+
+    def _greet(self, sock: socket.socket) -> None:
+        try:
+            hello = answer(sock, *self._hello)
+        except TransportError:
+            sock.close()
+            return
+        self._accepted.put((SlotId(hello.slot), sock))
+        self.wake()
 
     def connect(self, peers: dict[SlotId, tuple[str, int]], timeout_s: float = 30.0) -> None:
         """Connect to all other slots: call the higher ones, wait for the lower ones."""

@@ -210,7 +210,7 @@ def check_keys(batch: Batch) -> None:
     if batch.keys is not None:
         if None in batch.keys:
             raise KeyError_("a key is None; filter such records out or give them a key before key_by")
-    elif any(batch.columns.column(name).null_count for name in batch.key_columns[:1]):
+    elif len(batch.key_columns) == 1 and batch.columns.column(batch.key_columns[0]).null_count:
         raise KeyError_("a key is null; filter such records out or give them a key before key_by")
 
 

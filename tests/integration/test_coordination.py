@@ -246,3 +246,31 @@ def test_record_that_fails_early_is_a_failure_like_any_other(tmp_path: Path) -> 
         finish(env.execute_async())
         assert launcher.jobs[-1].runner.restarts == 1
     assert read_text(tmp_path / "out") == sorted(map(str, range(100)))
+
+
+class Chatty(Sink):
+    """Sends a message to the driver for every record, which takes its time over each."""
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return _Talker(context)
+
+    def on_driver_message(self, message: Any) -> None:
+        time.sleep(0.002)
+
+
+class _Talker(SinkWriter):
+    def __init__(self, context: WriterContext) -> None:
+        self._to_driver = context.to_driver
+
+    def write(self, batch: Batch) -> None:
+        for row in batch.to_rows():
+            self._to_driver(row)
+
+
+def test_snapshots_go_on_while_messages_flood_the_driver(tmp_path: Path) -> None:
+    with local_cluster() as launcher:
+        env = environment(tmp_path / "chk").set_parallelism(1)
+        _numbers(env, 1_000_000, 400.0).sink_to(Chatty())
+        client = env.execute_async()
+        wait_for_snapshots(launcher, 3)
+        client.cancel().result(60)

@@ -20,6 +20,14 @@ from penstock.testing.local import local_cluster
 COUNT, RATE = 900, 2500.0
 
 
+class Unpicklable:
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Unpicklable":
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("this cannot be pickled")
+
+
 class HoldsSomethingUnpicklable(MapFunction):
     """Its operator state cannot be written while records 300 to 500 pass."""
 
@@ -27,7 +35,7 @@ class HoldsSomethingUnpicklable(MapFunction):
         self._state = runtime_context.get_operator_list_state("odd")
 
     def map(self, value: int) -> str:
-        self._state.update([lambda: None] if 300 <= value < 500 else [value])
+        self._state.update([Unpicklable()] if 300 <= value < 500 else [value])
         return str(value)
 
 

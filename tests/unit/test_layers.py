@@ -49,7 +49,7 @@ SNAPSHOT_STORAGE = {"store", "remote", "memory", "repository", "finding"}
 """Modules of ``snapshot`` that do I/O; all others decide from values they are given."""
 
 OUTSIDE_WORLD = {"os", "io", "time", "random", "pathlib", "socket", "subprocess", "threading", "tempfile"}
-CORE_MAY_USE = {"pyarrow", "numpy"}
+CORE_MAY_USE = {"cloudpickle", "pyarrow", "numpy"}
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,9 @@ def test_cancel_stops_a_real_job_and_waits_for_it(tmp_path):
     assert result.exit_code == 0, result.stderr
     assert "endless" in result.output
     assert job.status().name == "CANCELED"
-    assert registry.entries() == []
+    gone = threading.Event()
+    job.result().add_done_callback(lambda _: gone.set())
+    assert gone.wait(5) and registry.entries() == []
 
 
 def test_cancel_of_nothing_is_an_error_in_one_paragraph():

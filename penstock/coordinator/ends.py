@@ -1,0 +1,70 @@
+"""The driver's side of a job's sources and sinks: enumerators, committers, messages from writers."""
+
+from __future__ import annotations
+
+import pickle
+
+from penstock.connectors.sink import Committer, Sink
+from penstock.connectors.source import Source, SplitEnumerator
+from penstock.coordinator.commit import commit_all
+from penstock.coordinator.events import Commit, CommitDone, Discover, SplitsDiscovered
+from penstock.core.ids import OperatorId
+from penstock.core.messages import DriverMessage
+from penstock.core.pickling import dumps
+from penstock.graph.plan import Plan
+
+
+class JobEnds:
+    """Calls users' connectors. Each method is used from one thread, but not all from the same."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._sources: dict[OperatorId, Source] = {}
+        self._sinks: dict[OperatorId, Sink] = {}
+        self._parallelism: dict[OperatorId, int] = {}
+        self._enumerators: dict[OperatorId, SplitEnumerator] = {}
+        self._committers: dict[OperatorId, Committer] = {}
+        for vertex, planned in plan.operators():
+            self._parallelism[planned.operator_id] = vertex.parallelism
+            if planned.node.source is not None:
+                self._sources[planned.operator_id] = planned.node.source
+            if planned.node.sink is not None:
+                self._sinks[planned.operator_id] = planned.node.sink
+
+    def deliver(self, message: DriverMessage) -> None:
+        """Give a writer's message to its sink."""
+        sink = self._sinks.get(message.operator_id)
+        if sink is not None:
+            sink.on_driver_message(message.payload)
+
+    def discover(self, instruction: Discover) -> SplitsDiscovered:
+        """Ask an enumerator for splits."""
+        operator_id = instruction.operator_id
+        source = self._sources[operator_id]
+        if instruction.restore:
+            enumerator = source.create_enumerator(self._parallelism[operator_id])
+            if instruction.state is not None:
+                enumerator.restore(pickle.loads(instruction.state))
+            self._enumerators[operator_id] = enumerator
+        enumerator = self._enumerators[operator_id]
+        splits = tuple(enumerator.discover())
+        state = dumps(enumerator.snapshot())
+        final = source.discovery_interval_ms is None
+        return SplitsDiscovered(instruction.generation, operator_id, splits, state, final)
+
+    def commit(self, instruction: Commit) -> CommitDone:
+        """Run the committers."""
+        outcomes = commit_all(instruction.permit, instruction.committables, self._committer)
+        return CommitDone(instruction.committables, outcomes)
+
+    def _committer(self, operator_id: OperatorId) -> Committer | None:
+        if operator_id not in self._committers:
+            committer = self._sinks[operator_id].create_committer()
+            if committer is None:
+                return None
+            self._committers[operator_id] = committer
+        return self._committers[operator_id]
+
+    def close(self) -> None:
+        """Close the committers."""
+        for committer in self._committers.values():
+            committer.close()
