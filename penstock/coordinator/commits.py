@@ -23,7 +23,7 @@ class CommitQueue:
         self._open: list[Committable] = []
         self._attempts = 0
         self._permit: CommitPermit | None = None
-        self._running = False
+        self._running: tuple[Committable, ...] = ()
         self._not_before = 0
         self.dropped = 0
 
@@ -32,7 +32,7 @@ class CommitQueue:
         self._open = sorted(committables, key=_order)
         self._permit = permit
         self._attempts = 0
-        self._running = False
+        self._running = ()
         self._not_before = 0
 
     @property
@@ -54,24 +54,26 @@ class CommitQueue:
         """The next commit to run, if one may run now."""
         if self._running or not self._open or self._permit is None or now < self._not_before:
             return None
-        self._running = True
         ready = tuple(item for item in self._open if item.epoch <= self._permit.epoch)
-        if not ready:
-            self._running = False
-            return None
-        return Commit(self._permit, ready)
+        self._running = ready
+        return Commit(self._permit, ready) if ready else None
 
     def done(self, event: CommitDone, now: int) -> None:
-        """Outcomes are there. Raises when retrying is no use any more."""
-        self._running = False
+        """Outcomes are there. Raises when retrying is no use any more.
+
+        Those of a commit that an earlier attempt had started say nothing about the one that runs now.
+        """
+        if event.committables != self._running:
+            return
+        self._running = ()
         retry = []
         for item, outcome in zip(event.committables, event.outcomes, strict=True):
             if outcome is CommitOutcome.RETRY:
                 retry.append(item)
             elif outcome is CommitOutcome.DROPPED:
                 self.dropped += 1
-        handled = set(map(id, event.committables)) - set(map(id, retry))
-        self._open = [item for item in self._open if id(item) not in handled]
+        handled = set(event.committables) - set(retry)
+        self._open = [item for item in self._open if item not in handled]
         self._attempts = self._attempts + 1 if retry else 0
         if self._attempts > self._retries:
             raise ConnectorError(
@@ -82,7 +84,7 @@ class CommitQueue:
 
     def failed(self) -> None:
         """The committer raised: everything stays open."""
-        self._running = False
+        self._running = ()
 
     def next_wake(self) -> int | None:
         """When a retry is due."""

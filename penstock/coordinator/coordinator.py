@@ -150,7 +150,7 @@ class Coordinator:
 
     def next_wake(self) -> int | None:
         """When a :class:`Tick` is due at the latest."""
-        times = [self._deadline, self.commits.next_wake()]
+        times = [self._deadline, self.commits.next_wake() if self._may_commit else None]
         if self.phase is JobPhase.RUNNING:
             times += [self.desk.next_wake(), self._sources.next_wake()]
         return min((time for time in times if time is not None), default=None)
@@ -166,7 +166,7 @@ class Coordinator:
     def _on_time(self, now: int) -> list[Instruction]:
         """Whatever is due: commits, snapshots, discovery, deadlines."""
         out: list[Instruction] = []
-        commit = self.commits.next(now)
+        commit = self.commits.next(now) if self._may_commit else None
         if commit is not None:
             out.append(commit)
         if self._deadline is not None and now >= self._deadline:
@@ -176,6 +176,16 @@ class Coordinator:
             out += self._sources.look_again(self.generation, now)
             out += self._desk_work(now)
         return out
+
+    @property
+    def _may_commit(self) -> bool:
+        """Between two attempts what is open waits: the next one finds it in its snapshot."""
+        return self.phase in (
+            JobPhase.PREPARING,
+            JobPhase.STARTING,
+            JobPhase.DEPLOYING,
+            JobPhase.RUNNING,
+        )
 
     def _desk_work(self, now: int) -> list[Instruction]:
         everything = len(self._finished) == len(self._plan.subtasks())
@@ -332,7 +342,7 @@ class Coordinator:
 
     def _fail(self, error: Exception, now: int) -> list[Instruction]:
         """Stop the attempt; then restart or give up, as the strategy says."""
-        if self.phase in (JobPhase.STOPPING, JobPhase.WAITING, JobPhase.ENDED):
+        if self.phase in (JobPhase.CREATED, JobPhase.STOPPING, JobPhase.WAITING, JobPhase.ENDED):
             return []
         delay = self._restart.next_delay(now)
         if delay is None:

@@ -146,7 +146,8 @@ class SnapshotDesk:
         pending = self._pending.get(message.epoch)
         if pending is None:
             return [], None
-        return self._give_up(pending, FailureKind.DECLINED, f"{message.subtask}: {message.reason}")
+        kind = FailureKind.SUBSUMED if message.overtaken else FailureKind.DECLINED
+        return self._give_up(pending, kind, f"{message.subtask}: {message.reason}")
 
     def on_published(self, epoch: Epoch, now: int) -> PendingSnapshot | None:
         """The manifest is true."""

@@ -109,6 +109,8 @@ class SnapshotDeclined:
     epoch: Epoch
     subtask: Subtask
     reason: str
+    overtaken: bool = False
+    """A newer snapshot came first: nothing went wrong."""
 
 
 @dataclass(frozen=True, slots=True)

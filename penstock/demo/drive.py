@@ -174,7 +174,6 @@ def _job(settings: DemoSettings, work: Path, probe: Probe) -> Iterator[RunningJo
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": str(settings.crashes + 3),
             "restart-strategy.fixed-delay.delay": "10 ms",
-            "spark.log.level": "OFF",
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(config)

@@ -5,7 +5,7 @@ barriers of all channels are there.  :class:`AtLeastOnce` holds nothing and only
 
 Rules common to both: the end of a channel counts as its barrier; a barrier of a newer epoch gives up
 the older one that is still incomplete (exactly once); epochs at or below the last completed or given
-up are stale and swallowed.
+up are stale and swallowed.  Giving up an epoch does not touch an older one that is still under way.
 """
 
 from __future__ import annotations
@@ -40,6 +40,16 @@ class Aligner(ABC):
     def __init__(self, channels: int) -> None:
         self._open = set(range(channels))
         self._done: Epoch = Epoch(0)
+        self._cancelled: set[Epoch] = set()
+        """Given up although an older one is still being waited for."""
+
+    def _is_stale(self, epoch: Epoch) -> bool:
+        return epoch <= self._done or epoch in self._cancelled
+
+    def _finish(self, epoch: Epoch) -> None:
+        """Everything up to ``epoch`` is completed or given up."""
+        self._done = epoch
+        self._cancelled = {other for other in self._cancelled if other > epoch}
 
     @abstractmethod
     def on_barrier(self, channel: int, barrier: Barrier) -> Alignment:
@@ -73,7 +83,7 @@ class ExactlyOnce(Aligner):
         return None if self._pending is None else self._pending.barrier.epoch
 
     def on_barrier(self, channel: int, barrier: Barrier) -> Alignment:
-        if barrier.epoch <= self._done:
+        if self._is_stale(barrier.epoch):
             return NOTHING
         aborted: tuple[Epoch, ...] = ()
         pending = self._pending
@@ -82,7 +92,7 @@ class ExactlyOnce(Aligner):
         if pending is None or barrier.epoch > pending.barrier.epoch:
             if pending is not None:
                 aborted = (pending.barrier.epoch,)
-                self._done = pending.barrier.epoch
+                self._finish(pending.barrier.epoch)
             pending = self._pending = _Pending(barrier, set(self._open))
         pending.missing.discard(channel)
         if pending.missing:
@@ -97,12 +107,15 @@ class ExactlyOnce(Aligner):
         return NOTHING if self._pending.missing else self._complete(())
 
     def on_cancel(self, epoch: Epoch) -> Alignment:
-        if epoch <= self._done:
+        if self._is_stale(epoch):
             return NOTHING
         current = self.aligning
         if current is not None and current > epoch:
             return NOTHING
-        self._done = epoch
+        if current is not None and current < epoch:
+            self._cancelled.add(epoch)
+            return Alignment(aborted=(epoch,))
+        self._finish(epoch)
         self._pending = None
         return Alignment(aborted=(epoch,), release=current is not None)
 
@@ -110,7 +123,7 @@ class ExactlyOnce(Aligner):
         assert self._pending is not None
         barrier = self._pending.barrier
         self._pending = None
-        self._done = barrier.epoch
+        self._finish(barrier.epoch)
         return Alignment(complete=barrier, aborted=aborted, release=True)
 
 
@@ -125,7 +138,7 @@ class AtLeastOnce(Aligner):
         self._pending: dict[Epoch, _Pending] = {}
 
     def on_barrier(self, channel: int, barrier: Barrier) -> Alignment:
-        if barrier.epoch <= self._done:
+        if self._is_stale(barrier.epoch):
             return NOTHING
         pending = self._pending.get(barrier.epoch)
         if pending is None:
@@ -146,11 +159,13 @@ class AtLeastOnce(Aligner):
         return self._complete(max(finished)) if finished else NOTHING
 
     def on_cancel(self, epoch: Epoch) -> Alignment:
-        if epoch <= self._done:
+        if self._is_stale(epoch):
             return NOTHING
         self._pending.pop(epoch, None)
         if not self._pending or epoch < min(self._pending):
-            self._done = epoch
+            self._finish(epoch)
+        else:
+            self._cancelled.add(epoch)
         return Alignment(aborted=(epoch,))
 
     def _complete(self, epoch: Epoch) -> Alignment:
@@ -158,5 +173,5 @@ class AtLeastOnce(Aligner):
         older = tuple(sorted(other for other in self._pending if other < epoch))
         for other in (*older, epoch):
             del self._pending[other]
-        self._done = epoch
+        self._finish(epoch)
         return Alignment(complete=barrier, aborted=older)

@@ -1,7 +1,8 @@
 """Elements as frames and back.
 
 Columns travel as Arrow IPC messages behind a schema that is sent once per channel (and again when it
-changes), or as whole IPC streams if a column is dictionary-encoded; rows are pickled; event times are raw int64.  Signals are a tag and up to three numbers.
+changes), or as whole IPC streams if a column is dictionary-encoded; rows are pickled; event times are
+raw int64.  Signals are a tag and up to three numbers.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -62,10 +63,11 @@ def start_session(configuration: Configuration) -> SparkSession:
     """A quiet Spark session for a program that did not bring one."""
     os.environ.setdefault("PYSPARK_PYTHON", configuration.get(options.PYTHON_EXECUTABLE) or sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME")):
+        os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "conf")
     settings = {
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
-        "spark.log.level": "FATAL",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }

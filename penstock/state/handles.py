@@ -242,7 +242,7 @@ class MapState(State, Generic[K, V]):
 
     def keys(self) -> Iterable[K]:
         """Keys, stable while you change the map."""
-        return list(self._view())
+        return list(self._table.peek(self._entry()) or ())
 
     def values(self) -> Iterable[V]:
         """Values, stable while you change the map."""
@@ -250,7 +250,7 @@ class MapState(State, Generic[K, V]):
 
     def is_empty(self) -> bool:
         """Whether there is no entry."""
-        return not self._view()
+        return not self._table.peek(self._entry())
 
     def _view(self) -> dict[K, V]:
         return self._table.get(self._entry()) or {}

@@ -7,7 +7,8 @@ read by the snapshot writer in another thread while records flow on.  When the w
 Invariants
 * Only the task's thread calls methods of :class:`Table`; the writer only iterates a :class:`Frozen`.
 * A value that sits in a frozen layer is never handed out for mutation: :meth:`Table.get` copies it
-  unless its type cannot change, :meth:`Table.own` moves a shallow copy into the top layer first.
+  unless its type cannot change, :meth:`Table.own` moves a shallow copy into the top layer first
+  (what is inside it is still shared, so ``get`` goes on copying such an entry).
 * While nothing is frozen, ``get`` and ``put`` *are* the dict's own methods: no indirection.
 """
 
@@ -43,7 +44,7 @@ class Table:
     docstring.  ``get`` answers ``None`` for a missing entry.
     """
 
-    __slots__ = ("_active", "_layers", "get", "name", "put", "remove", "shape")
+    __slots__ = ("_active", "_layers", "_shallow", "get", "name", "put", "remove", "shape")
 
     get: Callable[[Any], Any]
     put: Callable[[Any, Any], None]
@@ -54,6 +55,7 @@ class Table:
         self.shape = shape
         self._layers: list[dict[Any, Any]] = [{}]
         self._active: list[Frozen] = []
+        self._shallow: set[Any] = set()
         self._bind()
 
     def _bind(self) -> None:
@@ -82,7 +84,7 @@ class Table:
         value, frozen = self._find(entry)
         if value is _GONE:
             return None
-        return self.guard(value) if frozen else value
+        return self.guard(value) if frozen or entry in self._shallow else value
 
     def _remove_layered(self, entry: Any) -> None:
         if any(entry in layer for layer in self._layers[:-1]):
@@ -103,6 +105,7 @@ class Table:
         if frozen:
             value = copy.copy(value)
             self._layers[-1][entry] = value
+            self._shallow.add(entry)
         return value
 
     def guard(self, value: Any) -> Any:
@@ -144,6 +147,7 @@ class Table:
                 else:
                     base[entry] = value
         self._layers = [base]
+        self._shallow.clear()
         self._bind()
 
 

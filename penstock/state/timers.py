@@ -26,6 +26,7 @@ class TimerQueue:
         self._table = table
         self._heap: list[tuple[int, int, Any, Any]] = []
         self._serial = 0
+        self._deleted = 0
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -33,6 +34,7 @@ class TimerQueue:
         entries = self._table.entries()
         self._heap = [(time, n, key, namespace) for n, (time, key, namespace) in enumerate(entries)]
         self._serial = len(entries)
+        self._deleted = 0
         heapq.heapify(self._heap)
 
     def register(self, time: int, key: Any, namespace: Any) -> None:
@@ -46,8 +48,12 @@ class TimerQueue:
 
     def delete(self, time: int, key: Any, namespace: Any) -> None:
         """Remove a timer if it is there."""
-        self._table.remove((time, key, namespace))
-        if len(self._heap) > 1024 and len(self._heap) > 4 * len(self._table):
+        entry = (time, key, namespace)
+        if entry not in self._table:
+            return
+        self._table.remove(entry)
+        self._deleted += 1
+        if self._deleted > 1024 and 4 * self._deleted > 3 * len(self._heap):
             self.rebuild()
 
     def next_time(self) -> int | None:
@@ -64,6 +70,8 @@ class TimerQueue:
                 self._table.remove(entry)
                 fire(EventTime(due), key, namespace)
                 heap = self._heap
+            elif self._deleted:
+                self._deleted -= 1
 
 
 class Timers:

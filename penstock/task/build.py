@@ -107,7 +107,7 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         gate = InputGate(incoming, aligner, env.clock)
     ladder = SnapshotLadder(
         subtask,
-        [(operator_id, wrapped.operator) for operator_id, wrapped in operators],
+        operators,
         key_group_range(index, vertex.parallelism, vertex.max_parallelism),
         vertex.max_parallelism,
         env,

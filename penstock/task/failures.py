@@ -8,16 +8,21 @@ from pathlib import Path
 from penstock.core.errors import PenstockError, UserCodeError
 from penstock.operators.operator import Operator
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[1] / "_")[:-1]
+"""The directory of the engine, with a separator at the end."""
 _SHOWN = 300
+_LOCATED = "_located"
+"""Marks an error that says where it happened: steps of a chain call each other."""
 
 
 def explain_failure(error: Exception, step: str, subtask: str, operator: Operator) -> Exception:
     """An error that names step, subtask and record; engine frames are left out of the traceback."""
-    if isinstance(error, UserCodeError):
+    if isinstance(error, UserCodeError) or getattr(error, _LOCATED, False):
         return error
     if isinstance(error, PenstockError):
-        return type(error)(f"step {step!r}, subtask {subtask}: {error}")
+        located = type(error)(f"step {step!r}, subtask {subtask}: {error}")
+        setattr(located, _LOCATED, True)
+        return located
     return UserCodeError(step, subtask, _record_text(operator), _trace(error))
 
 

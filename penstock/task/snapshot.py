@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.core.handles import (
     Blob,
@@ -29,7 +30,7 @@ from penstock.core.handles import (
 from penstock.core.ids import Epoch, OperatorId, Subtask
 from penstock.core.messages import SnapshotAck, SnapshotDeclined
 from penstock.core.pickling import dumps
-from penstock.operators.operator import Operator
+from penstock.operators.chain import OperatorInput
 from penstock.state.chunks import FrozenChunks
 from penstock.state.files import write_blocks
 from penstock.state.operator_state import ListSnapshot
@@ -52,7 +53,7 @@ class SnapshotLadder:
     def __init__(
         self,
         subtask: Subtask,
-        operators: list[tuple[OperatorId, Operator]],
+        operators: list[tuple[OperatorId, OperatorInput]],
         key_groups: tuple[int, int],
         max_parallelism: int,
         environment: TaskEnvironment,
@@ -101,17 +102,17 @@ class SnapshotLadder:
         self._prepared = [item for item in self._prepared if item.epoch > epoch]
 
     def _prepare(self, epoch: Epoch) -> tuple[Committable, ...]:
-        for operator_id, operator in self._operators:
-            operator.prepare_barrier(epoch)
-            for committable in operator.committables(epoch):
+        for operator_id, step in self._operators:
+            step.run(partial(step.operator.prepare_barrier, epoch))
+            for committable in step.operator.committables(epoch):
                 payload = dumps(committable)
                 self._prepared.append(Committable(operator_id, epoch, self._subtask.index, payload))
         return tuple(self._prepared)
 
     def _freeze(self) -> list[FrozenOperator]:
         return [
-            FrozenOperator(operator_id, operator.ctx.keyed.freeze(), operator.ctx.operator_state.snapshot())
-            for operator_id, operator in self._operators
+            FrozenOperator(operator_id, ctx.keyed.freeze(), ctx.operator_state.snapshot())
+            for operator_id, ctx in ((name, step.operator.ctx) for name, step in self._operators)
         ]
 
     def _write(self, epoch: Epoch, frozen: list[FrozenOperator], finished: bool) -> SubtaskSnapshot:

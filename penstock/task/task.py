@@ -77,6 +77,7 @@ class Task:
         self._max_rows = max_rows
         self._last_flush = environment.clock.monotonic()
         self._last_epoch = Epoch(0)
+        self._aborted: set[Epoch] = set()
         self._awaited: TriggerSnapshot | None = None
         self._records_in = metrics.counter("numRecordsIn")
         self._measured_to = self._last_flush
@@ -203,7 +204,8 @@ class Task:
         elif isinstance(event, SnapshotsCancelled):
             for epoch in event.epochs:
                 self._broadcast(CancelBarrier(epoch))
-                self._env.report(SnapshotDeclined(epoch, self.subtask, "a newer snapshot overtook it"))
+                reason = "a newer snapshot overtook it"
+                self._env.report(SnapshotDeclined(epoch, self.subtask, reason, overtaken=True))
         elif isinstance(event, InputEnded) and event.all_ended:
             self._finish()
 
@@ -246,7 +248,7 @@ class Task:
             self._snapshot(Barrier(message.epoch, message.kind, message.triggered_ms), 0.0)
 
     def _snapshot(self, barrier: Barrier, alignment_ms: float) -> None:
-        if barrier.epoch <= self._last_epoch:
+        if barrier.epoch <= self._last_epoch or barrier.epoch in self._aborted:
             return
         self._last_epoch = barrier.epoch
         finished = self.phase is Phase.FINISHED
@@ -255,7 +257,7 @@ class Task:
 
     def abort(self, message: AbortSnapshot) -> None:
         """The coordinator gave a snapshot up."""
-        self._last_epoch = max(self._last_epoch, message.epoch)
+        self._aborted = {epoch for epoch in (*self._aborted, message.epoch) if epoch > self._last_epoch}
         self._ladder.abort(message.epoch)
         if self._gate is not None and self.phase is Phase.RUNNING:
             self._gate.cancel(message.epoch)

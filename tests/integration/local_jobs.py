@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flow_graphs import GRAPHS, SINKS, sink_of
+from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 
 from penstock.common import Configuration
 from penstock.common.job_client import JobClient
@@ -63,7 +63,7 @@ def finish(client: JobClient, timeout_s: float = TIMEOUT_S) -> None:
 
 
 def start_graph(
-    graph: str, out: Path, checkpoints: Path, parallelism: int, count: int, rate: float | None, **settings: str
+    graph: str, out: Path, checkpoints: Path, parallelism: int, count: int, pace: Pace, **settings: str
 ) -> JobClient:
     """Start one of the five graphs."""
     settings.setdefault("execution__checkpointing__externalized_checkpoint_retention", "RETAIN_ON_CANCELLATION")
@@ -71,7 +71,7 @@ def start_graph(
     env.set_parallelism(parallelism)
     build, _ = GRAPHS[graph]
     make_sink, _ = SINKS[sink_of(graph)]
-    build(env, lambda: make_sink(out), count, rate)
+    build(env, lambda: make_sink(out), count, pace)
     return env.execute_async(f"job {graph}")
 
 
@@ -83,9 +83,3 @@ def output(graph: str, out: Path) -> list[str]:
 def collect(stream: Any) -> list[Any]:
     """All records of a stream, sorted."""
     return sorted(stream.execute_and_collect())
-
-
-def parts(items: Iterable[Any], count: int) -> list[list[Any]]:
-    """Deal items."""
-    listed = list(items)
-    return [listed[n::count] for n in range(count)]

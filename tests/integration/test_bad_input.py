@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from flow_graphs import LOG_TEXT as TEXT
-from flow_graphs import committed_files, log_sink, read_text, text_file_sink
+from flow_graphs import Pace, committed_files, keyed_golden, log_sink, read_text, text_file_sink
 from local_jobs import environment, finish, start_graph, until, wait_for_snapshots
 
 from penstock.common import Configuration, WatermarkStrategy
@@ -52,8 +52,8 @@ def _failure(client: Any) -> PenstockError:
     return cause
 
 
-def _numbers(env: StreamExecutionEnvironment, count: int = 100, rate: float | None = None) -> Any:
-    return env.from_source(DataGeneratorSource(lambda i: i, count, rate), NO_TIME, "numbers")
+def _numbers(env: StreamExecutionEnvironment, count: int = 100, pace: Pace = Pace()) -> Any:
+    return env.from_source(pace.source(lambda i: i, count), NO_TIME, "numbers")
 
 
 def _once(checkpoints: Path | None = None, **settings: str) -> StreamExecutionEnvironment:
@@ -241,7 +241,7 @@ class Keeps(KeyedProcessFunction):
         yield str(value)
 
 
-def _keeping(checkpoints: Path, out: Path, rate: float | None) -> Any:
+def _keeping(checkpoints: Path, out: Path, pace: Pace = Pace()) -> Any:
     env = environment(
         checkpoints,
         restart_strategy__type="none",
@@ -249,14 +249,14 @@ def _keeping(checkpoints: Path, out: Path, rate: float | None) -> Any:
         execution__checkpointing__data_inline_threshold="1 kb",
         execution__checkpointing__externalized_checkpoint_retention="RETAIN_ON_CANCELLATION",
     ).set_parallelism(2)
-    kept = _numbers(env, 600, rate).uid("numbers").key_by(lambda value: value % 20).process(Keeps())
+    kept = _numbers(env, 600, pace).uid("numbers").key_by(lambda value: value % 20).process(Keeps())
     kept.uid("keep").sink_to(text_file_sink(out)).uid("out")
     return env.execute_async("keeping")
 
 
 def _stopped(launcher: LocalLauncher, tmp_path: Path) -> list[Path]:
     """Two retained snapshots, oldest first."""
-    client = _keeping(tmp_path / "chk", tmp_path / "out", 1500.0)
+    client = _keeping(tmp_path / "chk", tmp_path / "out", Pace(1500.0, tmp_path / "gate"))
     wait_for_snapshots(launcher, 4)
     client.cancel().result()
     found = (path for path in (tmp_path / "chk" / "keeping").glob("chk-*") if list(path.glob("_metadata*")))
@@ -288,7 +288,7 @@ def test_damaged_snapshot_is_left_aside_loudly(
     _, newest = _stopped(_launcher, tmp_path)
     _damage(newest, how)
     with caplog.at_level(logging.WARNING):
-        finish(_keeping(tmp_path / "chk", tmp_path / "out", None))
+        finish(_keeping(tmp_path / "chk", tmp_path / "out"))
     assert any(newest.name in record.getMessage() for record in caplog.records)
     assert set(read_text(tmp_path / "out")) == set(map(str, range(600)))
 
@@ -299,7 +299,7 @@ def test_all_snapshots_damaged(how: str, tmp_path: Path, _launcher: LocalLaunche
         _damage(snapshot, how)
     before = read_text(tmp_path / "out")
     with pytest.raises(PenstockError) as caught:
-        finish(_keeping(tmp_path / "chk", tmp_path / "out", None))
+        finish(_keeping(tmp_path / "chk", tmp_path / "out"))
     cause = caught.value.__cause__ if isinstance(caught.value, JobFailedError) else caught.value
     assert isinstance(cause, CorruptSnapshotError), cause
     assert read_text(tmp_path / "out") == before
@@ -331,22 +331,25 @@ def test_state_that_no_step_takes(tmp_path: Path, _launcher: LocalLauncher) -> N
 
 def test_two_drivers_of_one_job(tmp_path: Path, _launcher: LocalLauncher) -> None:
     """A second driver takes over; the first is fenced, and the output is whole."""
-    first = start_graph("keyed", tmp_path / "out", tmp_path / "chk", 2, 900, 1500.0)
+    pace = Pace(1500.0, tmp_path / "gate")
+    first = start_graph("keyed", tmp_path / "out", tmp_path / "chk", 2, 900, pace)
     wait_for_snapshots(_launcher, 3)
-    second = start_graph("keyed", tmp_path / "out", tmp_path / "chk", 2, 900, 1500.0)
+    second = start_graph("keyed", tmp_path / "out", tmp_path / "chk", 2, 900, pace)
+    wait_for_snapshots(_launcher, 1)
+    pace.gate.touch()
     finish(second)
     with pytest.raises(JobFailedError, match="does not own"):
         finish(first)
-    from flow_graphs import keyed_golden
-
     assert read_text(tmp_path / "out") == keyed_golden(900)
 
 
 def test_collected_results_arrive_once_in_spite_of_a_crash(tmp_path: Path, _launcher: LocalLauncher) -> None:
     env = environment(tmp_path / "chk").set_parallelism(2)
-    results = _numbers(env, 600, 1500.0).execute_and_collect()
+    pace = Pace(1500.0, tmp_path / "gate")
+    results = _numbers(env, 600, pace).execute_and_collect()
     wait_for_snapshots(_launcher, 3)
     _launcher.clusters[-1].kill(0)
+    pace.gate.touch()
     assert sorted(results) == list(range(600))
     until(lambda: _launcher.jobs[-1].runner.restarts == 1, "the job has restarted")
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow_graphs import TOPIC, log_sink, read_log, read_text, text_file_sink
+from flow_graphs import TOPIC, Pace, log_sink, read_log, read_text, text_file_sink
 from local_jobs import environment, finish, published, until
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.log import Log
 from penstock.core.errors import JobFailedError
 from penstock.datastream import MapFunction, RuntimeContext
-from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing.local import local_cluster
 
 COUNT, RATE = 900, 2500.0
@@ -29,18 +28,21 @@ class Unpicklable:
 
 
 class HoldsSomethingUnpicklable(MapFunction):
-    """Its operator state cannot be written while records 300 to 500 pass."""
+    """Its operator state cannot be written while the records from 300 to an end pass."""
+
+    def __init__(self, end: int = 500) -> None:
+        self._end = end
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._state = runtime_context.get_operator_list_state("odd")
 
     def map(self, value: int) -> str:
-        self._state.update([Unpicklable()] if 300 <= value < 500 else [value])
+        self._state.update([Unpicklable()] if 300 <= value < self._end else [value])
         return str(value)
 
 
-def _numbers(env: Any) -> Any:
-    source = DataGeneratorSource(lambda i: i, COUNT, RATE)
+def _numbers(env: Any, gate: Path | None = None) -> Any:
+    source = Pace(RATE, gate).source(lambda i: i, COUNT)
     return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
 
 
@@ -68,12 +70,13 @@ def test_output_of_failed_snapshots_survives_a_crash(tmp_path: Path) -> None:
         env = environment(
             tmp_path / "chk", execution__checkpointing__tolerable_failed_checkpoints="100000"
         ).set_parallelism(2)
-        mapped = _numbers(env).map(HoldsSomethingUnpicklable())
+        mapped = _numbers(env, tmp_path / "gate").map(HoldsSomethingUnpicklable())
         mapped.rebalance().sink_to(text_file_sink(tmp_path / "out"))
         client = env.execute_async()
         job = launcher.jobs[-1]
-        until(lambda: len(read_text(tmp_path / "out")) > 550 or job.result().done(), "the bad part is over")
+        until(lambda: len(read_text(tmp_path / "out")) > 520, "the bad part is over")
         launcher.clusters[-1].kill(1)
+        (tmp_path / "gate").touch()
         finish(client)
         assert job.runner.restarts == 1
     assert read_text(tmp_path / "out") == sorted(map(str, range(COUNT)))
@@ -85,12 +88,15 @@ def test_publication_that_fails_loses_nothing(tmp_path: Path) -> None:
         env = environment(
             tmp_path / "chk", execution__checkpointing__tolerable_failed_checkpoints="100000"
         ).set_parallelism(2)
-        _numbers(env).map(str).rebalance().sink_to(text_file_sink(tmp_path / "out"))
+        numbers = _numbers(env, tmp_path / "gate")
+        numbers.map(str).rebalance().sink_to(text_file_sink(tmp_path / "out"))
         client = env.execute_async("blocked")
         until(lambda: published(launcher) >= 2, "two snapshots are published")
         blocked = [published(launcher) + n for n in (3, 4, 5)]
         for epoch in blocked:
             (tmp_path / "chk" / "blocked" / f"chk-{epoch}").write_text("in the way")
+        until(lambda: published(launcher) > max(blocked), "later snapshots are published")
+        (tmp_path / "gate").touch()
         finish(client)
         epochs = [row["epoch"] for row in launcher.jobs[-1].coordinator.desk.history]
         assert launcher.jobs[-1].runner.restarts == 0
@@ -124,7 +130,7 @@ def test_expired_snapshots_are_given_up_and_lose_nothing(tmp_path: Path) -> None
 def test_too_many_failed_snapshots_fail_the_job(tmp_path: Path) -> None:
     with local_cluster():
         env = environment(tmp_path / "chk", restart_strategy__type="none").set_parallelism(2)
-        _numbers(env).map(HoldsSomethingUnpicklable()).sink_to(text_file_sink(tmp_path / "out"))
+        _numbers(env).map(HoldsSomethingUnpicklable(COUNT)).sink_to(text_file_sink(tmp_path / "out"))
         with pytest.raises(JobFailedError, match="tolerable-failed-checkpoints"):
             finish(env.execute_async())
 

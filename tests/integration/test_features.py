@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from flow_graphs import read_text, text_file_sink
+from flow_graphs import Pace, read_text, text_file_sink
 from local_jobs import collect, environment, finish, published, until, wait_for_snapshots
 
 from penstock.common import WatermarkStrategy
@@ -49,8 +49,10 @@ class WithSubtask(MapFunction):
         return (self._index, value)
 
 
-def _numbers(env: Any, count: int, parallelism: int = 2, rate: float | None = None) -> Any:
-    source = DataGeneratorSource(lambda i: i, count, rate)
+def _numbers(
+    env: Any, count: int, parallelism: int = 2, rate: float | None = None, gate: Path | None = None
+) -> Any:
+    source = Pace(rate, gate).source(lambda i: i, count)
     return env.from_source(source, NO_TIME, "numbers").set_parallelism(parallelism)
 
 
@@ -104,11 +106,14 @@ def test_union_of_streams_of_different_lengths(tmp_path: Path) -> None:
     with local_cluster() as launcher:
         env = environment(tmp_path / "chk").set_parallelism(2)
         short = env.from_collection([f"short {n}" for n in range(5)])
-        long = _numbers(env, 600, rate=1500.0).map(lambda i: f"long {i}")
+        long = _numbers(env, 600, rate=1500.0, gate=tmp_path / "gate").map(lambda i: f"long {i}")
         short.union(long).sink_to(text_file_sink(tmp_path / "out"))
         client = env.execute_async()
         wait_for_snapshots(launcher, 3)
+        until(lambda: len(read_text(tmp_path / "out")) > 5, "output of both is committed")
+        wait_for_snapshots(launcher, 3)
         assert any(line.startswith("short") for line in read_text(tmp_path / "out"))
+        (tmp_path / "gate").touch()
         finish(client)
         assert published(launcher) > 5, "snapshots must go on after one source has ended"
     expected = [*(f"short {n}" for n in range(5)), *(f"long {i}" for i in range(600))]
@@ -120,11 +125,12 @@ def test_crash_after_one_source_has_ended(slot: int, tmp_path: Path) -> None:
     with local_cluster() as launcher:
         env = environment(tmp_path / "chk").set_parallelism(2)
         short = env.from_collection([f"short {n}" for n in range(5)])
-        long = _numbers(env, 600, rate=1500.0).map(lambda i: f"long {i}")
+        long = _numbers(env, 600, rate=1500.0, gate=tmp_path / "gate").map(lambda i: f"long {i}")
         short.union(long).sink_to(text_file_sink(tmp_path / "out"))
         client = env.execute_async()
         wait_for_snapshots(launcher, 3)
         launcher.clusters[-1].kill(slot)
+        (tmp_path / "gate").touch()
         finish(client)
         assert launcher.jobs[-1].runner.restarts == 1
     expected = [*(f"short {n}" for n in range(5)), *(f"long {i}" for i in range(600))]
@@ -159,25 +165,25 @@ class ApplyPlain(BroadcastProcessFunction):
 def test_broadcast_state_survives_a_crash_and_a_rescale(tmp_path: Path) -> None:
     """Rules come first; records are made only after every subtask must know them."""
 
-    def start(parallelism: int, count: int, rate: float) -> Any:
+    def start(parallelism: int, pace: Pace) -> Any:
         env = environment(
             tmp_path / "chk",
             execution__checkpointing__externalized_checkpoint_retention="RETAIN_ON_CANCELLATION",
         ).set_parallelism(parallelism)
         rules = env.from_collection([("double", 2), ("triple", 3)]).uid("rules").broadcast(RULES)
-        source = DataGeneratorSource(lambda i: (i, i % 5), count, rate)
+        source = pace.source(lambda i: (i, i % 5), 1000)
         values = env.from_source(source, NO_TIME, "values").uid("values").key_by(lambda pair: pair[1])
         applied = values.connect(rules).process(Apply()).uid("apply")
         applied.map(lambda hit: f"{hit[0]} {hit[1]} {hit[2]}").sink_to(text_file_sink(tmp_path / "out")).uid("out")
         return env.execute_async("rules")
 
     with local_cluster() as launcher:
-        client = start(2, 1000, 1500.0)
+        client = start(2, Pace(1500.0, tmp_path / "gate"))
         until(lambda: len(read_text(tmp_path / "out")) > 100, "some output is committed")
         launcher.clusters[-1].kill(1)
         wait_for_snapshots(launcher, 3)
         client.cancel().result()
-        finish(start(3, 1000, 1e9))
+        finish(start(3, Pace()))
     lines = read_text(tmp_path / "out")
     both = Tally(line.split()[0] for line in lines)
     assert len(lines) == len(set(lines))
@@ -220,22 +226,22 @@ class Remember(MapFunction):
 @pytest.mark.parametrize("mode", ["split", "union"])
 @pytest.mark.parametrize("after", [1, 3])
 def test_operator_state_is_dealt_out_again(mode: str, after: int, tmp_path: Path) -> None:
-    def start(parallelism: int, rate: float) -> Any:
+    def start(parallelism: int, pace: Pace) -> Any:
         env = environment(
             tmp_path / "chk",
             execution__checkpointing__externalized_checkpoint_retention="RETAIN_ON_CANCELLATION",
         ).set_parallelism(parallelism)
-        source = DataGeneratorSource(lambda i: i, 400, rate)
+        source = pace.source(lambda i: i, 400)
         numbers = env.from_source(source, NO_TIME, "numbers").uid("numbers").rebalance()
         numbers.map(Remember(mode)).uid("remember").sink_to(text_file_sink(tmp_path / "out")).uid("out")
         return env.execute_async("lists")
 
     with local_cluster() as launcher:
-        client = start(2, 1000.0)
+        client = start(2, Pace(1000.0, tmp_path / "gate"))
         until(lambda: len(read_text(tmp_path / "out")) > 100, "some output is committed")
         client.cancel().result()
         assert launcher.jobs[-1].result().done()
-        finish(start(after, 1e9))
+        finish(start(after, Pace()))
     lines = [line.split() for line in read_text(tmp_path / "out")]
     assert sorted(int(number) for number, _ in lines) == list(range(400))
     restored = [int(size) for _, size in lines if size != "0"]
@@ -343,7 +349,7 @@ def test_columnar_aggregation_of_parquet_files(tmp_path: Path) -> None:
 def test_columnar_aggregation_survives_crashes(tmp_path: Path) -> None:
     with local_cluster() as launcher:
         env = environment(tmp_path / "chk").set_parallelism(2)
-        source = DataGeneratorSource(_table, 2000, 4000.0, columns=True)
+        source = Pace(4000.0, tmp_path / "gate").source(_table, 2000, columns=True)
         windows = env.from_source(source, TIMED, "columns").key_by("k").window(TumblingEventTimeWindows.of(100))
         rows = windows.agg(Count("n"), Sum("v", "s"))
         lines = rows.map(lambda row: f"{row['k']} {row['window_start']} {row['n']} {row['s']}")
@@ -353,6 +359,7 @@ def test_columnar_aggregation_survives_crashes(tmp_path: Path) -> None:
             wait_for_snapshots(launcher, 3)
             launcher.clusters[-1].kill(slot)
             until(lambda n=slot: launcher.jobs[-1].runner.restarts > n, "the job restarts")
+        (tmp_path / "gate").touch()
         finish(client)
     expected = sorted(" ".join(map(str, row)) for row in _expected(2000))
     assert read_text(tmp_path / "out") == expected
@@ -424,12 +431,13 @@ def test_processing_time_timers_fire_while_records_flow() -> None:
 def test_at_least_once_repeats_but_never_loses(tmp_path: Path) -> None:
     with local_cluster() as launcher:
         env = environment(tmp_path / "chk", execution__checkpointing__mode="AT_LEAST_ONCE").set_parallelism(2)
-        numbers = _numbers(env, 800, rate=2000.0)
+        numbers = _numbers(env, 800, rate=2000.0, gate=tmp_path / "gate")
         keyed = numbers.key_by(lambda value: value % 7).map(str)
         keyed.sink_to(text_file_sink(tmp_path / "out"))
         client = env.execute_async()
         wait_for_snapshots(launcher, 4)
         launcher.clusters[-1].kill(0)
+        (tmp_path / "gate").touch()
         finish(client)
         assert launcher.jobs[-1].runner.restarts == 1
     assert set(read_text(tmp_path / "out")) == set(map(str, range(800)))

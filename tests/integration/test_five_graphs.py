@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flow_graphs import GRAPHS
+from flow_graphs import GRAPHS, Pace
 from local_jobs import finish, output, published, start_graph, until, wait_for_snapshots
 
 from penstock.testing.local import local_cluster
@@ -17,7 +17,7 @@ COUNT, RATE = 900, 2500.0
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_runs_through(graph: str, parallelism: int, tmp_path: Path) -> None:
     with local_cluster():
-        finish(start_graph(graph, tmp_path / "out", tmp_path / "chk", parallelism, COUNT, None))
+        finish(start_graph(graph, tmp_path / "out", tmp_path / "chk", parallelism, COUNT, Pace()))
     assert output(graph, tmp_path / "out") == GRAPHS[graph][1](COUNT)
     assert not list((tmp_path / "chk").rglob("_metadata*")), "a finished job deletes its snapshots"
 
@@ -27,13 +27,15 @@ def test_runs_through(graph: str, parallelism: int, tmp_path: Path) -> None:
 def test_survives_crashes_of_slots(graph: str, moment: int, tmp_path: Path) -> None:
     """A slot vanishes before the first snapshot, after one, after several; then the other one."""
     with local_cluster() as launcher:
-        client = start_graph(graph, tmp_path / "out", tmp_path / "chk", 2, COUNT, RATE)
+        pace = Pace(RATE, tmp_path / "gate")
+        client = start_graph(graph, tmp_path / "out", tmp_path / "chk", 2, COUNT, pace)
         wait_for_snapshots(launcher, moment)
         for slot in (0, 1):
             until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs")
             restarts = launcher.jobs[-1].runner.restarts
             launcher.clusters[-1].kill(slot)
             until(lambda seen=restarts: launcher.jobs[-1].runner.restarts > seen, "the job restarts")
+        pace.gate.touch()
         finish(client)
         assert launcher.jobs[-1].runner.restarts >= 2
     assert output(graph, tmp_path / "out") == GRAPHS[graph][1](COUNT)
@@ -45,12 +47,12 @@ def test_resumes_from_retained_snapshot(graph: str, parallelism: tuple[int, int]
     """A cancelled job goes on where it was, at the same or another parallelism."""
     before, after = parallelism
     with local_cluster() as launcher:
-        client = start_graph(graph, tmp_path / "out", tmp_path / "chk", before, COUNT, RATE)
+        client = start_graph(graph, tmp_path / "out", tmp_path / "chk", before, COUNT, Pace(RATE, tmp_path / "gate"))
         wait_for_snapshots(launcher, 4)
         client.cancel().result()
         stopped_at = published(launcher)
         halfway = output(graph, tmp_path / "out")
-        finish(start_graph(graph, tmp_path / "out", tmp_path / "chk", after, COUNT, None))
+        finish(start_graph(graph, tmp_path / "out", tmp_path / "chk", after, COUNT, Pace()))
         restored = launcher.jobs[-1].coordinator
     golden = GRAPHS[graph][1](COUNT)
     assert len(halfway) < len(golden), "the first run was to be stopped in the middle"

@@ -43,6 +43,7 @@ def test_killed_driver(tmp_path: Path) -> None:
         assert not any(line.startswith("done") for line in driver.lines)
     for sink in ("file", "log"):
         assert len(SINKS[sink][1](tmp_path / f"keyed-{sink}")) < COUNT
+    (tmp_path / "gate").touch()
     last = run(tmp_path, "pair.py", "local[4]", tmp_path)
     assert "done generations=" in last.text
     for sink in ("file", "log"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from flow_graphs import GRAPHS, SINKS
+from flow_graphs import GRAPHS, SINKS, Pace
 from progress import COUNT, environment
 
 
@@ -22,7 +22,7 @@ def main(master: str, work: Path) -> None:
         spark__executor__memory="512m",
         spark__driver__host="127.0.0.1",
     ).set_parallelism(2)
-    GRAPHS["keyed"][0](env, lambda: SINKS["log"][0](work / "keyed"), COUNT, None)
+    GRAPHS["keyed"][0](env, lambda: SINKS["log"][0](work / "keyed"), COUNT, Pace())
     env.execute("on a cluster")
     print("done", flush=True)
 

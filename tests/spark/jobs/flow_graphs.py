@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import pyarrow.parquet as pq
 from penstock.common import Encoder, WatermarkStrategy
 from penstock.connectors.log import Consumer, Log, LogSink, Text
 from penstock.connectors.sink import Sink
+from penstock.connectors.source import Source, Split, SplitReader
+from penstock.core.batch import Batch
+from penstock.core.clock import Clock
 from penstock.datastream import (
     AggregateFunction,
     KeyedCoProcessFunction,
@@ -35,7 +39,54 @@ TOPIC = "out"
 LOG_TEXT = Text()
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 
-Build = Callable[[StreamExecutionEnvironment, Callable[[], Sink], int, float | None], None]
+Build = Callable[[StreamExecutionEnvironment, Callable[[], Sink], int, "Pace"], None]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast records come: at a rate, and no further than a good half before the gate is open.
+
+    The gate is a file.  It makes sure that a job is still in the middle when a test disturbs it.
+    """
+
+    rate: float | None = None
+    gate: Path | None = None
+
+    def source(self, generate: Callable[[Any], Any], count: int, columns: bool = False) -> Source:
+        """A source at this pace."""
+        return GatedSource(generate, count, self.rate, columns, self.gate)
+
+
+class GatedSource(DataGeneratorSource):
+    """Waits at a good half of its records until a file appears."""
+
+    def __init__(
+        self, generate: Callable[[Any], Any], count: int, rate: float | None, columns: bool, gate: Path | None
+    ) -> None:
+        super().__init__(generate, count, rate, columns)
+        self._gate = gate
+        self._limit = count * 6 // 10
+
+    def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
+        reader = super().open_split(split, position, clock)
+        return reader if self._gate is None else _GatedReader(reader, self._gate, self._limit, split.info[1])
+
+
+class _GatedReader(SplitReader):
+    def __init__(self, reader: SplitReader, gate: Path, limit: int, step: int) -> None:
+        self._reader, self._gate, self._limit, self._step = reader, gate, limit, step
+
+    def poll(self, max_rows: int) -> Batch | None:
+        allowed = (self._limit - self._reader.position()) // self._step
+        if allowed < max_rows and self._gate.exists():
+            allowed = max_rows
+        return self._reader.poll(min(max_rows, allowed)) if allowed > 0 else None
+
+    def position(self) -> Any:
+        return self._reader.position()
+
+    def next_poll_ms(self) -> int | None:
+        return self._reader.next_poll_ms()
 
 
 def text_file_sink(directory: Path) -> Sink:
@@ -93,8 +144,8 @@ def read_parquet(directory: Path) -> list[str]:
 # --- 1: a chain without state --------------------------------------------------------------------
 
 
-def chain(env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, rate: float | None) -> None:
-    source = DataGeneratorSource(lambda i: i, count, rate)
+def chain(env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace) -> None:
+    source = pace.source(lambda i: i, count)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     stream = stream.map(lambda i: i * 3).filter(lambda i: i % 2 == 0)
     stream.flat_map(lambda i: (f"{i}", f"{i}'")).sink_to(sink()).uid("out")
@@ -125,8 +176,8 @@ class SumUp(KeyedProcessFunction):
             yield f"{key}={total + number}/{count + 1}"
 
 
-def keyed(env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, rate: float | None) -> None:
-    source = DataGeneratorSource(lambda i: (i % KEYS, i), count, rate)
+def keyed(env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace) -> None:
+    source = pace.source(lambda i: (i % KEYS, i), count)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
     counts = dict(Counter(i % KEYS for i in range(count)))
     result = stream.key_by(lambda pair: pair[0]).process(SumUp(counts)).uid("sum")
@@ -178,11 +229,11 @@ def _timed() -> WatermarkStrategy:
 
 
 def two_inputs(
-    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, rate: float | None
+    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace
 ) -> None:
-    orders = env.from_source(DataGeneratorSource(lambda i: (i, i * 10), count, rate), _timed(), "orders")
+    orders = env.from_source(pace.source(lambda i: (i, i * 10), count), _timed(), "orders")
     payments = env.from_source(
-        DataGeneratorSource(lambda i: (i if i % 3 else -i - 1, i * 10 + 100), count, rate), _timed(), "paid"
+        pace.source(lambda i: (i if i % 3 else -i - 1, i * 10 + 100), count), _timed(), "paid"
     )
     both = orders.uid("orders").connect(payments.uid("payments"))
     joined = both.key_by(lambda order: order[0], lambda payment: payment[0]).process(Match())
@@ -222,9 +273,9 @@ def session_time(i: int) -> int:
 
 
 def sessions(
-    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, rate: float | None
+    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace
 ) -> None:
-    source = DataGeneratorSource(lambda i: (i % KEYS, session_time(i), i), count, rate)
+    source = pace.source(lambda i: (i % KEYS, session_time(i), i), count)
     stream = env.from_source(source, _timed(), "clicks").uid("clicks")
     windows = stream.key_by(lambda click: click[0]).window(EventTimeSessionWindows.with_gap(200))
     result = windows.aggregate(CountAndSum(), Describe()).uid("sessions")
@@ -254,9 +305,9 @@ def make_columns(indices: Any) -> pa.RecordBatch:
 
 
 def columns(
-    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, rate: float | None
+    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace
 ) -> None:
-    source = DataGeneratorSource(make_columns, count, rate, columns=True)
+    source = pace.source(make_columns, count, columns=True)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "columns").uid("columns")
     spread = stream.rebalance().map_batches(lambda batch: batch).uid("same")
     spread.sink_to(sink()).uid("out")

@@ -3,7 +3,7 @@
     pair.py MASTER WORK
 
 Prints ``published <n>`` when both jobs have published one more snapshot, ``done`` at the end.  Started
-again with the same arguments, it goes on where it was killed.
+again with the same arguments, it goes on where it was killed.  It ends after a file ``WORK/gate`` appears.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from flow_graphs import GRAPHS, SINKS
+from flow_graphs import GRAPHS, SINKS, Pace
 from progress import COUNT, RATE, environment, published, until
 
 
@@ -20,7 +20,9 @@ def main(master: str, work: Path) -> None:
     clients = []
     for sink in ("file", "log"):
         env = environment(master, work / "chk").set_parallelism(2)
-        GRAPHS["keyed"][0](env, lambda sink=sink: SINKS[sink][0](work / f"keyed-{sink}"), COUNT, RATE)
+        out = work / f"keyed-{sink}"
+        pace = Pace(RATE, work / "gate")
+        GRAPHS["keyed"][0](env, lambda sink=sink, out=out: SINKS[sink][0](out), COUNT, pace)
         clients.append(env.execute_async(f"keyed into {sink}"))
     jobs = [client._handle for client in clients]
     seen = 0

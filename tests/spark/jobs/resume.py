@@ -11,29 +11,29 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from flow_graphs import GRAPHS, SINKS, sink_of
+from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 from progress import COUNT, RATE, environment, published, until
 
 AFTER = {"chain": 1, "keyed": 3, "two_inputs": 1, "sessions": 3, "columns": 1}
 
 
-def start(master: str, work: Path, graph: str, how: str, parallelism: int, rate: float | None) -> Any:
+def start(master: str, work: Path, graph: str, how: str, parallelism: int, pace: Pace) -> Any:
     """Start a graph; jobs with the same ``how`` share checkpoints and output."""
     env = environment(master, work / how).set_parallelism(parallelism)
     make, _ = SINKS[sink_of(graph)]
-    GRAPHS[graph][0](env, lambda: make(work / f"{how}-{graph}"), COUNT, rate)
+    GRAPHS[graph][0](env, lambda: make(work / f"{how}-{graph}"), COUNT, pace)
     return env.execute_async(graph)
 
 
 def main(master: str, work: Path) -> None:
     """Run everything."""
     for graph in GRAPHS:
-        start(master, work, graph, "through", 2, None).get_job_execution_result().result(120)
-        client = start(master, work, graph, "resumed", 2, RATE)
+        start(master, work, graph, "through", 2, Pace()).get_job_execution_result().result(120)
+        client = start(master, work, graph, "resumed", 2, Pace(RATE, work / "gate"))
         job = client._handle
         until(lambda job=job: published(job) >= 3 or job.result().done(), "three snapshots are published")
         client.cancel().result(60)
-        last = start(master, work, graph, "resumed", AFTER[graph], None)
+        last = start(master, work, graph, "resumed", AFTER[graph], Pace())
         last.get_job_execution_result().result(120)
         print(f"done {graph} from={job.coordinator.desk.last_published}", flush=True)
 
