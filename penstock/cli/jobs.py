@@ -72,6 +72,7 @@ def _described(entry: Entry) -> dict[str, Any]:
         "checkpoints": said.get("checkpoints"),
         "restarts": said.get("restarts"),
         "last_checkpoint": said.get("last_checkpoint"),
+        "records_in": said.get("records_in"),
     }
 
 

@@ -55,5 +55,6 @@ def line(job: RunningJob, seconds: float) -> str:
     took = f", the last in {last['duration_ms']:.0f} ms" if last else ""
     return (
         f"{facts['name']}: {facts['status']} for {age(seconds * 1000)}   "
-        f"checkpoints {facts['checkpoints']}{took}   restarts {facts['restarts']}"
+        f"checkpoints {facts['checkpoints']}{took}   restarts {facts['restarts']}   "
+        f"records received {facts['records_in']:,}"
     )

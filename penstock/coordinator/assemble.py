@@ -138,6 +138,7 @@ class RunningJob:
         """How the job stands, in plain values: what lists and progress lines show."""
         desk = self.coordinator.desk
         history = desk.history[-1:]
+        received = [values.get("numRecordsIn", 0) for values in list(self.runner.metrics.values())]
         return {
             "id": self.job_id.hex,
             "name": self.job.plan.job_name,
@@ -145,6 +146,7 @@ class RunningJob:
             "restarts": self.runner.restarts,
             "checkpoints": desk.completed,
             "last_checkpoint": history[0] if history else None,
+            "records_in": int(sum(received)),
         }
 
     def cancel(self) -> Future[None]:

@@ -162,8 +162,8 @@ class InputGate:
                     if len(self._channels[number]) and number not in self._ready:
                         self._ready.append(number)
         if alignment.complete is not None:
-            since = self._aligning_since or self._clock.monotonic()
-            waited = (self._clock.monotonic() - since) * 1000
+            now = self._clock.monotonic()
+            waited = (now - (now if self._aligning_since is None else self._aligning_since)) * 1000
             self._events.append(BarrierReady(alignment.complete, waited))
         if not self._held:
             self._aligning_since = None

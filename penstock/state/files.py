@@ -17,6 +17,7 @@ import json
 import pickle
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -134,14 +135,21 @@ class StateBlocks:
         """For each table block: table name, shape, entries and values within the range."""
         for header, body in self._blocks():
             if "table" in header:
-                yield self._table(header, body)
+                with _refusing_nonsense():
+                    arrow_length = int(header.get("arrow", len(body)))
+                    batch = _from_ipc(body[:arrow_length])
+                opaque = pickle.loads(body[arrow_length:]) if "pickled" in header else {}
+                with _refusing_nonsense():
+                    found = self._table(header, batch, opaque)
+                yield found
 
     def chunk_batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """For each chunk-store block: store name and the rows within the range."""
         for header, body in self._blocks():
             if "chunks" in header:
-                batch = _from_ipc(body)
-                kept = batch.filter(self._mask(batch))
+                with _refusing_nonsense():
+                    batch = _from_ipc(body)
+                    kept = batch.filter(self._mask(batch))
                 if kept.num_rows:
                     yield header["chunks"], kept
 
@@ -153,11 +161,8 @@ class StateBlocks:
         )
 
     def _table(
-        self, header: dict[str, Any], body: memoryview
+        self, header: dict[str, Any], batch: pa.RecordBatch, opaque: dict[str, list[Any]]
     ) -> tuple[str, EntryShape, list[Any], list[Any]]:
-        arrow_length = header.get("arrow", len(body))
-        batch = _from_ipc(body[:arrow_length])
-        opaque = pickle.loads(body[arrow_length:]) if "pickled" in header else {}
         keep = np.nonzero(self._mask(batch).to_numpy(zero_copy_only=False))[0]
         everything = len(keep) == batch.num_rows
 
@@ -176,7 +181,10 @@ class StateBlocks:
             entries = list(zip(entries, column("namespace"), strict=True))
         elif shape is EntryShape.TIMER:
             entries = list(zip(column("time"), entries, column("namespace"), strict=True))
-        return header["table"], shape, entries, column("value")
+        values = column("value")
+        if len(entries) != len(values):
+            raise ValueError("columns of different lengths")
+        return header["table"], shape, entries, values
 
     def _blocks(self) -> Iterator[tuple[dict[str, Any], memoryview]]:
         position, end = 0, len(self._data)
@@ -190,15 +198,21 @@ class StateBlocks:
                 position += _BODY.size
                 if position + body_length > end or not isinstance(header, dict):
                     raise ValueError("a block is longer than the file")
-            except (struct.error, ValueError) as error:
+            except (struct.error, ValueError, RecursionError) as error:
                 raise CorruptSnapshotError(f"a state file is not readable: {error}") from error
             yield header, self._data[position : position + body_length]
             position += body_length
 
 
 def _from_ipc(body: memoryview) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+        return next(iter(reader))
+
+
+@contextmanager
+def _refusing_nonsense() -> Iterator[None]:
+    """Whatever goes wrong in here, the bytes are to blame; unpickling stays outside."""
     try:
-        with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-            return reader.read_next_batch()
-    except (pa.ArrowInvalid, OSError, StopIteration) as error:
-        raise CorruptSnapshotError(f"a block of a state file is not readable: {error}") from error
+        yield
+    except Exception as error:
+        raise CorruptSnapshotError(f"a block of a state file is not readable: {error!r}") from error

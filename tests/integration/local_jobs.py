@@ -66,7 +66,9 @@ def start_graph(
     graph: str, out: Path, checkpoints: Path, parallelism: int, count: int, pace: Pace, **settings: str
 ) -> JobClient:
     """Start one of the five graphs."""
-    settings.setdefault("execution__checkpointing__externalized_checkpoint_retention", "RETAIN_ON_CANCELLATION")
+    settings.setdefault(
+        "execution__checkpointing__externalized_checkpoint_retention", "RETAIN_ON_CANCELLATION"
+    )
     env = environment(checkpoints, **settings)
     env.set_parallelism(parallelism)
     build, _ = GRAPHS[graph]

@@ -20,7 +20,7 @@ COUNT, RATE = 900, 2500.0
 
 
 class Unpicklable:
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Unpicklable":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Unpicklable:
         return self
 
     def __reduce__(self) -> Any:
@@ -48,7 +48,9 @@ def _numbers(env: Any, gate: Path | None = None) -> Any:
 
 @pytest.mark.parametrize("kind", ["file", "log"])
 @pytest.mark.parametrize("concurrent", ["1", "3"])
-def test_output_prepared_for_a_failed_snapshot_is_not_lost(kind: str, concurrent: str, tmp_path: Path) -> None:
+def test_output_prepared_for_a_failed_snapshot_is_not_lost(
+    kind: str, concurrent: str, tmp_path: Path
+) -> None:
     """The sinks' part of a snapshot that another task declines becomes part of a later one."""
     sink, read = (text_file_sink, read_text) if kind == "file" else (log_sink, read_log)
     with local_cluster() as launcher:
@@ -205,5 +207,3 @@ def test_log_sink_sees_each_record_once_with_repeated_commits(tmp_path: Path) ->
         finish(env.execute_async())
     assert read_log(tmp_path / "log") == sorted(map(str, range(COUNT)))
     assert Log(tmp_path / "log").describe(TOPIC).partitions[0].pending == 0
-
-

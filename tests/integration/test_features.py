@@ -174,7 +174,9 @@ def test_broadcast_state_survives_a_crash_and_a_rescale(tmp_path: Path) -> None:
         source = pace.source(lambda i: (i, i % 5), 1000)
         values = env.from_source(source, NO_TIME, "values").uid("values").key_by(lambda pair: pair[1])
         applied = values.connect(rules).process(Apply()).uid("apply")
-        applied.map(lambda hit: f"{hit[0]} {hit[1]} {hit[2]}").sink_to(text_file_sink(tmp_path / "out")).uid("out")
+        applied.map(lambda hit: f"{hit[0]} {hit[1]} {hit[2]}").sink_to(text_file_sink(tmp_path / "out")).uid(
+            "out"
+        )
         return env.execute_async("rules")
 
     with local_cluster() as launcher:
@@ -279,8 +281,6 @@ class CountWindow(ProcessWindowFunction):
         yield f"{key} {context.window().start} {len(list(elements))}"
 
 
-
-
 def test_late_data_goes_to_the_side(tmp_path: Path) -> None:
     """Watermarks come with every record; the records at the end are behind them."""
     env = environment().set_parallelism(1)
@@ -350,7 +350,9 @@ def test_columnar_aggregation_survives_crashes(tmp_path: Path) -> None:
     with local_cluster() as launcher:
         env = environment(tmp_path / "chk").set_parallelism(2)
         source = Pace(4000.0, tmp_path / "gate").source(_table, 2000, columns=True)
-        windows = env.from_source(source, TIMED, "columns").key_by("k").window(TumblingEventTimeWindows.of(100))
+        windows = (
+            env.from_source(source, TIMED, "columns").key_by("k").window(TumblingEventTimeWindows.of(100))
+        )
         rows = windows.agg(Count("n"), Sum("v", "s"))
         lines = rows.map(lambda row: f"{row['k']} {row['window_start']} {row['n']} {row['s']}")
         lines.sink_to(text_file_sink(tmp_path / "out"))

@@ -47,7 +47,9 @@ def test_resumes_from_retained_snapshot(graph: str, parallelism: tuple[int, int]
     """A cancelled job goes on where it was, at the same or another parallelism."""
     before, after = parallelism
     with local_cluster() as launcher:
-        client = start_graph(graph, tmp_path / "out", tmp_path / "chk", before, COUNT, Pace(RATE, tmp_path / "gate"))
+        client = start_graph(
+            graph, tmp_path / "out", tmp_path / "chk", before, COUNT, Pace(RATE, tmp_path / "gate")
+        )
         wait_for_snapshots(launcher, 4)
         client.cancel().result()
         stopped_at = published(launcher)

@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[2]
 class Driver:
     """A running program. Use ``with``: whatever is left of it at the end is killed, by pid."""
 
-    def __init__(self, work: Path, script: str, *arguments: object, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, work: Path, script: str, *arguments: object, env: dict[str, str] | None = None
+    ) -> None:
         scratch = work / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         environment = {

@@ -6,45 +6,50 @@ from pathlib import Path
 
 import pytest
 from drivers import Driver, run
-from flow_graphs import GRAPHS, SINKS
+from flow_graphs import GRAPHS, SINKS, keyed_golden, read_log, read_text, sink_of
 from progress import COUNT
 
 pytestmark = pytest.mark.spark
 
 
-def check(work: Path, driver: Driver, jobs: list[str]) -> None:
-    """Every job was disturbed, restarted, and has the golden output."""
-    for name in jobs:
-        graph, sink = name.split(":")
-        line = driver.wait_for(f"done {name}")
-        assert not line.endswith("restarts=0"), driver.text
-        assert SINKS[sink][1](work / f"{graph}-{sink}") == GRAPHS[graph][1](COUNT), name
-    assert sum(line.startswith("killed ") for line in driver.lines) == len(jobs)
+def check_both(work: Path) -> None:
+    """Files and log hold the golden output, record for record."""
+    assert read_text(work / "both" / "file") == keyed_golden(COUNT)
+    assert read_log(work / "both" / "log") == keyed_golden(COUNT)
+
+
+def check_disturbed(driver: Driver, graphs: list[str]) -> None:
+    """A process was killed in the middle of every job."""
+    for graph in graphs:
+        assert not driver.wait_for(f"done {graph}").endswith("restarts=0"), driver.text
+    assert sum(line.startswith("killed ") for line in driver.lines) == len(graphs)
 
 
 def test_killed_python_workers(tmp_path: Path) -> None:
-    """All five graphs, and the log sink, each lose a worker in the middle."""
-    jobs = ["chain:file", "keyed:file", "keyed:log", "two_inputs:log", "sessions:file", "columns:parquet"]
-    check(tmp_path, run(tmp_path, "disturb.py", "local[2]", tmp_path, "worker", *jobs), jobs)
+    """All five graphs, and both sinks at once, lose a worker in the middle."""
+    graphs = [*GRAPHS, "both"]
+    check_disturbed(run(tmp_path, "disturb.py", "local[2]", tmp_path, "worker", *graphs), graphs)
+    for graph, (_, golden) in GRAPHS.items():
+        assert SINKS[sink_of(graph)][1](tmp_path / graph) == golden(COUNT), graph
+    check_both(tmp_path)
 
 
-def test_killed_executors(tmp_path: Path) -> None:
+def test_killed_executor(tmp_path: Path) -> None:
     """An executor JVM dies; Spark replaces it and the job goes on."""
-    jobs = ["keyed:file", "sessions:log"]
-    check(tmp_path, run(tmp_path, "disturb.py", "local-cluster[2,1,1024]", tmp_path, "executor", *jobs), jobs)
+    driver = run(tmp_path, "disturb.py", "local-cluster[2,1,1024]", tmp_path, "executor", "both")
+    check_disturbed(driver, ["both"])
+    check_both(tmp_path)
 
 
 def test_killed_driver(tmp_path: Path) -> None:
-    """Driver and JVM die twice; the same command goes on from the newest snapshot."""
-    for _ in range(2):
-        with Driver(tmp_path, "pair.py", "local[4]", tmp_path) as driver:
-            driver.wait_for("published 2")
-            driver.kill_all()
-        assert not any(line.startswith("done") for line in driver.lines)
-    for sink in ("file", "log"):
-        assert len(SINKS[sink][1](tmp_path / f"keyed-{sink}")) < COUNT
+    """Driver and JVM die; the same command goes on from the newest snapshot."""
+    with Driver(tmp_path, "both.py", "local[2]", tmp_path) as driver:
+        driver.wait_for("published 3")
+        driver.kill_all()
+    assert not any(line.startswith("done") for line in driver.lines)
+    assert 0 < len(read_text(tmp_path / "both" / "file")) < COUNT
+    assert len(read_log(tmp_path / "both" / "log")) < COUNT
     (tmp_path / "gate").touch()
-    last = run(tmp_path, "pair.py", "local[4]", tmp_path)
-    assert "done generations=" in last.text
-    for sink in ("file", "log"):
-        assert SINKS[sink][1](tmp_path / f"keyed-{sink}") == GRAPHS["keyed"][1](COUNT), sink
+    last = run(tmp_path, "both.py", "local[2]", tmp_path)
+    assert last.wait_for("done generation=").endswith("=2")
+    check_both(tmp_path)

@@ -1,6 +1,6 @@
 """Program: a keyed job on a standalone cluster.
 
-    cluster.py MASTER WORK
+cluster.py MASTER WORK
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Program: runs graphs one after the other and kills a process of the gang in the middle of each.
 
-    disturb.py MASTER WORK worker|executor GRAPH:SINK ...
+    disturb.py MASTER WORK worker|executor GRAPH ...
 
-Prints ``killed <pid>`` when it does, ``done <graph>:<sink> restarts=<n>`` at the end of each job.
+A graph is one of the five (into files), or ``both``: keyed results into files and a log.  Prints ``killed
+<pid>`` when it does, ``done <graph> restarts=<n>`` at the end of each job.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from flow_graphs import GRAPHS, SINKS, Pace
+from flow_graphs import GRAPHS, SINKS, Pace, keyed_into_both, sink_of
 from processes import executors, kill, python_workers
 from progress import COUNT, RATE, environment, published, until
 
@@ -27,21 +28,23 @@ def kill_one(job: Any, kind: str, gate: Path) -> None:
     gate.touch()
 
 
-def main(master: str, work: Path, kind: str, jobs: list[str]) -> None:
+def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:
     """Run all jobs."""
-    for name in jobs:
-        graph, sink = name.split(":")
-        env = environment(master, work / f"chk-{graph}-{sink}").set_parallelism(2)
-        pace = Pace(RATE, work / f"gate-{graph}-{sink}")
-        out = work / f"{graph}-{sink}"
-        GRAPHS[graph][0](env, lambda sink=sink, out=out: SINKS[sink][0](out), COUNT, pace)
-        client = env.execute_async(f"{graph} into {sink}")
+    for graph in graphs:
+        env = environment(master, work / "chk").set_parallelism(2)
+        pace = Pace(RATE, work / f"gate-{graph}")
+        if graph == "both":
+            keyed_into_both(env, work / graph, COUNT, pace)
+        else:
+            make, _ = SINKS[sink_of(graph)]
+            GRAPHS[graph][0](env, lambda make=make, graph=graph: make(work / graph), COUNT, pace)
+        client = env.execute_async(graph)
         job = client._handle
-        killer = threading.Thread(target=kill_one, args=(job, kind, pace.gate))
+        killer = threading.Thread(target=kill_one, args=(job, kind, work / f"gate-{graph}"))
         killer.start()
         client.get_job_execution_result().result(120)
         killer.join()
-        print(f"done {name} restarts={job.runner.restarts}", flush=True)
+        print(f"done {graph} restarts={job.runner.restarts}", flush=True)
 
 
 if __name__ == "__main__":

@@ -184,6 +184,16 @@ def keyed(env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int,
     result.sink_to(sink()).uid("out")
 
 
+def keyed_into_both(env: StreamExecutionEnvironment, out: Path, count: int, pace: Pace) -> None:
+    """The same results into files and into a log, by one job."""
+    source = pace.source(lambda i: (i % KEYS, i), count)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    counts = dict(Counter(i % KEYS for i in range(count)))
+    result = stream.key_by(lambda pair: pair[0]).process(SumUp(counts)).uid("sum")
+    result.sink_to(text_file_sink(out / "file")).uid("file")
+    result.sink_to(log_sink(out / "log")).uid("log")
+
+
 def keyed_golden(count: int) -> list[str]:
     lines = [f"{i % KEYS}:{i}" for i in range(count)]
     for key in range(KEYS):
@@ -228,9 +238,7 @@ def _timed() -> WatermarkStrategy:
     return WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
 
 
-def two_inputs(
-    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace
-) -> None:
+def two_inputs(env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace) -> None:
     orders = env.from_source(pace.source(lambda i: (i, i * 10), count), _timed(), "orders")
     payments = env.from_source(
         pace.source(lambda i: (i if i % 3 else -i - 1, i * 10 + 100), count), _timed(), "paid"
@@ -272,9 +280,7 @@ def session_time(i: int) -> int:
     return i * 5 + i // 60 * 1000
 
 
-def sessions(
-    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace
-) -> None:
+def sessions(env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace) -> None:
     source = pace.source(lambda i: (i % KEYS, session_time(i), i), count)
     stream = env.from_source(source, _timed(), "clicks").uid("clicks")
     windows = stream.key_by(lambda click: click[0]).window(EventTimeSessionWindows.with_gap(200))
@@ -304,9 +310,7 @@ def make_columns(indices: Any) -> pa.RecordBatch:
     return pa.record_batch([pa.array(indices % KEYS), pa.array(indices * 2)], schema=SCHEMA)
 
 
-def columns(
-    env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace
-) -> None:
+def columns(env: StreamExecutionEnvironment, sink: Callable[[], Sink], count: int, pace: Pace) -> None:
     source = pace.source(make_columns, count, columns=True)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "columns").uid("columns")
     spread = stream.rebalance().map_batches(lambda batch: batch).uid("same")

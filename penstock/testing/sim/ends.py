@@ -1,0 +1,157 @@
+"""A source and a sink for simulated jobs.
+
+The source is replayable and hands out its records at a rate in virtual time.  The sink is a two-phase
+one in front of an unforgiving outside system: it notices a commit of what was never published, and of
+what an older attempt had to give up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
+from penstock.core.batch import Batch
+from penstock.core.clock import Clock
+from penstock.core.errors import ConnectorError
+from penstock.core.ids import Epoch
+from penstock.testing.sim.world import current
+
+View = Callable[[list[Any]], list[Any]]
+
+_MOST_ROWS = 6
+"""Polls hand out one to so many records: small batches give many interleavings."""
+
+
+class SimSource(Source):
+    """Records per split, with event times if ``times`` is given, ``rate`` records a second and split."""
+
+    def __init__(
+        self,
+        splits: Sequence[Sequence[Any]],
+        times: Sequence[Sequence[int]] | None = None,
+        rate: float = 200.0,
+    ) -> None:
+        self._splits = [list(records) for records in splits]
+        self._times = None if times is None else [list(part) for part in times]
+        self._rate = rate
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        return FixedSplits([Split(f"split-{number}", number) for number in range(len(self._splits))])
+
+    def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
+        times = None if self._times is None else self._times[split.info]
+        return _SimReader(self._splits[split.info], times, position or 0, 1000 / self._rate, clock)
+
+
+class _SimReader(SplitReader):
+    def __init__(
+        self, records: list[Any], times: list[int] | None, index: int, pause_ms: float, clock: Clock
+    ) -> None:
+        self._records = records
+        self._times = times
+        self._index = index
+        self._pause_ms = pause_ms
+        self._clock = clock
+        self._began = clock.monotonic() * 1000 - index * pause_ms
+
+    def poll(self, max_rows: int) -> Batch | None:
+        if self._index >= len(self._records):
+            raise EndOfSplit
+        due = int((self._clock.monotonic() * 1000 - self._began) / self._pause_ms) - self._index
+        if due <= 0:
+            return None
+        start = self._index
+        self._index = min(start + min(due, max_rows, current().rng.randint(1, _MOST_ROWS)), len(self._records))
+        times = None if self._times is None else self._times[start : self._index]
+        return Batch.of_rows(self._records[start : self._index], times)
+
+    def position(self) -> Any:
+        return self._index
+
+
+class SimSink(Sink):
+    """Stages records per snapshot and makes them visible when it is committed.
+
+    ``view`` turns the visible records into what is compared between runs: for results that are split up
+    differently in every run but add up to the same.  Results are compared without regard to order.
+    """
+
+    def __init__(self, name: str, view: View | None = None) -> None:
+        self.name = name
+        self.view = view
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return _SimWriter(self.name, context)
+
+    def create_committer(self) -> Committer:
+        return _SimCommitter(self.name)
+
+
+class _SimWriter(SinkWriter):
+    def __init__(self, name: str, context: WriterContext) -> None:
+        self._name = name
+        self._context = context
+        self._rows: list[Any] = []
+        self._discard_leftovers()
+
+    def _discard_leftovers(self) -> None:
+        """What older attempts prepared after the restored snapshot is not in any snapshot that counts."""
+        context = self._context
+        staged = current().sink(self._name).staged
+        for transaction, (generation, subtask, epoch, _) in list(staged.items()):
+            mine = subtask % context.parallelism == context.subtask
+            restored = context.restored_epoch
+            if mine and generation < context.generation and (restored is None or epoch > restored):
+                del staged[transaction]
+
+    def write(self, batch: Batch) -> None:
+        self._rows.extend(batch.to_rows())
+
+    def prepare_commit(self, epoch: Epoch) -> list[Any]:
+        if not self._rows:
+            return []
+        context = self._context
+        transaction = f"{self._name}/{context.generation}/{context.subtask}/{epoch}"
+        staged = current().sink(self._name).staged
+        staged[transaction] = (context.generation, context.subtask, int(epoch), self._rows)
+        self._rows = []
+        return [transaction]
+
+
+class _SimCommitter(Committer):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
+        faults = current().faults
+        if faults.hit("commit_error", self._name):
+            raise ConnectorError("simulated: the commit failed")
+        if faults.hit("commit_error_after", self._name):
+            for transaction in committables[: current().rng.randint(0, len(committables))]:
+                self._commit(transaction)
+            raise ConnectorError("simulated: the commit's answer got lost")
+        outcomes = []
+        for transaction in committables:
+            if faults.hit("commit_retry", transaction):
+                outcomes.append(CommitOutcome.RETRY)
+                continue
+            if faults.hit("commit_repeated", transaction):
+                self._commit(transaction)
+            outcomes.append(self._commit(transaction))
+        return outcomes
+
+    def _commit(self, transaction: str) -> CommitOutcome:
+        world = current()
+        table = world.sink(self._name)
+        table.commits.append((world.scheduler.now, transaction))
+        if transaction in table.committed:
+            return CommitOutcome.ALREADY_COMMITTED
+        if transaction not in world.publishable:
+            raise world.broken(f"{transaction} is committed before its snapshot was published")
+        if transaction not in table.staged:
+            raise world.broken(f"{transaction} is committed after it was discarded")
+        table.committed[transaction] = table.staged.pop(transaction)[3]
+        world.tell(f"committed {transaction}: {len(table.committed[transaction])} records")
+        return CommitOutcome.COMMITTED

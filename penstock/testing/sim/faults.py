@@ -1,0 +1,117 @@
+"""What can go wrong in a simulated job, how often, and how much of it in one run."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """The chance of each fault at each opportunity; all off by default, :meth:`all` is a good mix."""
+
+    slot_crash: float = 0.0
+    """A slot vanishes between two steps."""
+    snapshot_crash: float = 0.0
+    """A slot vanishes between freezing, writing and acknowledging."""
+    driver_crash: float = 0.0
+    """The driver vanishes between two instructions."""
+    driver_crash_in_storage: float = 0.0
+    """The driver vanishes between two operations on the storage."""
+    driver_hang: float = 0.0
+    """The driver stands still for a while; mostly another one takes over meanwhile."""
+    connection_loss: float = 0.0
+    """The control connection of a slot breaks; the slot goes on for a while."""
+    lost_completion: float = 0.0
+    """A slot is not told that a snapshot was published."""
+    repeated_ack: float = 0.0
+    """An acknowledgement arrives twice."""
+    delayed_message: float = 0.0
+    """A control message is late, and all behind it on that connection."""
+    slow_storage: float = 0.0
+    storage_error: float = 0.0
+    """An operation on the storage fails without effect."""
+    storage_error_after: float = 0.0
+    """An operation on the storage has its effect and fails all the same."""
+    partial_file: float = 0.0
+    """Writing a state file fails and leaves half of it."""
+    slow_channel: float = 0.0
+    stall: float = 0.0
+    """A slot does nothing for a while."""
+    zombie: float = 0.0
+    """A slot of an attempt that is over goes on running, writing and reporting."""
+    clock_jump: float = 0.0
+    """The calendar of a slot jumps."""
+    commit_error: float = 0.0
+    commit_error_after: float = 0.0
+    """A commit succeeds, in whole or in part, and raises."""
+    commit_retry: float = 0.0
+    commit_repeated: float = 0.0
+    rescale: float = 0.0
+    """A driver that takes over runs the job with another parallelism."""
+    most: int = 12
+    """At most so many faults in one run, so that every job can end."""
+
+    @classmethod
+    def all(cls) -> Faults:
+        """Everything, at rates that disturb a run of a second or two a handful of times."""
+        return cls(
+            slot_crash=0.004,
+            snapshot_crash=0.02,
+            driver_crash=0.006,
+            driver_crash_in_storage=0.003,
+            driver_hang=0.004,
+            connection_loss=0.006,
+            lost_completion=0.1,
+            repeated_ack=0.05,
+            delayed_message=0.02,
+            slow_storage=0.05,
+            storage_error=0.003,
+            storage_error_after=0.003,
+            partial_file=0.03,
+            slow_channel=0.15,
+            stall=0.005,
+            zombie=0.4,
+            clock_jump=0.003,
+            commit_error=0.04,
+            commit_error_after=0.04,
+            commit_retry=0.1,
+            commit_repeated=0.1,
+            rescale=0.4,
+        )
+
+
+_KINDS = [field.name for field in fields(Faults) if field.name != "most"]
+_ENABLED = 0.6
+_STRENGTHS = (0.3, 1.0, 3.0)
+
+
+class Injector:
+    """Throws the dice.  Each run has its own selection of kinds and strengths, so runs differ more."""
+
+    def __init__(self, faults: Faults, rng: random.Random, tell: Callable[[str], None]) -> None:
+        self._rng = rng
+        self._tell = tell
+        self._left = rng.randint(1, faults.most) if faults.most else 0
+        self.counts: Counter[str] = Counter()
+        self._rates: dict[str, float] = {}
+        for kind in _KINDS:
+            chosen, strength = rng.random() < _ENABLED, rng.choice(_STRENGTHS)
+            self._rates[kind] = getattr(faults, kind) * strength if chosen else 0.0
+
+    def hit(self, kind: str, what: str = "") -> bool:
+        """Whether the fault happens here and now."""
+        rate = self._rates[kind]
+        if not rate or self._left <= 0 or self._rng.random() >= rate:
+            return False
+        self._left -= 1
+        self.counts[kind] += 1
+        self._tell(f"FAULT {kind.replace('_', ' ')}{': ' + what if what else ''}")
+        return True
+
+    @property
+    def total(self) -> int:
+        """Faults so far."""
+        return self.counts.total()

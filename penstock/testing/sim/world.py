@@ -1,0 +1,80 @@
+"""What outlives every process of a simulated job: the files, the sinks' contents, the story so far.
+
+One world is current while a run goes on.  Simulation sources and sinks travel to slots by pickling
+and find it through :func:`current`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from penstock.testing.sim.faults import Faults, Injector
+from penstock.testing.sim.scheduler import Scheduler
+
+
+class InvariantBroken(BaseException):
+    """Something happened that must never happen.  Not an ``Exception``, so that no handler hides it."""
+
+
+class SinkTable:
+    """The outside system behind a simulation sink: staged and committed transactions."""
+
+    def __init__(self) -> None:
+        self.staged: dict[str, tuple[int, int, int, list[Any]]] = {}
+        """Transaction to (generation, subtask, epoch, rows)."""
+        self.committed: dict[str, list[Any]] = {}
+        self.commits: list[tuple[float, str]] = []
+        """Every commit that was asked for, with its time."""
+
+    def rows(self) -> list[Any]:
+        """What a reader of the system sees."""
+        return [row for rows in self.committed.values() for row in rows]
+
+
+class World:
+    """Shared by all actors of one run."""
+
+    def __init__(self, seed: int, faults: Faults) -> None:
+        self.scheduler = Scheduler(seed)
+        self.rng = self.scheduler.rng
+        self.story: list[tuple[float, str]] = []
+        self.faults = Injector(faults, self.rng, self.tell)
+        self.files: dict[str, bytes] = {}
+        self.sinks: dict[str, SinkTable] = {}
+        self.publishable: set[str] = set()
+        """Transactions that a published snapshot holds: only these may be committed."""
+
+    def tell(self, text: str) -> None:
+        """Add a line to the story."""
+        self.story.append((self.scheduler.now, text))
+
+    def sink(self, name: str) -> SinkTable:
+        """The table of a sink, made on first use."""
+        return self.sinks.setdefault(name, SinkTable())
+
+    def broken(self, text: str) -> InvariantBroken:
+        """The error for a broken invariant."""
+        self.tell(f"BROKEN {text}")
+        return InvariantBroken(text)
+
+
+_stack: list[World] = []
+
+
+def current() -> World:
+    """The world of the run that goes on."""
+    if not _stack:
+        raise RuntimeError("simulation sources and sinks work only inside penstock.testing.simulate")
+    return _stack[-1]
+
+
+@contextmanager
+def entered(world: World) -> Iterator[None]:
+    """Make ``world`` the current one."""
+    _stack.append(world)
+    try:
+        yield
+    finally:
+        _stack.pop()
