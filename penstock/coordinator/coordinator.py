@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
 from penstock.coordinator.commits import CommitQueue
@@ -49,6 +48,7 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
+from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.restart import RestartCounter
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.coordinator.snapshots import SnapshotDesk
@@ -72,19 +72,6 @@ from penstock.core.messages import (
     TaskFinished,
 )
 from penstock.graph.plan import Plan
-
-
-class JobPhase(Enum):
-    """What the coordinator is waiting for."""
-
-    CREATED = "the journal to be claimed"
-    PREPARING = "splits, and commits left over from the restored snapshot"
-    STARTING = "the slots of the gang to register"
-    DEPLOYING = "the slots to build their tasks"
-    RUNNING = "the input to end"
-    STOPPING = "the gang to be gone"
-    WAITING = "the restart delay to pass"
-    ENDED = "nothing"
 
 
 class Coordinator:
@@ -115,6 +102,7 @@ class Coordinator:
         self._deployed: set[SlotId] = set()
         self._finished: set[Subtask] = set()
         self._damaged = False
+        self._cancelled = False
         self._deadline: int | None = None
         self._after_stop: Callable[[int], list[Instruction]] | None = None
         self._handlers: dict[type, Callable[[Any, int], list[Instruction]]] = {
@@ -317,11 +305,15 @@ class Coordinator:
         try:
             self.commits.done(event, now)
         except PenstockError as error:
-            return self._fail(error, now)
+            return self._on_commit_failed(CommitFailed(error), now)
+        if self._cancelled:
+            return self._end_cancelled()
         return self._start_if_ready(now) or self._finish_if_done(now)
 
     def _on_commit_failed(self, event: CommitFailed, now: int) -> list[Instruction]:
         self.commits.failed()
+        if self._cancelled:
+            return self._end(JobStatus.CANCELED, None)
         return self._fail(event.error, now)
 
     def _finish_if_done(self, now: int) -> list[Instruction]:
@@ -335,10 +327,10 @@ class Coordinator:
 
     def _on_cancel(self, event: CancelRequested, now: int) -> list[Instruction]:
         if self.phase is JobPhase.STOPPING:
-            self._after_stop = lambda _: self._end(JobStatus.CANCELED, None)
+            self._after_stop = lambda _: self._end_cancelled()
             return [StatusChanged(JobStatus.CANCELLING)]
         out: list[Instruction] = [StatusChanged(JobStatus.CANCELLING)]
-        return out + self._stop(now, "the job was cancelled", lambda _: self._end(JobStatus.CANCELED, None))
+        return out + self._stop(now, "the job was cancelled", lambda _: self._end_cancelled())
 
     def _fail(self, error: Exception, now: int) -> list[Instruction]:
         """Stop the attempt; then restart or give up, as the strategy says."""
@@ -383,9 +375,16 @@ class Coordinator:
         self._deadline = restart_at
         return []
 
+    def _end_cancelled(self) -> list[Instruction]:
+        """What is published is promised: it is committed before the job ends."""
+        self._cancelled = True
+        return self._end(JobStatus.CANCELED, None) if self.commits.is_empty else []
+
     def _end(self, status: JobStatus, error: Exception | None) -> list[Instruction]:
         self.phase = JobPhase.ENDED
         delete = status is JobStatus.FINISHED or (
-            status is JobStatus.CANCELED and self._settings.retention is Retention.DELETE_ON_CANCELLATION
+            status is JobStatus.CANCELED
+            and self._settings.retention is Retention.DELETE_ON_CANCELLATION
+            and self.commits.is_empty
         )
         return [StatusChanged(status), EndJob(status, error, delete)]

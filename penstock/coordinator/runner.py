@@ -47,7 +47,7 @@ from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
 from penstock.core.ids import Epoch, SlotId, Subtask
 from penstock.core.job import JobStatus
-from penstock.core.messages import DriverMessage, Heartbeat
+from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat
 from penstock.graph.plan import Plan
 from penstock.snapshot.finding import Found
 from penstock.snapshot.repository import Repository
@@ -126,6 +126,7 @@ class JobRunner:
         """Take out what is not the coordinator's; a flood of that must not keep the time from it."""
         if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
             self._ends.deliver(event.message)
+            self._cluster.send(event.slot, DriverMessageTaken())
             return Tick()
         if isinstance(event, SlotSaid) and isinstance(event.message, Heartbeat):
             self.metrics.update(event.message.metrics)

@@ -73,13 +73,20 @@ class SnapshotCompleted:
 
 
 @dataclass(frozen=True, slots=True)
+class DriverMessageTaken:
+    """The driver has dealt with one ``DriverMessage`` of the slot: credit for another."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Close everything and return from the Spark task."""
 
     reason: str
 
 
-ToSlot = Deploy | AssignSplits | TriggerSnapshot | AbortSnapshot | SnapshotCompleted | Leave
+ToSlot = (
+    Deploy | AssignSplits | TriggerSnapshot | AbortSnapshot | SnapshotCompleted | DriverMessageTaken | Leave
+)
 
 # --- slot to coordinator ------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class Aligner(ABC):
         self._open = set(range(channels))
         self._done: Epoch = Epoch(0)
         self._cancelled: set[Epoch] = set()
-        """Given up although an older one is still being waited for."""
+        """Given up, while an older one may still be under way."""
 
     def _is_stale(self, epoch: Epoch) -> bool:
         return epoch <= self._done or epoch in self._cancelled
@@ -112,12 +112,12 @@ class ExactlyOnce(Aligner):
         current = self.aligning
         if current is not None and current > epoch:
             return NOTHING
-        if current is not None and current < epoch:
+        if current != epoch:
             self._cancelled.add(epoch)
             return Alignment(aborted=(epoch,))
         self._finish(epoch)
         self._pending = None
-        return Alignment(aborted=(epoch,), release=current is not None)
+        return Alignment(aborted=(epoch,), release=True)
 
     def _complete(self, aborted: tuple[Epoch, ...]) -> Alignment:
         assert self._pending is not None
@@ -162,10 +162,7 @@ class AtLeastOnce(Aligner):
         if self._is_stale(epoch):
             return NOTHING
         self._pending.pop(epoch, None)
-        if not self._pending or epoch < min(self._pending):
-            self._finish(epoch)
-        else:
-            self._cancelled.add(epoch)
+        self._cancelled.add(epoch)
         return Alignment(aborted=(epoch,))
 
     def _complete(self, epoch: Epoch) -> Alignment:

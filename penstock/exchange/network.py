@@ -1,8 +1,8 @@
 """Channels between slots over TCP: one authenticated connection per pair, driven by the slot's loop.
 
-The slot with the lower number calls, the other answers.  Each caller is greeted in a small
-thread of its own, so that a stranger who connects and says nothing stalls nobody; everything after it is non-blocking and
-belongs to the loop's thread.  Credits: a receiver returns the bytes of each element it has taken, and a
+The slot with the lower number calls, the other answers.  Each caller is greeted in a small thread of its
+own, so that a stranger who connects and says nothing stalls nobody; everything after it is non-blocking
+and belongs to the loop's thread.  Credits: a receiver returns the bytes of each element it has taken, and a
 sender counts what is on its way; see ``channel.py`` for the bound.
 """
 

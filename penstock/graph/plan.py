@@ -175,7 +175,10 @@ class _Compiler:
         return found
 
     def vertex_id(self, head: Node) -> VertexId:
-        return VertexId(self.ids[head.id][:12])
+        """The start of the head's identity; all of it if another chain's begins alike."""
+        whole = self.ids[head.id]
+        alike = [other for other in self.heads if self.ids[other.id][:12] == whole[:12]]
+        return VertexId(whole[:12] if len(alike) == 1 else whole)
 
     def planned(self, node: Node) -> PlannedOperator:
         chained: list[tuple[str | None, NodeId]] = []

@@ -71,8 +71,11 @@ def start_session(configuration: Configuration) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
+    master = configuration.get(options.SPARK_MASTER) or "local[*]"
+    if master.startswith("local["):
+        settings["spark.python.daemon.module"] = "penstock.spark.daemon"
     settings |= {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}
     builder = SparkSession.builder.appName("penstock")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.master(configuration.get(options.SPARK_MASTER) or "local[*]").getOrCreate()
+    return builder.master(master).getOrCreate()

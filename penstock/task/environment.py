@@ -51,3 +51,5 @@ class TaskEnvironment:
     open_storage: Callable[[str], StateStorage]
     """Storage at another root, to restore from."""
     generation: Generation
+    congested: Callable[[], bool] = lambda: False
+    """Whether so many messages to the driver wait to be taken that no more should be made."""

@@ -8,6 +8,7 @@ channels through the network.  Whoever owns the slot (the Spark task, the simula
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from enum import Enum
 
 from penstock.core.errors import PenstockError
@@ -17,6 +18,9 @@ from penstock.core.messages import (
     AssignSplits,
     Deploy,
     Deployed,
+    DriverMessage,
+    DriverMessageTaken,
+    FromSlot,
     Heartbeat,
     Leave,
     SnapshotCompleted,
@@ -27,6 +31,9 @@ from penstock.core.messages import (
 from penstock.task.build import Network, build_tasks
 from penstock.task.environment import TaskEnvironment
 from penstock.task.task import Task
+
+MAX_UNTAKEN = 64
+"""Messages of sinks to their driver side that may be on their way before the slot's tasks wait."""
 
 
 class SlotPhase(Enum):
@@ -44,12 +51,22 @@ class Slot:
         self.id = slot_id
         self.phase = SlotPhase.WAITING
         self.tasks: list[Task] = []
-        self._env = env
+        self._untaken = 0
+        self._report = env.report
+        self._env = replace(env, report=self._send, congested=lambda: self._untaken >= MAX_UNTAKEN)
         self._network = network
+
+    def _send(self, message: FromSlot) -> None:
+        if isinstance(message, DriverMessage):
+            self._untaken += 1
+        self._report(message)
 
     def handle(self, message: ToSlot) -> None:
         """Take one control message."""
         if self.phase is SlotPhase.LEFT:
+            return
+        if isinstance(message, DriverMessageTaken):
+            self._untaken -= 1
             return
         if isinstance(message, Leave):
             self.leave()

@@ -128,7 +128,7 @@ class Task:
 
     def writable(self) -> bool:
         """Whether all outputs are below their bounds; if not, the task is backpressured."""
-        return all(edge.writable() for edge in self._edges)
+        return all(edge.writable() for edge in self._edges) and not self._env.congested()
 
     def next_deadline_ms(self) -> int | None:
         """Processing time at which the task wants a step although no input arrived."""

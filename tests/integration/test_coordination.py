@@ -269,8 +269,8 @@ class _Talker(SinkWriter):
 
 def test_snapshots_go_on_while_messages_flood_the_driver(tmp_path: Path) -> None:
     with local_cluster() as launcher:
-        env = environment(tmp_path / "chk").set_parallelism(1)
-        _numbers(env, 1_000_000, 400.0).sink_to(Chatty())
+        env = environment(tmp_path / "chk", penstock__batch__max_rows="64").set_parallelism(1)
+        _numbers(env, 1_000_000, 20_000.0).sink_to(Chatty())
         client = env.execute_async()
         wait_for_snapshots(launcher, 3)
         client.cancel().result(60)

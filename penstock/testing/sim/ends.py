@@ -7,6 +7,7 @@ what an older attempt had to give up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -63,12 +64,19 @@ class _SimReader(SplitReader):
         if due <= 0:
             return None
         start = self._index
-        self._index = min(start + min(due, max_rows, current().rng.randint(1, _MOST_ROWS)), len(self._records))
+        self._index = min(
+            start + min(due, max_rows, current().rng.randint(1, _MOST_ROWS)), len(self._records)
+        )
         times = None if self._times is None else self._times[start : self._index]
         return Batch.of_rows(self._records[start : self._index], times)
 
     def position(self) -> Any:
         return self._index
+
+    def next_poll_ms(self) -> int | None:
+        wait = self._began + (self._index + 1) * self._pause_ms - self._clock.monotonic() * 1000
+        ended = self._index >= len(self._records)
+        return self._clock.now_ms() + (0 if ended else math.ceil(max(0.0, wait)))
 
 
 class SimSink(Sink):

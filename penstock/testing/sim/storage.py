@@ -17,7 +17,12 @@ class SimStore(SnapshotStore):
     """Files of a world below a prefix.  Each process has a store of its own; the files are shared."""
 
     def __init__(
-        self, world: World, auditor: Auditor, inline_limit: int, on_use: Callable[[str], None], prefix: str = ""
+        self,
+        world: World,
+        auditor: Auditor,
+        inline_limit: int,
+        on_use: Callable[[str], None],
+        prefix: str = "",
     ) -> None:
         self.url = f"{ROOT}/{prefix}".rstrip("/")
         self.inline_limit = inline_limit

@@ -43,6 +43,8 @@ class World:
         self.faults = Injector(faults, self.rng, self.tell)
         self.files: dict[str, bytes] = {}
         self.sinks: dict[str, SinkTable] = {}
+        self.finished = False
+        """Some driver has finished the job."""
         self.publishable: set[str] = set()
         """Transactions that a published snapshot holds: only these may be committed."""
 

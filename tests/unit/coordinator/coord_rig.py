@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.source import FixedSplits, Source, Split
-from penstock.coordinator.coordinator import Coordinator, JobPhase
+from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import (
     AttemptEnded,
     Claim,
@@ -31,6 +31,7 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
+from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.settings import JobSettings
 from penstock.core.handles import Committable, SubtaskSnapshot
 from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask, SubtaskIndex
@@ -135,7 +136,9 @@ class Rig:
         assert self.job.phase is JobPhase.RUNNING
         return self
 
-    def ack(self, epoch: int, subtask: Subtask, *payloads: bytes, prepared: int | None = None) -> list[Instruction]:
+    def ack(
+        self, epoch: int, subtask: Subtask, *payloads: bytes, prepared: int | None = None
+    ) -> list[Instruction]:
         committables = tuple(
             Committable(self.operators["sink"], Epoch(prepared or epoch), subtask.index, payload)
             for payload in payloads
@@ -157,7 +160,9 @@ class Rig:
     def published(self, epoch: int) -> list[Instruction]:
         return self.give(PublishDone(Epoch(epoch), permit(epoch, self.generation)))
 
-    def committed(self, commit: Commit, outcome: CommitOutcome = CommitOutcome.COMMITTED) -> list[Instruction]:
+    def committed(
+        self, commit: Commit, outcome: CommitOutcome = CommitOutcome.COMMITTED
+    ) -> list[Instruction]:
         return self.give(CommitDone(commit.committables, (outcome,) * len(commit.committables)))
 
     def finish_tasks(self) -> list[Instruction]:
@@ -188,11 +193,15 @@ def of(instructions: Iterable[Instruction], kind: type[T]) -> list[T]:
 
 
 def triggers(instructions: Iterable[Instruction]) -> list[int]:
-    return [item.message.epoch for item in of(instructions, SendAll) if isinstance(item.message, TriggerSnapshot)]
+    return [
+        item.message.epoch for item in of(instructions, SendAll) if isinstance(item.message, TriggerSnapshot)
+    ]
 
 
 def aborts(instructions: Iterable[Instruction]) -> list[int]:
-    return [item.message.epoch for item in of(instructions, SendAll) if isinstance(item.message, AbortSnapshot)]
+    return [
+        item.message.epoch for item in of(instructions, SendAll) if isinstance(item.message, AbortSnapshot)
+    ]
 
 
 def payloads(items: Iterable[Committable]) -> list[bytes]:
@@ -201,7 +210,9 @@ def payloads(items: Iterable[Committable]) -> list[bytes]:
 
 def restored(rig: Rig, epoch: int, *left_over: bytes) -> Restored:
     """A snapshot to go on from, with committables that nobody confirmed."""
-    items = tuple(Committable(rig.operators["sink"], Epoch(epoch), SubtaskIndex(0), data) for data in left_over)
+    items = tuple(
+        Committable(rig.operators["sink"], Epoch(epoch), SubtaskIndex(0), data) for data in left_over
+    )
     enumerators: dict[OperatorId, bytes] = {rig.operators["source"]: b"old"}
     return Restored(Epoch(epoch), "root", items, enumerators, {}, permit(epoch, rig.generation + 1))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from coord_rig import Claim, Discover, Rig, StartAttempt, StopAttempt, of, restored
 
-from penstock.coordinator.coordinator import JobPhase
 from penstock.coordinator.events import (
     AttemptEnded,
     CancelRequested,
@@ -24,6 +23,7 @@ from penstock.coordinator.events import (
     Start,
     StatusChanged,
 )
+from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.settings import Retention
 from penstock.core.errors import ClusterError, CorruptSnapshotError, FencedError, TransportError
 from penstock.core.ids import Epoch, Generation, SlotId
@@ -54,7 +54,10 @@ def test_from_start_to_finish_with_a_final_snapshot() -> None:
     out = rig.published(1)
     (commit,) = of(out, Commit)
     assert rig.phase is JobPhase.RUNNING
-    assert rig.committed(commit) == [SendAll(Leave("the job has finished")), StopAttempt(Generation(1), "the job has finished")]
+    assert rig.committed(commit) == [
+        SendAll(Leave("the job has finished")),
+        StopAttempt(Generation(1), "the job has finished"),
+    ]
     assert [entry.final for entry in [publish.manifest] if hasattr(entry, "final")] in ([], [True])
     rig.gang_gone()
     assert rig.end is not None and rig.end.status is JobStatus.FINISHED and rig.end.delete_snapshots

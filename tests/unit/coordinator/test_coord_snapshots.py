@@ -9,7 +9,6 @@ import pytest
 from coord_rig import Rig, aborts, of, payloads, permit, restored, triggers
 
 from penstock.connectors.sink import CommitOutcome
-from penstock.coordinator.coordinator import JobPhase
 from penstock.coordinator.events import (
     AttemptEnded,
     CancelRequested,
@@ -31,7 +30,9 @@ from penstock.coordinator.events import (
     Start,
     StartAttempt,
     StopAttempt,
+    Tick,
 )
+from penstock.coordinator.phases import JobPhase
 from penstock.core.errors import FencedError
 from penstock.core.handles import Committable, SubtaskSnapshot
 from penstock.core.ids import Epoch, Generation, SlotId
@@ -321,7 +322,12 @@ class World:
             if newest is not None:
                 back = restored(rig, newest)
                 back = type(back)(
-                    back.epoch, back.root, self.true[newest], back.enumerators, {}, permit(newest, rig.generation)
+                    back.epoch,
+                    back.root,
+                    self.true[newest],
+                    back.enumerators,
+                    {},
+                    permit(newest, rig.generation),
                 )
             return [Claimed(Generation(rig.generation), Epoch(newest or 0), back)]
         if isinstance(item, Discover):
@@ -338,12 +344,16 @@ class World:
                 SlotSaid(
                     generation,
                     SlotId(0),
-                    SnapshotAck(epoch, SubtaskSnapshot(s, (), False), self.prepared(epoch, s.index), 0.0, 0.0, 0.0, 0),
+                    SnapshotAck(
+                        epoch, SubtaskSnapshot(s, (), False), self.prepared(epoch, s.index), 0.0, 0.0, 0.0, 0
+                    ),
                 )
                 for s in rig.plan.subtasks()
             ]
             if rng.random() < 0.15:
-                acks.append(SlotSaid(generation, SlotId(0), SnapshotDeclined(epoch, rig.plan.subtasks()[0], "no")))
+                acks.append(
+                    SlotSaid(generation, SlotId(0), SnapshotDeclined(epoch, rig.plan.subtasks()[0], "no"))
+                )
             return acks
         if isinstance(item, Publish):
             epoch = item.manifest.epoch
@@ -359,7 +369,11 @@ class World:
             assert item.permit.epoch in self.true
             if rng.random() < 0.1:
                 return [CommitFailed(OSError("broker"))]
-            return [CommitDone(item.committables, tuple(rng.choice(list(CommitOutcome)) for _ in item.committables))]
+            return [
+                CommitDone(
+                    item.committables, tuple(rng.choice(list(CommitOutcome)) for _ in item.committables)
+                )
+            ]
         return []
 
     def spontaneous(self) -> Any:
@@ -367,47 +381,41 @@ class World:
         generation = Generation(rng.choice([rig.generation, max(0, rig.generation - 1)]))
         slot = SlotId(rng.randint(0, 1))
         subtask = rng.choice(rig.plan.subtasks())
-        return rng.choice(
-            [
-                SlotSaid(generation, slot, TaskFinished(subtask)),
-                SlotSaid(generation, slot, TaskFinished(subtask)),
-                SlotSaid(generation, slot, TaskFailed(subtask, ValueError("x"))),
-                SlotLost(generation, slot, "x"),
-                SlotRegistered(generation, slot, ("", 1)),
-                PublishDone(Epoch(rng.randint(1, 20)), permit(1)) if False else CancelRequested(),
-            ]
-        ) if rng.random() > 0.02 else CancelRequested()  # fmt: skip
+        events = [
+            SlotSaid(generation, slot, TaskFinished(subtask)),
+            SlotSaid(generation, slot, TaskFailed(subtask, ValueError("x"))),
+            SlotLost(generation, slot, "x"),
+            SlotRegistered(generation, slot, ("", 1)),
+        ]
+        return CancelRequested() if rng.random() < 0.02 else rng.choice(events)
+
+    def next_event(self) -> Any:
+        if self.queue and self.rng.random() < 0.8:
+            return self.queue.pop(self.rng.randrange(min(3, len(self.queue))))
+        if self.rig.phase is JobPhase.RUNNING and self.rng.random() < 0.03:
+            return self.spontaneous()
+        return Tick()
 
     def run(self, steps: int) -> None:
-        rig, rng = self.rig, self.rng
+        rig = self.rig
         for _ in range(steps):
-            rig.now += rng.choice([0, 0, 1, 5, 30])
-            if self.queue and rng.random() < 0.8:
-                event = self.queue.pop(rng.randrange(min(3, len(self.queue))))
-            elif rng.random() < 0.1 and rig.generation:
-                event = self.spontaneous()
-                if isinstance(event, CancelRequested) and rng.random() < 0.9:
-                    continue
-            else:
-                rig.tick()
-                event = None
+            event = self.next_event()
             if isinstance(event, AttemptEnded):
                 self.gangs.discard(event.generation)
-            mark = len(rig.all)
-            if event is not None:
-                rig.give(event)
-                mark = mark if event is None else len(rig.all) - len(rig.all[mark:])
-            for item in rig.all[self.done :] if hasattr(self, "done") else rig.all:
-                for reply in self.answer(item):
-                    self.queue.append(reply)
+            for item in rig.give(event, self.rng.choice([0, 0, 1, 5, 30])):
+                self.queue += self.answer(item)
                 if isinstance(item, StartAttempt):
-                    self.queue += [SlotSaid(item.generation, SlotId(n), Deployed()) for n in range(item.slots)]
-            self.done = len(rig.all)
+                    self.queue += [
+                        SlotSaid(item.generation, SlotId(n), Deployed()) for n in range(item.slots)
+                    ]
             if rig.phase is JobPhase.ENDED:
                 break
         assert rig.end is None or rig.all[-1] is rig.end
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_events_never_raise_and_never_commit_what_is_not_published(seed: int) -> None:
-    World(seed).run(400)
+def test_random_events_never_raise_and_never_commit_what_is_not_published() -> None:
+    worlds = [World(seed) for seed in range(60)]
+    for world in worlds:
+        world.run(400)
+    assert sum(len(of(world.rig.all, Commit)) for world in worlds) > 300, "or nothing was tried"
+    assert sum(world.rig.generation for world in worlds) > 150

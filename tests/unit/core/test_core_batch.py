@@ -20,7 +20,9 @@ Plain = list[tuple[int, Any, Any]]
 def make(values: list[int], columnar: bool, timed: bool, keyed: bool) -> Batch:
     times = np.array([10 * value for value in values], np.int64) if timed else None
     if columnar:
-        columns = pa.record_batch({"v": pa.array(values, pa.int64()), "k": pa.array(map(str, values), pa.string())})
+        columns = pa.record_batch(
+            {"v": pa.array(values, pa.int64()), "k": pa.array(map(str, values), pa.string())}
+        )
         return Batch.of_columns(columns, times, ("k",) if keyed else ())
     return Batch.of_rows(list(values), times, [str(value) for value in values] if keyed else None)
 
@@ -46,7 +48,9 @@ def test_take_and_slice(values: list[int], flags: tuple[bool, bool, bool], data:
     columnar, timed, keyed = flags
     batch = make(values, columnar, timed, keyed)
     picked = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=30))
-    assert plain(batch.take(np.array(picked, np.int64))) == expected([values[i] for i in picked], timed, keyed)
+    assert plain(batch.take(np.array(picked, np.int64))) == expected(
+        [values[i] for i in picked], timed, keyed
+    )
     start, stop = sorted(data.draw(st.tuples(st.integers(0, len(values)), st.integers(0, len(values)))))
     part = batch.slice(start, stop)
     assert len(part) == stop - start

@@ -57,7 +57,10 @@ COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
     "binary": (pa.binary(), st.binary(max_size=9)),
     "fixed_binary": (pa.binary(4), st.binary(min_size=4, max_size=4)),
     "date": (pa.date32(), st.dates()),
-    "timestamp": (pa.timestamp("us"), st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1))),
+    "timestamp": (
+        pa.timestamp("us"),
+        st.datetimes(dt.datetime.fromisoformat("1700-01-01"), dt.datetime.fromisoformat("2200-01-01")),
+    ),
     "decimal": (pa.decimal128(20, 4), st.decimals(-(10**9), 10**9, places=4)),
 }
 
@@ -127,7 +130,7 @@ def test_several_columns_hash_as_tuples(rows: list[tuple[Any, ...]]) -> None:
 def golden_keys() -> list[Any]:
     return [
         0, 1, -1, 42, 2**63 - 1, 2**63, 0.5, -1.5, float("inf"), "", "a", "hello", "zażółć", b"", b"\x00\xff",
-        (1, "a"), (None, 2.0), (), dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30),
+        (1, "a"), (None, 2.0), (), dt.date(2024, 2, 29), dt.datetime.fromisoformat("2024-02-29T12:30"),
         dt.datetime(2024, 2, 29, 12, 30, tzinfo=dt.UTC), dt.timedelta(seconds=90),
         decimal.Decimal("1.10"), uuid.UUID(int=7), Colour.RED, Place(1, "x"),
     ]  # fmt: skip

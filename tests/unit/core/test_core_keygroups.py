@@ -33,7 +33,8 @@ def test_ranges_tile_the_groups_and_agree_with_the_owner(sizes: tuple[int, int])
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "most"), [(1, 128), (85, 128), (86, 256), (128, 256), (171, 256), (172, 512), (30000, 32768)]
+    ("parallelism", "most"),
+    [(1, 128), (85, 128), (86, 256), (128, 256), (171, 256), (172, 512), (30000, 32768)],
 )
 def test_the_default_maximum(parallelism: int, most: int) -> None:
     assert default_max_parallelism(parallelism) == most

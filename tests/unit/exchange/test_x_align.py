@@ -21,7 +21,9 @@ class Rig:
 
     def __init__(self, channels: int, aligner: type[Aligner] = ExactlyOnce) -> None:
         self.clock = ManualClock()
-        self.channels = [InputChannel(ChannelId(EdgeId(0), SubtaskIndex(n), SubtaskIndex(0))) for n in range(channels)]
+        self.channels = [
+            InputChannel(ChannelId(EdgeId(0), SubtaskIndex(n), SubtaskIndex(0))) for n in range(channels)
+        ]
         self.senders = [LocalSender(channel, 1 << 20) for channel in self.channels]
         self.gate = InputGate([(channel, 0) for channel in self.channels], aligner(channels), self.clock)
 
@@ -63,7 +65,15 @@ def element_of(item: Any) -> Element:
 
 def test_a_single_channel_needs_no_alignment() -> None:
     rig = Rig(1)
-    assert rig.feed((0, "a"), (0, 1), (0, "b"), (0, 2), (0, 3), (0, "c"), (0, END)) == ["a", 1, "b", 2, 3, "c", "END"]
+    assert rig.feed((0, "a"), (0, 1), (0, "b"), (0, 2), (0, 3), (0, "c"), (0, END)) == [
+        "a",
+        1,
+        "b",
+        2,
+        3,
+        "c",
+        "END",
+    ]
 
 
 def test_a_channel_is_held_from_its_barrier_on() -> None:

@@ -47,7 +47,9 @@ def caller(hello: Hello = HELLO, secret: bytes = SECRET) -> Callable[[socket.soc
     return lambda sock: call(sock, hello, secret)
 
 
-def listener(job: str = "job", generation: int = 3, secret: bytes = SECRET) -> Callable[[socket.socket], Hello]:
+def listener(
+    job: str = "job", generation: int = 3, secret: bytes = SECRET
+) -> Callable[[socket.socket], Hello]:
     return lambda sock: answer(sock, job, generation, secret)
 
 
@@ -101,7 +103,9 @@ def test_a_server_cannot_be_used_to_prove_oneself() -> None:
     assert meet(mirror, listener())[0] == {"error": "wrong secret"}
 
 
-@pytest.mark.parametrize(("job", "generation", "why"), [("other", 3, "another job"), ("job", 4, "generation 3")])
+@pytest.mark.parametrize(
+    ("job", "generation", "why"), [("other", 3, "another job"), ("job", 4, "generation 3")]
+)
 def test_other_jobs_and_old_generations_are_told_so(job: str, generation: int, why: str) -> None:
     client, server = meet(caller(), listener(job, generation))
     assert isinstance(client, TransportError) and why in str(client)

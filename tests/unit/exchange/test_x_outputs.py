@@ -15,7 +15,9 @@ from penstock.exchange.outputs import OutputEdge
 from penstock.exchange.partition import Global, Partitioning, Rebalance, make_router
 
 
-def edge(receivers: int, spec: Partitioning, enough: int, limit: int = 1 << 20) -> tuple[OutputEdge, list[InputChannel]]:
+def edge(
+    receivers: int, spec: Partitioning, enough: int, limit: int = 1 << 20
+) -> tuple[OutputEdge, list[InputChannel]]:
     channels = [
         InputChannel(ChannelId(EdgeId(0), SubtaskIndex(0), SubtaskIndex(n))) for n in range(receivers)
     ]

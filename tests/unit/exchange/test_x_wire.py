@@ -87,7 +87,10 @@ def plain(element: Element) -> Any:
 
 def column_batch(values: list[int], keyed: bool, timed: bool, kind: str) -> Batch:
     words = pa.array([str(value) for value in values], pa.string())
-    columns = {"a": pa.array(values, pa.int64()), kind: words.dictionary_encode() if kind == "coded" else words}
+    columns = {
+        "a": pa.array(values, pa.int64()),
+        kind: words.dictionary_encode() if kind == "coded" else words,
+    }
     times = np.array(values, np.int64) if timed else None
     return Batch.of_columns(pa.record_batch(columns), times, ("a",) if keyed else ())
 
@@ -95,9 +98,15 @@ def column_batch(values: list[int], keyed: bool, timed: bool, kind: str) -> Batc
 VALUES = st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=8)
 ROWS = st.one_of(
     st.lists(st.one_of(st.integers(), st.text(max_size=3), st.none()), min_size=1, max_size=5),
-    st.lists(st.builds(lambda a, b: Row(a=a, b=b), st.integers(), st.text(max_size=3)), min_size=1, max_size=5),
+    st.lists(
+        st.builds(lambda a, b: Row(a=a, b=b), st.integers(), st.text(max_size=3)), min_size=1, max_size=5
+    ),
     st.lists(st.builds(lambda a: Row(a), st.integers()), min_size=1, max_size=3),
-    st.lists(st.builds(lambda k, a: Row.of_kind(k, a), st.sampled_from(RowKind), st.integers()), min_size=1, max_size=3),
+    st.lists(
+        st.builds(lambda k, a: Row.of_kind(k, a), st.sampled_from(RowKind), st.integers()),
+        min_size=1,
+        max_size=3,
+    ),
 )
 ELEMENTS = st.one_of(
     st.builds(Watermark, st.integers(-(2**63), 2**63 - 1)),
@@ -107,7 +116,9 @@ ELEMENTS = st.one_of(
     st.builds(column_batch, VALUES, st.booleans(), st.booleans(), st.sampled_from(["b", "c", "coded"])),
     st.builds(
         lambda rows, timed, keyed: Batch.of_rows(
-            rows, list(range(len(rows))) if timed else None, [str(n) for n in range(len(rows))] if keyed else None
+            rows,
+            list(range(len(rows))) if timed else None,
+            [str(n) for n in range(len(rows))] if keyed else None,
         ),
         ROWS,
         st.booleans(),
@@ -133,7 +144,9 @@ def test_times_arrive_aligned() -> None:
     assert batch.times is not None and batch.times.flags.aligned
 
 
-def test_large_payloads_go_through_while_both_sides_take_turns(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_large_payloads_go_through_while_both_sides_take_turns(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     sender, receiver = FramedSocket(pair[0]), FramedSocket(pair[1])
     encoder, decoder = ChannelEncoder(CHANNEL, sender), ChannelDecoder()
     sent = [Batch.of_rows([bytes([n]) * size]) for n, size in enumerate((3_000_000, 10, 300_000, 1, 700_000))]
@@ -155,13 +168,19 @@ def test_what_an_element_counts_is_the_size_of_its_frame(pair: tuple[socket.sock
     assert encoder.encode(END_OF_INPUT) == 0
     sender.send()
     kinds = {frame.kind: len(frame.payload) for frame in receiver.receive()}
-    assert kinds[FrameKind.COLUMNS] == size and list(kinds) == [FrameKind.SCHEMA, FrameKind.COLUMNS, FrameKind.SIGNAL]
+    assert kinds[FrameKind.COLUMNS] == size and list(kinds) == [
+        FrameKind.SCHEMA,
+        FrameKind.COLUMNS,
+        FrameKind.SIGNAL,
+    ]
 
 
 # --- garbage ------------------------------------------------------------------------------------
 
 
-def test_an_oversized_length_is_refused_before_anything_is_allocated(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_an_oversized_length_is_refused_before_anything_is_allocated(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     pair[0].sendall(HEADER.pack(MAX_PAYLOAD + 1, FrameKind.ROWS, 0, 0, 0, 0))
     with pytest.raises(TransportError, match="makes no sense"):
         list(FramedSocket(pair[1]).receive())
@@ -243,7 +262,9 @@ def test_columns_after_a_broken_body_are_refused() -> None:
 
 
 def test_event_times() -> None:
-    assert decoded(encoded([Watermark(EventTime(-5)), Barrier(Epoch(2), SnapshotKind.CHECKPOINT, 9)]), [1]) == [
+    assert decoded(
+        encoded([Watermark(EventTime(-5)), Barrier(Epoch(2), SnapshotKind.CHECKPOINT, 9)]), [1]
+    ) == [
         Watermark(EventTime(-5)),
         Barrier(Epoch(2), SnapshotKind.CHECKPOINT, 9),
     ]

@@ -81,7 +81,9 @@ def test_ranges_together_give_everything_and_nothing_twice(
     assert whole == content
     for entry, value in whole.items():
         assert type(value) is type(content[entry])
-    assert {name for name, _, _, _ in StateBlocks(raw, 0, GROUPS - 1).entries()} == ({"state"} if content else set())
+    assert {name for name, _, _, _ in StateBlocks(raw, 0, GROUPS - 1).entries()} == (
+        {"state"} if content else set()
+    )
     assert pickled or all(type(value) in (int, float, str, bytes, bool) for value in content.values())
 
 

@@ -113,7 +113,11 @@ def test_timers_of_a_backend_are_there_after_a_restore_and_only_then() -> None:
 
 
 OPERATIONS = st.lists(
-    st.tuples(st.sampled_from(["register", "delete", "fire", "freeze", "release"]), st.integers(0, 9), st.sampled_from("ab")),
+    st.tuples(
+        st.sampled_from(["register", "delete", "fire", "freeze", "release"]),
+        st.integers(0, 9),
+        st.sampled_from("ab"),
+    ),
     max_size=60,
 )
 

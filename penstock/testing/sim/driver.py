@@ -1,0 +1,267 @@
+"""A simulated driver: the real runner with its threads replaced by scheduled actions.
+
+It may vanish between two instructions or between two operations on the storage, and it may stand still
+while another driver takes the job over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.events import Commit, EndJob, Event, Instruction, Publish, SendAll, Start, Tick
+from penstock.coordinator.runner import JobRunner
+from penstock.coordinator.settings import JobSettings
+from penstock.core.errors import FencedError
+from penstock.core.job import JobStatus
+from penstock.core.messages import AbortSnapshot, TriggerSnapshot
+from penstock.graph.plan import Plan
+from penstock.snapshot.repository import Repository
+from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.cluster import SimCluster
+from penstock.testing.sim.scheduler import VirtualClock
+from penstock.testing.sim.storage import SimStore
+from penstock.testing.sim.world import World
+
+_WORK_MS = (0.5, 10.0)
+_SLOW_MS = (50.0, 500.0)
+_HANG_MS = (100.0, 1200.0)
+
+
+class _Vanished(BaseException):
+    """The driver's process ended in the middle of something."""
+
+
+class _Retired(BaseException):
+    """The job was finished before this driver could begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimJob:
+    """A compiled job as a driver gets it."""
+
+    plan: Plan
+    plan_bytes: bytes
+    settings: JobSettings
+    directory: str
+    inline_limit: int
+
+
+class _Lane:
+    """Work that is done one after the other, as a pool of one thread would."""
+
+    def __init__(self) -> None:
+        self.free_at = 0.0
+        self.jobs: deque[Callable[[], None]] = deque()
+
+
+class SimDriver(JobRunner):
+    """One driver process. ``gone`` is called when it vanishes or hangs: somebody may start another."""
+
+    def __init__(
+        self, world: World, auditor: Auditor, job: SimJob, number: int, gone: Callable[[SimDriver], None]
+    ) -> None:
+        self.number = number
+        self.running = True
+        self.error: Exception | None = None
+        self.blameless = False
+        """Storage failed under it: ending as FAILED is what it should do."""
+        self._world = world
+        self._scheduler = world.scheduler
+        self._auditor = auditor
+        self._gone = gone
+        self._hung_until = 0.0
+        self._mail: deque[Event] = deque()
+        self._tick_at: float | None = None
+        self._given_up: set[int] = set()
+        clock = VirtualClock(world.scheduler)
+        mine = SimStore(world, auditor, job.inline_limit, self._on_storage)
+        slots = SimStore(world, auditor, job.inline_limit, lambda operation: None).sub(job.directory)
+        coordinator = Coordinator(job.plan, job.plan_bytes, "0" * 32, job.settings, world.rng)
+        self.brain = coordinator
+        repository = Repository(mine, job.directory, owner=f"{world.rng.getrandbits(64):016x}")
+        super().__init__(
+            job.plan,
+            coordinator,
+            SimCluster(world, slots),
+            repository,
+            clock,
+            self._on_ended,
+            retained=job.settings.retained,
+        )
+        pools = (self._storage_pool, self._commit_pool, self._discovery_pool)
+        self._lanes = {pool: _Lane() for pool in pools}
+
+    # --- events -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin."""
+        self._world.tell(f"driver {self.number} starts with parallelism {self._plan.slots}")
+        self.post(Start())
+
+    def post(self, event: Event) -> None:
+        """Give the coordinator an event; it is handled in order, when the driver does not hang."""
+        if self.running:
+            self._mail.append(event)
+            self._when_awake(self._think)
+
+    def _when_awake(self, action: Callable[[], None]) -> None:
+        """Run ``action`` now or when the driver wakes up, as part of this process."""
+
+        def run() -> None:
+            if self._scheduler.now < self._hung_until:
+                self._scheduler.at(self._hung_until, run)
+            elif self.running:
+                try:
+                    action()
+                except _Vanished:
+                    self.crash()
+                except _Retired:
+                    self._leave()
+
+        self._scheduler.after(0.0, run)
+
+    def _think(self) -> None:
+        event = self._mail.popleft() if self._mail else Tick()
+        for instruction in self._coordinator.handle(self._for_us(event), self._now()):
+            self._maybe_vanish(instruction)
+            self._carry_out(instruction)
+        self._plan_tick()
+
+    def _maybe_vanish(self, instruction: Instruction) -> None:
+        kind = type(instruction).__name__
+        if isinstance(instruction, EndJob):
+            return  # a driver that has finished is not started again
+        if self._world.faults.hit("driver_crash", f"driver {self.number} before {kind}"):
+            raise _Vanished
+        if self._world.faults.hit("driver_hang", f"driver {self.number} at {kind}"):
+            self._hung_until = self._scheduler.now + self._scheduler.between(*_HANG_MS)
+            self._gone(self)
+
+    def _plan_tick(self) -> None:
+        wake = self._coordinator.next_wake()
+        if wake is None or not self.running:
+            return
+        time = max(float(wake), self._scheduler.now) + 0.01
+        if self._tick_at is None or time < self._tick_at or self._tick_at <= self._scheduler.now:
+            self._tick_at = time
+            self._scheduler.at(time, lambda: self._tick(time))
+
+    def _tick(self, time: float) -> None:
+        if self._tick_at == time:
+            self._tick_at = None
+            self.post(Tick())
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        self._narrate(instruction)
+        super()._carry_out(instruction)
+
+    def _narrate(self, instruction: Instruction) -> None:
+        if isinstance(instruction, SendAll) and isinstance(instruction.message, TriggerSnapshot):
+            self._world.tell(f"epoch {instruction.message.epoch} triggered by driver {self.number}")
+        elif isinstance(instruction, SendAll) and isinstance(instruction.message, AbortSnapshot):
+            self._given_up.add(int(instruction.message.epoch))
+            self._world.tell(f"epoch {instruction.message.epoch} given up")
+        elif isinstance(instruction, Publish):
+            epoch = instruction.manifest.epoch
+            self._world.tell(f"epoch {epoch} complete, driver {self.number} publishes")
+            if int(epoch) in self._given_up:
+                raise self._world.broken(f"epoch {epoch} is published although it was given up")
+        elif isinstance(instruction, Commit):
+            self._world.tell(f"driver {self.number} commits up to epoch {instruction.permit.epoch}")
+
+    # --- work beside the brain --------------------------------------------------------------
+
+    def _background(
+        self, pool: ThreadPoolExecutor, work: Callable[[], Event], failed: Callable[[Exception], Event]
+    ) -> None:
+        lane = self._lanes[pool]
+        slow = pool is self._storage_pool and self._world.faults.hit("slow_storage", f"driver {self.number}")
+        took = self._scheduler.between(*(_SLOW_MS if slow else _WORK_MS))
+        lane.free_at = max(lane.free_at, self._scheduler.now) + took
+
+        def run() -> None:
+            before = self._world.faults.total
+            try:
+                event = work()
+            except Exception as error:
+                self.blameless = self.blameless or self._world.faults.total > before
+                event = failed(error)
+            # Its effect is there; that the brain learns of it takes a moment more.
+            self._scheduler.after(self._scheduler.between(0.0, 5.0), lambda: self.post(event))
+
+        lane.jobs.append(run)
+        self._scheduler.at(lane.free_at, lambda: self._when_awake(lambda: self._next_job(lane)))
+
+    def _next_job(self, lane: _Lane) -> None:
+        if lane.jobs:
+            lane.jobs.popleft()()
+
+    def _on_storage(self, operation: str) -> None:
+        what = f"driver {self.number} before a {operation}"
+        if not self._auditor.dropping and self._world.faults.hit("driver_crash_in_storage", what):
+            raise _Vanished
+
+    def _claim(self, checksums: bool) -> Event:
+        if self._world.finished and not self.has_claimed:
+            raise _Retired  # it would start the job again from the beginning, as it should
+        return super()._claim(checksums)
+
+    @property
+    def has_claimed(self) -> bool:
+        """Whether the job was ever this driver's."""
+        return self.brain.generation != 0
+
+    def _publish(self, instruction: Publish) -> Event:
+        before = self._world.faults.total
+        event = super()._publish(instruction)
+        if self._world.faults.total == before:
+            self._auditor.check_tidy()
+        return event
+
+    # --- ends -------------------------------------------------------------------------------
+
+    def crash(self) -> None:
+        """The process is gone; its slots may live on for a while."""
+        self._leave()
+        self._world.tell(f"driver {self.number} is gone")
+        self._gone(self)
+
+    def _leave(self) -> None:
+        self.running = False
+        self._cluster.close()
+
+    def _end(self, instruction: EndJob) -> None:
+        for lane in self._lanes.values():
+            while lane.jobs:
+                self._next_job(lane)
+        if instruction.delete_snapshots:
+            self._drop()
+        self._ends.close()
+        while self._mail:
+            self._for_us(self._mail.popleft())
+        self.status = instruction.status
+        self._leave()
+        self._on_end(instruction.status, instruction.error)
+
+    def _drop(self) -> None:
+        before = self._world.faults.total
+        self._auditor.dropping = True
+        try:
+            self._repository.drop_all()
+            self._auditor.check_dropped()
+        except Exception as error:
+            if self._world.faults.total == before and not isinstance(error, FencedError):
+                raise self._world.broken(f"the snapshots could not be dropped: {error}") from error
+        finally:
+            self._auditor.dropping = False
+
+    def _on_ended(self, status: JobStatus, error: Exception | None) -> None:
+        self.error = error
+        self._world.finished = self._world.finished or status is JobStatus.FINISHED
+        self._world.tell(f"driver {self.number} ends: {status.name}{f' ({error})' if error else ''}")
+        if status is not JobStatus.FINISHED:
+            self._gone(self)

@@ -1,0 +1,138 @@
+"""One run of a simulated job under one seed: drivers come and go until the job is finished."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.core.job import JobStatus
+from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.driver import SimDriver, SimJob
+from penstock.testing.sim.ends import SimSink
+from penstock.testing.sim.faults import Faults
+from penstock.testing.sim.world import InvariantBroken, World, entered
+
+_LIMIT_MS = 60_000.0
+_LIMIT_STEPS = 60_000
+_TAKEOVER_MS = (20.0, 500.0)
+_SPLIT_BRAIN = 0.7
+"""Share of hanging drivers that somebody replaces while they hang."""
+
+Outputs = dict[str, list[str]]
+"""Sink to its records as text, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What came of one run."""
+
+    outputs: Outputs
+    problem: str | None
+    story: list[tuple[float, str]]
+    faults: Counter[str]
+    snapshots: int
+    virtual_ms: float
+
+
+class Run:
+    """Plays one seed."""
+
+    def __init__(
+        self, jobs: Mapping[int, SimJob], slots: int, sinks: list[SimSink], seed: int, faults: Faults
+    ) -> None:
+        self._world = World(seed, faults)
+        self._sinks = sinks
+        self._jobs = jobs
+        self._parallelism = slots
+        rng = self._world.rng
+        job = jobs[slots]
+        self._settings = replace(
+            job.settings,
+            retained=rng.choice((1, 1, 2, 3)),
+            max_concurrent=rng.choice((1, 1, 2)),
+            tolerable_failures=rng.choice((0, 2, 1000)),
+            min_pause_ms=rng.choice((0, 0, 30)),
+            commit_backoff_ms=20,
+        )
+        self._inline_limit = rng.choice((0, 0, 300, 20_000))
+        self._auditor = Auditor(self._world, job.directory, self._settings.retained)
+        self._drivers: list[SimDriver] = []
+        self._awaited = 0
+        """Drivers that somebody is about to start."""
+
+    def play(self) -> RunResult:
+        """Run to the end and check what must hold then."""
+        world = self._world
+        with entered(world):
+            self._begin()
+            try:
+                ended = world.scheduler.run(self._is_over, _LIMIT_MS, _LIMIT_STEPS)
+                problem = self._problem(ended)
+            except InvariantBroken as broken:
+                problem = str(broken)
+        for driver in self._drivers:
+            world.story.extend((float(time), f"driver {driver.number}: {text}") for time, text in driver.brain.log)
+        world.story.sort(key=lambda line: line[0])
+        return RunResult(
+            self._outputs(),
+            problem,
+            world.story,
+            world.faults.counts,
+            self._auditor.published,
+            world.scheduler.now,
+        )
+
+    def _begin(self) -> None:
+        if self._drivers and self._world.faults.hit("rescale"):
+            self._parallelism = self._world.rng.choice(sorted(self._jobs))
+        job = replace(
+            self._jobs[self._parallelism], settings=self._settings, inline_limit=self._inline_limit
+        )
+        driver = SimDriver(self._world, self._auditor, job, len(self._drivers) + 1, self._on_gone)
+        self._drivers.append(driver)
+        driver.start()
+
+    def _on_gone(self, driver: SimDriver) -> None:
+        """A driver crashed, hangs or has failed: somebody starts another, unless there is one already."""
+        if driver is not self._drivers[-1] or self._awaited or self._world.finished:
+            return
+        if not driver.running and driver.status is JobStatus.FAILED and not driver.blameless:
+            return
+        if driver.running and self._world.rng.random() > _SPLIT_BRAIN:
+            return
+        self._awaited += 1
+        scheduler = self._world.scheduler
+        scheduler.after(scheduler.between(*_TAKEOVER_MS), self._take_over)
+
+    def _take_over(self) -> None:
+        self._awaited -= 1
+        if not self._world.finished:
+            self._begin()
+
+    def _is_over(self) -> bool:
+        if self._awaited:
+            return False
+        alive = any(driver.running for driver in self._drivers)
+        return not alive or (
+            self._world.finished and not any(d.running and d.has_claimed for d in self._drivers)
+        )
+
+    def _problem(self, ended: bool) -> str | None:
+        if not ended:
+            phases = ", ".join(f"driver {d.number} {d.brain.phase.name}" for d in self._drivers if d.running)
+            return f"the job is stuck after {self._world.scheduler.now:.0f} virtual ms: {phases or 'no driver'}"
+        if self._world.finished:
+            return None
+        last = self._drivers[-1]
+        return f"the job did not finish: driver {last.number} ended {last.status.name}: {last.error}"
+
+    def _outputs(self) -> Outputs:
+        found: Outputs = {}
+        for sink in self._sinks:
+            rows: list[Any] = self._world.sink(sink.name).rows()
+            found[sink.name] = sorted(map(repr, sink.view(rows) if sink.view else rows))
+        return found
+
+
