@@ -6,13 +6,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.penstock-installed
 ARGS ?=
 PEERS ?=
+SEEDS ?= 1000
+MINUTES ?= 10
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java demo test check bench clean
+.PHONY: help venv java demo test check bench simulate chaos clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 venv: $(STAMP) ## Make the virtual environment (VENV=path for another place than .venv)
 
@@ -38,6 +40,12 @@ check: venv ## Lint, formatting, types, layers and sizes, without running anythi
 
 bench: venv java ## Run the benchmarks (PEERS=1 runs the peers beside them)
 	@$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers) $(ARGS)
+
+simulate: venv ## Play simulated clusters with faults (SEEDS=1000 per graph)
+	@$(BIN)/python scripts/simulate.py --seeds $(SEEDS) $(ARGS)
+
+chaos: venv java ## Disturb jobs on Spark at random and check every record (MINUTES=10)
+	@$(BIN)/python scripts/chaos.py --minutes $(MINUTES) $(ARGS)
 
 clean: ## Remove the virtual environment, caches and what the demo and benchmarks left
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .demo build dist *.egg-info

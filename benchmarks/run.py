@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -30,15 +31,28 @@ from rich.table import Table
 from penstock.datastream import StreamExecutionEnvironment
 
 PEERS = {
-    "W1": {"Flink SQL": "flink-sql-W1-seq", "Spark": "spark-W1", "Bytewax": "bytewax-W1-1proc"},
-    "W2": {"Flink SQL": "flink-sql-W2-seq", "Spark": "spark-W2-hdfs"},
-    "W3": {
-        "PyFlink tuned": "flink-py-W3-tuned",
-        "PyFlink thread": "flink-py-W3-thread",
-        "Bytewax 1 proc": "bytewax-W3-1proc",
-        "Bytewax 2 procs": "bytewax-W3-2proc",
+    "W1": {
+        "Flink SQL": ("flink", "--api sql --workload W1 --source seq --n 30000000"),
+        "Spark": ("spark", "--workload W1 --n 40000000 --files 8"),
+        "Bytewax": ("bytewax", "--workload W1 --n 4000000 --procs 1 --batch 1000"),
     },
-    "W4": {"PyFlink thread, 1 ms": "flink-py-W4-thread-1ms", "Bytewax": "bytewax-W4-1proc"},
+    "W2": {
+        "Flink SQL": ("flink", "--api sql --workload W2 --source seq --n 10000000"),
+        "Spark": ("spark", "--workload W2 --files 1"),
+    },
+    "W3": {
+        "PyFlink tuned": (
+            "flink",
+            "--api ds --workload W3 --source seq --n 600000 --bundle_size 100000 --cache_size 100000",
+        ),
+        "PyFlink thread": ("flink", "--api ds --workload W3 --source seq --n 600000 --pymode thread"),
+        "Bytewax 1 process": ("bytewax", "--workload W3 --n 10000000 --procs 1"),
+        "Bytewax 2 processes": ("bytewax", "--workload W3 --n 10000000 --procs 2"),
+    },
+    "W4": {
+        "PyFlink thread, 1 ms": ("flink", "--api ds --workload W4 --pymode thread --buffer_timeout 1ms"),
+        "Bytewax": ("bytewax", "--workload W4 --procs 1"),
+    },
 }
 TITLES = {
     "W1": "windowed count and sum, 50 keys (events/s)",
@@ -61,8 +75,8 @@ def main() -> None:
         results["snapshots"] = snapshot_costs(args)
     if args.peers:
         for name in [name for name in TITLES if name in args.what]:
-            for label, tag in PEERS[name].items():
-                results[name][label] = peer(tag, args)
+            for label, which in PEERS[name].items():
+                results[name][label] = peer(which, args)
                 console.print(f"{name} {label}: {results[name][label]}")
     show(results)
     if args.json:
@@ -138,34 +152,29 @@ def snapshot_costs(args: argparse.Namespace) -> dict[str, Any]:
     return {"sizes": sizes, "with_over_without": {name: statistics.median(r) for name, r in ratios.items()}}
 
 
-def peer(tag: str, args: argparse.Namespace) -> dict[str, float]:
-    """A peer's figure from its own script."""
-    home = args.peers_home.resolve()
-    scripts = args.peers_scripts.resolve()
+def peer(which: tuple[str, str], args: argparse.Namespace) -> dict[str, float]:
+    """A peer's figure from its own script; empty if it failed."""
+    name, options = which
+    home, scripts = args.peers_home.resolve(), args.peers_scripts.resolve()
     settings = {**os.environ, "PEERS_HOME": str(home)}
-    if not (home / "venv_gen").exists():
+    if not (home / f"venv_{name}").exists():
         console.print(f"setting the peers up in {home} (once, several minutes) ...")
-        subprocess.run(
-            ["bash", str(scripts / "setup.sh")], env={**os.environ, "PEERS_HOME": str(home)}, check=True
-        )
-    results = home / "results.jsonl"
-    before = results.read_text().count("\n") if results.exists() else 0
-    python = str(home / "venv_gen" / "bin" / "python")
-    # the tag is matched as a substring; the exact one is picked from what was appended
-    subprocess.run(
-        [python, str(scripts / "run_all.py"), "1", tag],
-        env=settings,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    for line in results.read_text().splitlines()[before:]:
-        record = json.loads(line)
-        if record["tag"] == tag and record["result"]:
-            result = record["result"][-1]
-            if "ev_s" in result:
-                return {"events_s": result["ev_s"]}
-            return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"]}
-    return {}
+        subprocess.run(["bash", str(scripts / "setup.sh")], env=settings, check=True)
+    for script in scripts.glob("*.py"):
+        shutil.copy(script, home)
+    settings["PATH"] = f"{home}/venv_{name}/bin{os.pathsep}{settings['PATH']}"
+    if "thread" in options:
+        settings["PYTHONPATH"] = str(next((home / f"venv_{name}" / "lib").glob("python3*/site-packages")))
+    command = [f"{home}/venv_{name}/bin/python", f"{home}/bench_{name}.py", *options.split()]
+    done = subprocess.run(command, env=settings, cwd=home, capture_output=True, text=True, timeout=600)
+    found = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    if not found:
+        console.print(f"{name} {options} failed: {(done.stderr or done.stdout)[-500:]}")
+        return {}
+    result = json.loads(found[-1].removeprefix("RESULT "))
+    if "ev_s" in result:
+        return {"events_s": result["ev_s"]}
+    return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"]}
 
 
 def show(results: dict[str, Any]) -> None:

@@ -122,6 +122,15 @@ class Source(ABC):
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         """A reader for ``split``, from ``position`` on, or from its start if ``None``."""
 
+    def from_end(self, split: Split) -> Split:
+        """The same split, to be read from its current end on.
+
+        Called on the driver for every split found when a job without checkpoints starts again after a
+        failure: such a job reads at most once.  A source that does not say where its end is returns the
+        split unchanged and starts over, so that its records come again.
+        """
+        return split
+
     def produced_type(self) -> Any | None:
         """Type information of the records, if the source knows it."""
         return None

@@ -178,7 +178,7 @@ class RunningJob:
             self._result.set_exception(JobFailedError(f"job {self.job.plan.job_name!r} was cancelled"))
         else:
             failure = JobFailedError(f"job {self.job.plan.job_name!r} failed: {error}")
-            failure.__cause__ = error
+            failure.cause = error
             self._result.set_exception(failure)
 
 

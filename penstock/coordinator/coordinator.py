@@ -208,7 +208,10 @@ class Coordinator:
         self.desk.new_attempt(event.generation, event.last_epoch)
         restored = event.restored
         self.commits.restart(restored.committables if restored else (), restored.permit if restored else None)
-        out = self._sources.restart(event.generation, restored.enumerators if restored else None)
+        # Without checkpoints nothing says what was read: at most once, the job goes on with what is new.
+        from_end = self.attempt > 0 and restored is None and self._settings.interval_ms is None
+        enumerators = restored.enumerators if restored else None
+        out = self._sources.restart(event.generation, enumerators, from_end)
         return out + self._start_if_ready(now)
 
     def _on_splits(self, event: SplitsDiscovered, now: int) -> list[Instruction]:
@@ -362,7 +365,8 @@ class Coordinator:
     def _on_attempt_ended(self, event: AttemptEnded, now: int) -> list[Instruction]:
         if self.phase is not JobPhase.STOPPING:
             error = event.error or ClusterError("the Spark job of the gang ended unexpectedly")
-            out = self._fail(error, now)
+            never_ran = self.phase is JobPhase.STARTING and self.attempt == 0
+            out = self._give_up(error, now) if never_ran else self._fail(error, now)
             return [item for item in out if not isinstance(item, StopAttempt)] + self._ended(now)
         return self._ended(now)
 

@@ -47,6 +47,8 @@ class JobEnds:
             self._enumerators[operator_id] = enumerator
         enumerator = self._enumerators[operator_id]
         splits = tuple(enumerator.discover())
+        if instruction.from_end:
+            splits = tuple(source.from_end(split) for split in splits)
         state = dumps(enumerator.snapshot())
         final = source.discovery_interval_ms is None
         return SplitsDiscovered(instruction.generation, operator_id, splits, state, final)

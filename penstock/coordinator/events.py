@@ -184,6 +184,8 @@ class Discover:
     operator_id: OperatorId
     state: bytes | None
     restore: bool
+    from_end: bool = False
+    """Whether the splits are to be read from their current ends: the job has no checkpoints and failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Listener:
         message = lines.receive()
         request, nonce = _text(message, "request"), _text(message, "nonce")
         expected = _proof(self._token, "ask", challenge, nonce, request)
-        if not hmac.compare_digest(expected, _text(message, "proof").encode("ascii", "replace").decode()):
+        if not _is_proven(message, expected):
             return
         answer = self._answers.get(request)
         body = {"error": f"unknown request {request!r}"} if answer is None else dict(answer())
@@ -97,7 +97,7 @@ def ask(port: int, token: str, request: str) -> dict[str, Any]:
     except OSError as error:
         raise TransportError(f"the job's driver does not answer: {error}") from error
     text = _text(message, "answer")
-    if not hmac.compare_digest(_proof(token, "answer", challenge, nonce, text), _text(message, "proof")):
+    if not _is_proven(message, _proof(token, "answer", challenge, nonce, text)):
         raise TransportError("whoever listens on the job's port is not its driver")
     answer = json.loads(text)
     if not isinstance(answer, dict):
@@ -148,6 +148,11 @@ def _text(message: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise TransportError(f"a message lacks {name!r}")
     return value
+
+
+def _is_proven(message: Mapping[str, Any], expected: str) -> bool:
+    """Whether the proof is right; one with other characters than ASCII is wrong, not an error."""
+    return hmac.compare_digest(expected.encode(), _text(message, "proof").encode("ascii", "replace"))
 
 
 def _proof(token: str, role: str, *parts: str) -> str:

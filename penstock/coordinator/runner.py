@@ -45,6 +45,7 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
+from penstock.core.errors import CorruptSnapshotError
 from penstock.core.ids import Epoch, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat
@@ -209,7 +210,11 @@ class JobRunner:
         if found.location.root != store.url:
             store = open_store(found.location.root, create=False)
         permit = repository.permit_restored(found.manifest)
-        restored = restored_job(self._plan, found, store, permit, self._allow_non_restored)
+        try:
+            restored = restored_job(self._plan, found, store, permit, self._allow_non_restored)
+        except CorruptSnapshotError:
+            repository.permit_restored(found.manifest)  # a newer driver's retention is no damage
+            raise
         return Claimed(generation, Epoch(last), restored)
 
     def _publish(self, instruction: Publish) -> Event:

@@ -79,8 +79,8 @@ class SnapshotDesk:
             return out, error
         in_flight = len(self._pending) + len(self._publishing)
         if all_finished:
+            self._schedule.stop()
             if in_flight == 0 and not self.final_published:
-                self._schedule.stop()
                 out.append(self._trigger(now, enumerators, final=True))
         elif self._schedule.is_due(now, in_flight):
             self._schedule.on_triggered(now)

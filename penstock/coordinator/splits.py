@@ -60,8 +60,10 @@ class SourceDesk:
         self._undiscovered: set[OperatorId] = set()
         self._due: dict[OperatorId, int] = {}
 
-    def restart(self, generation: Generation, restored: dict[OperatorId, bytes] | None) -> list[Instruction]:
-        """A new attempt: ask every source, from where its enumerator was."""
+    def restart(
+        self, generation: Generation, restored: dict[OperatorId, bytes] | None, from_end: bool = False
+    ) -> list[Instruction]:
+        """A new attempt: ask every source, from where its enumerator was, or for splits from their ends."""
         self._sources, self._due = {}, {}
         out: list[Instruction] = []
         for vertex, planned in self._plan.operators():
@@ -70,7 +72,7 @@ class SourceDesk:
                 self._intervals[operator_id] = source.discovery_interval_ms or _DEFAULT_INTERVAL_MS
                 self._sources[operator_id] = SourceSplits(operator_id, vertex.subtasks())
                 state = restored.get(operator_id) if restored is not None else None
-                out.append(Discover(generation, operator_id, state, restore=True))
+                out.append(Discover(generation, operator_id, state, restore=True, from_end=from_end))
         self._undiscovered = set(self._sources)
         return out
 

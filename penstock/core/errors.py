@@ -117,6 +117,7 @@ class UserCodeError(PenstockError):
 
 
 class JobFailedError(PenstockError):
-    """The job ended as FAILED."""
+    """The job ended as FAILED. Its text tells all; ``cause`` is the error itself, for programs."""
 
     code = "JOB_FAILED"
+    cause: Exception | None = None

@@ -28,7 +28,8 @@ from penstock.core.errors import ClusterError
 from penstock.core.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo.clicks import PARTITIONS, TOPIC, last_offsets, threshold
-from penstock.demo.hourly_counts import build
+from penstock.demo.hourly_counts import CLICK, build
+from penstock.demo.modes import Mode
 from penstock.demo.probe import Probe
 from penstock.demo.verdict import ALERTS, COUNTS, Verdict, judge
 from penstock.demo.watch import Meter, Standing
@@ -47,6 +48,7 @@ class DemoSettings:
     master: str = "local[2]"
     keep: bool = False
     seed: int = 7
+    mode: Mode = Mode.EXACTLY_ONCE
 
     @property
     def seconds(self) -> float:
@@ -134,12 +136,12 @@ class Killer:
             self._say(f"killed Python worker {working.pid} after {standing.produced:,} events")
 
     def _is_due(self, standing: Standing) -> bool:
-        """In the middle of the input, with at least one checkpoint taken by the attempt to be killed."""
+        """In the middle of the input, with a checkpoint of the attempt to be killed, if it takes any."""
         share = (self.crashes + 1) / (self._settings.crashes + 1)
         return (
             self.crashes < self._settings.crashes
             and standing.produced >= share * self._settings.events
-            and standing.checkpoints > self._checkpoints
+            and (standing.checkpoints > self._checkpoints or not self._settings.mode.has_checkpoints)
             and self._job.status() is JobStatus.RUNNING
         )
 
@@ -169,15 +171,16 @@ def _job(settings: DemoSettings, work: Path, probe: Probe) -> Iterator[RunningJo
         {
             "penstock.spark.master": settings.master,
             "parallelism.default": "2",
-            "execution.checkpointing.interval": "500 ms",
-            "execution.checkpointing.dir": str(work / "checkpoints"),
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": str(settings.crashes + 3),
             "restart-strategy.fixed-delay.delay": "10 ms",
+            **settings.mode.settings(work),
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(config)
-    clicks = build(env, str(work / "log"), threshold(settings.events), last_offsets(settings.events))
+    log, mode = str(work / "log"), settings.mode
+    source = mode.source(log, TOPIC, CLICK, end=last_offsets(settings.events))
+    clicks = build(env, log, threshold(settings.events), source, mode.sinks)
     clicks.sink_to(probe).name("probe")
     started: list[RunningJob] = []
     assemble.observers.append(started.append)

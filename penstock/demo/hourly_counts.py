@@ -22,7 +22,8 @@ from penstock.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
-from penstock.datastream.connectors.log import Json, LogOffsets, LogSink, LogSource
+from penstock.datastream.connectors.base import DeliveryGuarantee
+from penstock.datastream.connectors.log import Json, LogSink, LogSource
 from penstock.datastream.state import MapStateDescriptor
 
 HOUR = 3_600_000
@@ -55,15 +56,21 @@ class HourlyCounts(KeyedProcessFunction):
 
 
 def build(
-    env: StreamExecutionEnvironment, log: str, threshold: int, end: LogOffsets | None = None
+    env: StreamExecutionEnvironment,
+    log: str,
+    threshold: int,
+    source: LogSource | None = None,
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
 ) -> KeyedStream:
     """Add the job to ``env``; gives the stream of clicks, keyed by country."""
     by_time = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(5))
-    clicks = env.from_source(LogSource(log, "clicks", CLICK, end=end), by_time, "clicks").uid("clicks")
+    clicks = env.from_source(source or LogSource(log, "clicks", CLICK), by_time, "clicks").uid("clicks")
     by_country = clicks.key_by("country")
     counts = by_country.process(HourlyCounts(threshold)).name("hourly counts").uid("hourly-counts")
-    counts.sink_to(LogSink(log, "hourly-counts", Json(), key="country")).uid("counts-sink")
-    counts.get_side_output(ALERTS).sink_to(LogSink(log, "alerts", Json(), key="country")).uid("alerts-sink")
+    counts_sink = LogSink(log, "hourly-counts", Json(), "country", guarantee)
+    alerts_sink = LogSink(log, "alerts", Json(), "country", guarantee)
+    counts.sink_to(counts_sink).uid("counts-sink")
+    counts.get_side_output(ALERTS).sink_to(alerts_sink).uid("alerts-sink")
     return by_country
 
 

@@ -120,6 +120,9 @@ class ChannelDecoder:
                 if self._streamed
                 else pa.ipc.read_record_batch(body, self._schema)
             )
+            columns.validate()
+            if columns.num_rows != rows:
+                raise TransportError(f"a peer sent {columns.num_rows} rows and said {rows}")
             return Batch(columns=columns, times=times, key_columns=self._keys)
         return _unpack_rows(pickle.loads(view[start:]), times)
 

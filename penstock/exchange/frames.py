@@ -5,7 +5,8 @@
     frame := u32 payload length | u8 kind | 4 x u32 | payload
 
 Outgoing buffers are queued and sent by scatter-gather whenever the socket takes them; incoming bytes
-are cut into frames.  A length beyond :data:`MAX_PAYLOAD` is refused before anything is allocated.
+are cut into frames.  A length beyond :data:`MAX_PAYLOAD` is refused before anything is allocated, and room
+for a large payload is made as it arrives, not as it is promised.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from penstock.core.errors import TransportError
 HEADER = struct.Struct("<IBIIII")
 MAX_PAYLOAD = 1 << 30
 _READ = 1 << 18
+_ROOM = 1 << 25
 _GATHER = 64
 
 Buffer = bytes | bytearray | memoryview
@@ -152,18 +154,20 @@ class FramedSocket:
             self._pending = pending[position:]
 
     def _begin_large(self, head: tuple[int, int, int, int, int, int], first: bytearray) -> None:
-        self._large = bytearray(head[0])
-        self._large[: len(first)] = first
+        self._large = first
         self._large_filled = len(first)
         self._large_head = head
 
     def _fill_large(self) -> bool:
         """Read straight into the large payload; true when it is complete."""
         assert self._large is not None
-        view = memoryview(self._large)
-        while self._large_filled < len(view):
+        large, size = self._large, self._large_head[0]
+        while self._large_filled < size:
+            if self._large_filled == len(large):
+                large += bytes(min(size - len(large), max(len(large), _READ), _ROOM))
             try:
-                count = self.socket.recv_into(view[self._large_filled :])
+                with memoryview(large) as view, view[self._large_filled :] as rest:
+                    count = self.socket.recv_into(rest)
             except (BlockingIOError, InterruptedError):
                 return False
             except OSError as error:

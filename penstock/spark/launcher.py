@@ -17,7 +17,7 @@ from penstock.core.config import Configuration
 from penstock.graph.job import JobSpec
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.shipping import ship
-from penstock.spark.slots import available_slots, check_cluster
+from penstock.spark.slots import available_slots, check_cluster, check_slots
 
 
 class SparkLauncher:
@@ -40,8 +40,9 @@ class SparkLauncher:
         spark = self.session()
         check_cluster(spark)
         job = assemble(spec, self.default_parallelism())
-        ship(spark, spec.python_files + _listed(spec.configuration.get(options.PYTHON_FILES)))
         clock = SystemClock()
+        check_slots(spark, job.plan.slots, job.settings.slots_timeout_ms / 1000, clock)
+        ship(spark, spec.python_files + _listed(spec.configuration.get(options.PYTHON_FILES)))
         cluster = SparkCluster(spark, job, clock)
         running = start(job, cluster, clock, {"spark": pyspark.__version__})
         publish_to_registry(running)

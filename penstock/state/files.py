@@ -150,8 +150,9 @@ class StateBlocks:
                 with _refusing_nonsense():
                     batch = _from_ipc(body)
                     kept = batch.filter(self._mask(batch))
+                    name = _name_in(header, "chunks")
                 if kept.num_rows:
-                    yield header["chunks"], kept
+                    yield name, kept
 
     def _mask(self, batch: pa.RecordBatch) -> pa.Array:
         groups = batch.column(KEY_GROUP)
@@ -184,7 +185,7 @@ class StateBlocks:
         values = column("value")
         if len(entries) != len(values):
             raise ValueError("columns of different lengths")
-        return header["table"], shape, entries, values
+        return _name_in(header, "table"), shape, entries, values
 
     def _blocks(self) -> Iterator[tuple[dict[str, Any], memoryview]]:
         position, end = 0, len(self._data)
@@ -205,8 +206,18 @@ class StateBlocks:
 
 
 def _from_ipc(body: memoryview) -> pa.RecordBatch:
+    """The batch, checked through: Arrow believes its lengths and offsets, and would read beyond the bytes."""
     with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
-        return next(iter(reader))
+        batch = next(iter(reader))
+    batch.validate(full=True)
+    return batch
+
+
+def _name_in(header: dict[str, Any], kind: str) -> str:
+    name = header[kind]
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a block is {name!r}")
+    return name
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def _failure(client: Any) -> PenstockError:
     """The cause that a failed job names."""
     with pytest.raises(JobFailedError) as caught:
         finish(client)
-    cause = caught.value.__cause__
+    cause = caught.value.cause
     assert isinstance(cause, PenstockError)
     return cause
 
@@ -300,7 +300,7 @@ def test_all_snapshots_damaged(how: str, tmp_path: Path, _launcher: LocalLaunche
     before = read_text(tmp_path / "out")
     with pytest.raises(PenstockError) as caught:
         finish(_keeping(tmp_path / "chk", tmp_path / "out"))
-    cause = caught.value.__cause__ if isinstance(caught.value, JobFailedError) else caught.value
+    cause = caught.value.cause if isinstance(caught.value, JobFailedError) else caught.value
     assert isinstance(cause, CorruptSnapshotError), cause
     assert read_text(tmp_path / "out") == before
 
@@ -317,7 +317,7 @@ def test_snapshot_of_a_newer_format(tmp_path: Path, _launcher: LocalLauncher) ->
     _numbers(env).map(str).sink_to(text_file_sink(tmp_path / "out2"))
     with pytest.raises(PenstockError, match="newer|999") as caught:
         finish(env.execute_async("newer"))
-    assert isinstance(caught.value, SnapshotError) or isinstance(caught.value.__cause__, SnapshotError)
+    assert isinstance(caught.value, SnapshotError) or isinstance(caught.value.cause, SnapshotError)
     assert committed_files(tmp_path / "out2") == []
 
 

@@ -173,7 +173,7 @@ def test_commits_that_never_succeed_fail_the_job(tmp_path: Path) -> None:
         _numbers(env.set_parallelism(1), 50).sink_to(DecidingSink(lambda _: CommitOutcome.RETRY))
         with pytest.raises(JobFailedError, match="could not be committed in 1 tries") as caught:
             finish(env.execute_async())
-    assert isinstance(caught.value.__cause__, ConnectorError)
+    assert isinstance(caught.value.cause, ConnectorError)
 
 
 def test_cancelled_job_changes_nothing_after_its_end(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def decode_payload(header: FrameHeader, payload: Bytes | pa.Buffer, where: str) 
     try:
         while reader.tell() < header.payload_length:
             batch = pa.ipc.read_record_batch(pa.ipc.read_message(reader), SCHEMA)
-            batch.validate()
+            batch.validate(full=True)
             batches.append(batch)
     except (pa.ArrowException, OSError, EOFError) as e:
         raise CorruptLogError(

@@ -52,7 +52,7 @@ def _objects(texts: pa.StringArray) -> list[Any]:
     strings = texts.to_pylist()
     try:
         return [_decode(string) for string in strings]
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _first_bad(strings) from None
 
 
@@ -60,7 +60,7 @@ def _first_bad(strings: list[str]) -> DecodeError:
     for index, string in enumerate(strings):
         try:
             _decode(string)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             return DecodeError(index, f"malformed JSON ({e}): {string[:_SHOWN]}")
     raise AssertionError("all values decode one by one")
 
@@ -110,7 +110,7 @@ def _one_by_one(strings: list[str], schema: pa.Schema) -> pa.RecordBatch:
             parsed.append(_parse(pa.array([json.dumps(value)]), schema))
         except pa.ArrowException as e:
             raise DecodeError(index, f"does not fit the schema ({e}): {string[:_SHOWN]}") from None
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise DecodeError(index, f"malformed JSON ({e}): {string[:_SHOWN]}") from None
     return pa.concat_batches(parsed)
 

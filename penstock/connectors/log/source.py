@@ -6,7 +6,7 @@ split: so a restored job stops where the first attempt would have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,13 @@ class LogSource(Source):
         ends = [None] * topic.partitions if self._end is None else self._end.resolve(topic)
         ranges = map(PartitionRange, range(topic.partitions), starts, ends)
         return FixedSplits(Split(f"{self._topic}-{part.partition}", part) for part in ranges)
+
+    def from_end(self, split: Split) -> Split:
+        part: PartitionRange = split.info
+        start = LogOffsets.latest().resolve(self._open())[part.partition]
+        if part.end is not None:
+            start = min(start, part.end)
+        return replace(split, info=replace(part, start=start))
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         part: PartitionRange = split.info

@@ -1,5 +1,5 @@
 """A whole job in one thread, in virtual time, with faults: see :mod:`penstock.testing.sim.simulation`.
 
 Read ``run.py`` first (drivers come and go), then ``driver.py``, ``cluster.py`` and ``slot.py`` (the real
-runner and slots, stepped by the scheduler), ``faults.py`` (what goes wrong) and ``audit.py`` (what must hold).
+runner and slots, stepped by the scheduler), ``faults.py`` (what goes wrong), ``audit.py`` (what must hold).
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.journal import Published, candidates, decode, history, seq_of
+from penstock.snapshot.journal import Entry, Published, candidates, decode, history, seq_of
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, epoch_of
 from penstock.testing.sim.world import World
@@ -70,15 +70,15 @@ class Auditor:
         if len(left) > 1 or any(not path.startswith(f"{JOURNAL}/") for path in left):
             raise self._world.broken(f"the finished job left {', '.join(left)}")
 
-    def _entries(self) -> list[Published]:
+    def _entries(self) -> list[Entry]:
         journal = f"{self._prefix}{JOURNAL}/"
-        found = []
+        found: list[Entry] = []
         for name, raw in self._world.files.items():
             if name.startswith(journal):
                 seq = seq_of(name.removeprefix(self._prefix))
                 if seq is not None:
                     found.append(decode(seq, raw))
-        return found  # type: ignore[return-value]  # fences are in it too, and history() takes them
+        return found
 
     def _manifest(self, entry: Published) -> Manifest:
         if entry.manifest_checksum not in self._manifests:

@@ -93,7 +93,9 @@ class SimCluster(Cluster):
         """End the slots; some do not notice and go on for a while."""
         gang.over = True
         for slot in gang.slots.values():
-            haunts = slot.runs and (slot.life is Life.ZOMBIE or self._world.faults.hit("zombie", slot.name))
+            haunts = slot.runs and (
+                slot.life is Life.ZOMBIE or self._world.faults.turns_out("zombie", slot.name)
+            )
             if haunts:
                 slot.life = Life.ZOMBIE
                 self._scheduler.after(self._scheduler.between(*_HAUNT_MS), slot.end)

@@ -12,16 +12,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from penstock.coordinator.coordinator import Coordinator
-from penstock.coordinator.events import Commit, EndJob, Event, Instruction, Publish, SendAll, Start, Tick
+from penstock.coordinator.events import (
+    Commit,
+    EndJob,
+    Event,
+    Instruction,
+    Publish,
+    SendAll,
+    SlotSaid,
+    Start,
+    Tick,
+)
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import FencedError
 from penstock.core.job import JobStatus
-from penstock.core.messages import AbortSnapshot, TriggerSnapshot
+from penstock.core.messages import AbortSnapshot, SnapshotAck, TriggerSnapshot
 from penstock.graph.plan import Plan
 from penstock.snapshot.repository import Repository
 from penstock.testing.sim.audit import Auditor
 from penstock.testing.sim.cluster import SimCluster
+from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.scheduler import VirtualClock
 from penstock.testing.sim.storage import SimStore
 from penstock.testing.sim.world import World
@@ -54,7 +65,7 @@ class _Lane:
     """Work that is done one after the other, as a pool of one thread would."""
 
     def __init__(self) -> None:
-        self.free_at = 0.0
+        self.free_at = self.answered_at = 0.0
         self.jobs: deque[Callable[[], None]] = deque()
 
 
@@ -67,8 +78,6 @@ class SimDriver(JobRunner):
         self.number = number
         self.running = True
         self.error: Exception | None = None
-        self.blameless = False
-        """Storage failed under it: ending as FAILED is what it should do."""
         self._world = world
         self._scheduler = world.scheduler
         self._auditor = auditor
@@ -131,6 +140,14 @@ class SimDriver(JobRunner):
             self._carry_out(instruction)
         self._plan_tick()
 
+    def _for_us(self, event: Event) -> Event:
+        if isinstance(event, SlotSaid) and isinstance(event.message, SnapshotAck):
+            ack = event.message
+            self._world.tell(
+                f"epoch {ack.epoch} acknowledged by {ack.snapshot.subtask} of {event.generation}"
+            )
+        return super()._for_us(event)
+
     def _maybe_vanish(self, instruction: Instruction) -> None:
         kind = type(instruction).__name__
         if isinstance(instruction, EndJob):
@@ -138,8 +155,7 @@ class SimDriver(JobRunner):
         if self._world.faults.hit("driver_crash", f"driver {self.number} before {kind}"):
             raise _Vanished
         if self._world.faults.hit("driver_hang", f"driver {self.number} at {kind}"):
-            self._hung_until = self._scheduler.now + self._scheduler.between(*_HANG_MS)
-            self._gone(self)
+            self._hang()
 
     def _plan_tick(self) -> None:
         wake = self._coordinator.next_wake()
@@ -184,14 +200,14 @@ class SimDriver(JobRunner):
         lane.free_at = max(lane.free_at, self._scheduler.now) + took
 
         def run() -> None:
-            before = self._world.faults.total
             try:
                 event = work()
             except Exception as error:
-                self.blameless = self.blameless or self._world.faults.total > before
                 event = failed(error)
             # Its effect is there; that the brain learns of it takes a moment more.
-            self._scheduler.after(self._scheduler.between(0.0, 5.0), lambda: self.post(event))
+            answer_at = self._scheduler.now + self._scheduler.between(0.0, 5.0)
+            lane.answered_at = max(lane.answered_at + 1e-6, answer_at)
+            self._scheduler.at(lane.answered_at, lambda: self.post(event))
 
         lane.jobs.append(run)
         self._scheduler.at(lane.free_at, lambda: self._when_awake(lambda: self._next_job(lane)))
@@ -201,14 +217,36 @@ class SimDriver(JobRunner):
             lane.jobs.popleft()()
 
     def _on_storage(self, operation: str) -> None:
+        """Called before every operation on the storage: the places where two drivers can meet."""
+        if self._auditor.dropping:
+            return
         what = f"driver {self.number} before a {operation}"
-        if not self._auditor.dropping and self._world.faults.hit("driver_crash_in_storage", what):
+        if self._world.faults.hit("driver_crash_in_storage", what):
             raise _Vanished
+        if self._world.faults.hit("driver_hang_in_storage", what):
+            self._hang()
+            self._scheduler.stand_still(self._hung_until)
+            self._world.tell(f"driver {self.number} goes on with its {operation}")
+            self._retire_if_finished()
+
+    def _hang(self) -> None:
+        self._hung_until = self._scheduler.now + self._scheduler.between(*_HANG_MS)
+        self._gone(self)
+
+    def _retire_if_finished(self) -> None:
+        """A driver that begins after the end starts the job anew, as it should: not what is tested here."""
+        if self._world.finished and not self.has_claimed:
+            raise _Retired
 
     def _claim(self, checksums: bool) -> Event:
-        if self._world.finished and not self.has_claimed:
-            raise _Retired  # it would start the job again from the beginning, as it should
+        self._retire_if_finished()
         return super()._claim(checksums)
+
+    @property
+    def has_failed_badly(self) -> bool:
+        """Whether it ended without a reason: its storage worked, and nobody else took the job over."""
+        excused = isinstance(self.error, FencedError) or SIMULATED in str(self.error)
+        return not self.running and self.error is not None and not excused
 
     @property
     def has_claimed(self) -> bool:

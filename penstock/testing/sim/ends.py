@@ -8,7 +8,7 @@ what an older attempt had to give up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
@@ -17,6 +17,7 @@ from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
+from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.world import current
 
 View = Callable[[list[Any]], list[Any]]
@@ -39,11 +40,18 @@ class SimSource(Source):
         self._rate = rate
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return FixedSplits([Split(f"split-{number}", number) for number in range(len(self._splits))])
+        return _SimSplits([Split(f"split-{number}", number) for number in range(len(self._splits))])
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         times = None if self._times is None else self._times[split.info]
         return _SimReader(self._splits[split.info], times, position or 0, 1000 / self._rate, clock)
+
+
+class _SimSplits(FixedSplits):
+    def discover(self) -> Iterable[Split]:
+        if current().faults.hit("discovery_error"):
+            raise ConnectorError(f"{SIMULATED}the splits could not be listed")
+        return super().discover()
 
 
 class _SimReader(SplitReader):
@@ -60,6 +68,8 @@ class _SimReader(SplitReader):
     def poll(self, max_rows: int) -> Batch | None:
         if self._index >= len(self._records):
             raise EndOfSplit
+        if current().faults.hit("source_error"):
+            raise ConnectorError(f"{SIMULATED}the split could not be read")
         due = int((self._clock.monotonic() * 1000 - self._began) / self._pause_ms) - self._index
         if due <= 0:
             return None
@@ -123,8 +133,13 @@ class _SimWriter(SinkWriter):
         context = self._context
         transaction = f"{self._name}/{context.generation}/{context.subtask}/{epoch}"
         staged = current().sink(self._name).staged
+        fails = current().faults.hit("writer_error", transaction)
+        if fails and current().rng.random() < 0.5:
+            raise ConnectorError(f"{SIMULATED}nothing was staged")
         staged[transaction] = (context.generation, context.subtask, int(epoch), self._rows)
         self._rows = []
+        if fails:
+            raise ConnectorError(f"{SIMULATED}what was staged is not known")
         return [transaction]
 
 
@@ -135,11 +150,11 @@ class _SimCommitter(Committer):
     def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
         faults = current().faults
         if faults.hit("commit_error", self._name):
-            raise ConnectorError("simulated: the commit failed")
+            raise ConnectorError(f"{SIMULATED}the commit failed")
         if faults.hit("commit_error_after", self._name):
             for transaction in committables[: current().rng.randint(0, len(committables))]:
                 self._commit(transaction)
-            raise ConnectorError("simulated: the commit's answer got lost")
+            raise ConnectorError(f"{SIMULATED}the commit's answer got lost")
         outcomes = []
         for transaction in committables:
             if faults.hit("commit_retry", transaction):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+
+from penstock.testing.sim.scheduler import Scheduler
+
+SIMULATED = "simulated: "
+"""How the text of every injected error begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,8 @@ class Faults:
     """The driver vanishes between two operations on the storage."""
     driver_hang: float = 0.0
     """The driver stands still for a while; mostly another one takes over meanwhile."""
+    driver_hang_in_storage: float = 0.0
+    """The same between two operations on the storage: with half a snapshot published, say."""
     connection_loss: float = 0.0
     """The control connection of a slot breaks; the slot goes on for a while."""
     lost_completion: float = 0.0
@@ -44,6 +50,12 @@ class Faults:
     """A slot of an attempt that is over goes on running, writing and reporting."""
     clock_jump: float = 0.0
     """The calendar of a slot jumps."""
+    discovery_error: float = 0.0
+    """A source's enumerator raises."""
+    source_error: float = 0.0
+    """Polling a split raises."""
+    writer_error: float = 0.0
+    """A sink's writer raises at a barrier, before or after it prepared its output."""
     commit_error: float = 0.0
     commit_error_after: float = 0.0
     """A commit succeeds, in whole or in part, and raises."""
@@ -58,11 +70,12 @@ class Faults:
     def all(cls) -> Faults:
         """Everything, at rates that disturb a run of a second or two a handful of times."""
         return cls(
-            slot_crash=0.004,
+            slot_crash=0.002,
             snapshot_crash=0.02,
             driver_crash=0.006,
             driver_crash_in_storage=0.003,
             driver_hang=0.004,
+            driver_hang_in_storage=0.003,
             connection_loss=0.006,
             lost_completion=0.1,
             repeated_ack=0.05,
@@ -72,9 +85,12 @@ class Faults:
             storage_error_after=0.003,
             partial_file=0.03,
             slow_channel=0.15,
-            stall=0.005,
+            stall=0.002,
             zombie=0.4,
-            clock_jump=0.003,
+            clock_jump=0.001,
+            discovery_error=0.02,
+            source_error=0.001,
+            writer_error=0.005,
             commit_error=0.04,
             commit_error_after=0.04,
             commit_retry=0.1,
@@ -86,14 +102,18 @@ class Faults:
 _KINDS = [field.name for field in fields(Faults) if field.name != "most"]
 _ENABLED = 0.6
 _STRENGTHS = (0.3, 1.0, 3.0)
+_PAUSES = 0.6
+"""Share of faults that are followed by a quiet time: the others come in bursts."""
 
 
 class Injector:
     """Throws the dice.  Each run has its own selection of kinds and strengths, so runs differ more."""
 
-    def __init__(self, faults: Faults, rng: random.Random, tell: Callable[[str], None]) -> None:
-        self._rng = rng
+    def __init__(self, faults: Faults, scheduler: Scheduler, tell: Callable[[str], None]) -> None:
+        rng = self._rng = scheduler.rng
+        self._scheduler = scheduler
         self._tell = tell
+        self._not_before = rng.choice((0.0, scheduler.between(0.0, 600.0)))
         self._left = rng.randint(1, faults.most) if faults.most else 0
         self.counts: Counter[str] = Counter()
         self._rates: dict[str, float] = {}
@@ -104,11 +124,23 @@ class Injector:
     def hit(self, kind: str, what: str = "") -> bool:
         """Whether the fault happens here and now."""
         rate = self._rates[kind]
-        if not rate or self._left <= 0 or self._rng.random() >= rate:
+        now = self._scheduler.now
+        if not rate or self._left <= 0 or now < self._not_before or self._rng.random() >= rate:
             return False
         self._left -= 1
+        if self._rng.random() < _PAUSES:
+            self._not_before = now + self._scheduler.between(0.0, 300.0)
         self.counts[kind] += 1
         self._tell(f"FAULT {kind.replace('_', ' ')}{': ' + what if what else ''}")
+        return True
+
+    def turns_out(self, kind: str, what: str = "") -> bool:
+        """Whether something that happens anyway takes this turn: costs nothing of what is allowed."""
+        rate = self._rates[kind]
+        if not rate or self._rng.random() >= rate:
+            return False
+        self.counts[kind] += 1
+        self._tell(f"{kind}{': ' + what if what else ''}")
         return True
 
     @property

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.core.job import JobStatus
+from penstock.core.restart import NoRestart
 from penstock.testing.sim.audit import Auditor
 from penstock.testing.sim.driver import SimDriver, SimJob
 from penstock.testing.sim.ends import SimSink
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.world import InvariantBroken, World, entered
 
-_LIMIT_MS = 60_000.0
+_LIMIT_MS = 30_000.0
 _LIMIT_STEPS = 60_000
 _TAKEOVER_MS = (20.0, 500.0)
 _SPLIT_BRAIN = 0.7
@@ -55,6 +55,7 @@ class Run:
             tolerable_failures=rng.choice((0, 2, 1000)),
             min_pause_ms=rng.choice((0, 0, 30)),
             commit_backoff_ms=20,
+            restart=job.settings.restart if faults.most else NoRestart(),
         )
         self._inline_limit = rng.choice((0, 0, 300, 20_000))
         self._auditor = Auditor(self._world, job.directory, self._settings.retained)
@@ -73,7 +74,9 @@ class Run:
             except InvariantBroken as broken:
                 problem = str(broken)
         for driver in self._drivers:
-            world.story.extend((float(time), f"driver {driver.number}: {text}") for time, text in driver.brain.log)
+            world.story.extend(
+                (float(time), f"driver {driver.number}: {text}") for time, text in driver.brain.log
+            )
         world.story.sort(key=lambda line: line[0])
         return RunResult(
             self._outputs(),
@@ -85,20 +88,19 @@ class Run:
         )
 
     def _begin(self) -> None:
-        if self._drivers and self._world.faults.hit("rescale"):
+        if self._drivers and self._world.faults.turns_out("rescale"):
             self._parallelism = self._world.rng.choice(sorted(self._jobs))
-        job = replace(
-            self._jobs[self._parallelism], settings=self._settings, inline_limit=self._inline_limit
-        )
+        job = replace(self._jobs[self._parallelism], settings=self._settings, inline_limit=self._inline_limit)
         driver = SimDriver(self._world, self._auditor, job, len(self._drivers) + 1, self._on_gone)
         self._drivers.append(driver)
         driver.start()
 
     def _on_gone(self, driver: SimDriver) -> None:
         """A driver crashed, hangs or has failed: somebody starts another, unless there is one already."""
-        if driver is not self._drivers[-1] or self._awaited or self._world.finished:
+        if driver.has_failed_badly:
             return
-        if not driver.running and driver.status is JobStatus.FAILED and not driver.blameless:
+        others = any(other.running for other in self._drivers if other is not driver)
+        if others or self._awaited or self._world.finished:
             return
         if driver.running and self._world.rng.random() > _SPLIT_BRAIN:
             return
@@ -122,11 +124,13 @@ class Run:
     def _problem(self, ended: bool) -> str | None:
         if not ended:
             phases = ", ".join(f"driver {d.number} {d.brain.phase.name}" for d in self._drivers if d.running)
-            return f"the job is stuck after {self._world.scheduler.now:.0f} virtual ms: {phases or 'no driver'}"
-        if self._world.finished:
-            return None
-        last = self._drivers[-1]
-        return f"the job did not finish: driver {last.number} ended {last.status.name}: {last.error}"
+            return (
+                f"the job is stuck after {self._world.scheduler.now:.0f} virtual ms: {phases or 'no driver'}"
+            )
+        for driver in self._drivers:
+            if driver.has_failed_badly:
+                return f"driver {driver.number} ended as {driver.status.name}: {driver.error}"
+        return None if self._world.finished else "no driver is left, and none has finished the job"
 
     def _outputs(self) -> Outputs:
         found: Outputs = {}
@@ -134,5 +138,3 @@ class Run:
             rows: list[Any] = self._world.sink(sink.name).rows()
             found[sink.name] = sorted(map(repr, sink.view(rows) if sink.view else rows))
         return found
-
-

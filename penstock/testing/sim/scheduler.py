@@ -29,6 +29,7 @@ class Scheduler:
         self.steps = 0
         self._heap: list[tuple[float, float, int, Action]] = []
         self._serial = 0
+        self._stop: Callable[[], bool] = lambda: False
 
     def after(self, delay: float, action: Action) -> None:
         """Run ``action`` in ``delay`` milliseconds."""
@@ -45,14 +46,21 @@ class Scheduler:
 
     def run(self, done: Callable[[], bool], limit_ms: float, limit_steps: int) -> bool:
         """Run until ``done``; false if nothing is left to do or a limit was reached first."""
-        heap = self._heap
-        while not done():
-            if not heap or self.now > limit_ms or self.steps >= limit_steps:
-                return False
-            self.now, _, _, action = heapq.heappop(heap)
-            self.steps += 1
-            action()
-        return True
+        self._stop = lambda: done() or self.now > limit_ms or self.steps >= limit_steps
+        while self._heap and not self._stop():
+            self._next()
+        return done()
+
+    def stand_still(self, until: float) -> None:
+        """Let everybody else go on until then, in the middle of the action that calls this."""
+        while self._heap and self._heap[0][0] < until and not self._stop():
+            self._next()
+        self.now = max(self.now, until)
+
+    def _next(self) -> None:
+        self.now, _, _, action = heapq.heappop(self._heap)
+        self.steps += 1
+        action()
 
 
 class VirtualClock:

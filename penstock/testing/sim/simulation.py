@@ -23,12 +23,12 @@ from penstock.testing.sim.driver import SimJob
 from penstock.testing.sim.ends import SimSink
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.run import Outputs, Run, RunResult
-from penstock.testing.sim.story import SimulationFailed, difference, tell_story
+from penstock.testing.sim.story import SimulationFailed, difference
 
 BuildJob = Callable[[StreamExecutionEnvironment], object]
 
 _SETTINGS = {
-    options.CHECKPOINT_INTERVAL.key: "50 ms",
+    options.CHECKPOINT_INTERVAL.key: "60 ms",
     options.CHECKPOINT_TIMEOUT.key: "400 ms",
     options.RESTART_TYPE.key: "fixed-delay",
     options.FIXED_ATTEMPTS.key: "100000",
@@ -110,7 +110,7 @@ def simulate(
     """
     clock = SystemClock()
     began = clock.monotonic()
-    simulation = Simulation(build_job, slots, name or getattr(build_job, "__name__", "job"))
+    simulation = Simulation(build_job, slots, name or str(getattr(build_job, "__name__", "job")))
     mix = Faults.all() if faults is None else faults
     counts: Counter[str] = Counter()
     played, snapshots, virtual = 0, 0, 0.0

@@ -8,6 +8,7 @@ from penstock.core.errors import SnapshotError
 from penstock.snapshot.paths import check_path
 from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, missing, too_short
 from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.world import World
 
 ROOT = "sim:"
@@ -77,7 +78,7 @@ class SimStore(SnapshotStore):
                 self.delete(name[len(self._prefix) :])
 
     def sub(self, path: str) -> SimStore:
-        prefix = self._directory(path)
+        prefix = self._directory(check_path(path))
         return SimStore(self._world, self._auditor, self.inline_limit, self._on_use, prefix)
 
     def put(self, path: str, data: bytes) -> None:
@@ -85,7 +86,7 @@ class SimStore(SnapshotStore):
         name = self._begin("write", path)
         if self._world.faults.hit("partial_file", path):
             self._world.files[name] = data[: len(data) // 2]
-            raise SnapshotError(f"simulated: {path} was cut off")
+            raise SnapshotError(f"{SIMULATED}{path} was cut off")
         self._world.files[name] = data
         self._end("write", path)
 
@@ -95,12 +96,12 @@ class SimStore(SnapshotStore):
     def _begin(self, operation: str, path: str) -> str:
         self._on_use(operation)
         if self._world.faults.hit("storage_error", f"{operation} {path}"):
-            raise SnapshotError(f"simulated: {operation} {path} failed")
+            raise SnapshotError(f"{SIMULATED}{operation} {path} failed")
         return self._prefix + check_path(path)
 
     def _end(self, operation: str, path: str) -> None:
         if self._world.faults.hit("storage_error_after", f"{operation} {path}"):
-            raise SnapshotError(f"simulated: {operation} {path} was done, but the answer got lost")
+            raise SnapshotError(f"{SIMULATED}{operation} {path} was done, but the answer got lost")
 
 
 class _SimWriter(FileWriter):

@@ -40,7 +40,7 @@ class World:
         self.scheduler = Scheduler(seed)
         self.rng = self.scheduler.rng
         self.story: list[tuple[float, str]] = []
-        self.faults = Injector(faults, self.rng, self.tell)
+        self.faults = Injector(faults, self.scheduler, self.tell)
         self.files: dict[str, bytes] = {}
         self.sinks: dict[str, SinkTable] = {}
         self.finished = False

@@ -39,13 +39,18 @@ def descendants(root: int) -> list[int]:
     return found[1:]
 
 
+def is_daemon(command: str) -> bool:
+    """Whether it is PySpark's daemon, or the one of Penstock's own sessions."""
+    return "pyspark.daemon" in command or "penstock.spark.daemon" in command
+
+
 def python_workers(root: int) -> list[int]:
     """The forked children of Spark's Python daemons below ``root``."""
     parents = _parents()
     return [
         pid
         for pid in descendants(root)
-        if "pyspark.daemon" in command_line(pid) and "pyspark.daemon" in command_line(parents.get(pid, 0))
+        if is_daemon(command_line(pid)) and is_daemon(command_line(parents.get(pid, 0)))
     ]
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import cloudpickle
+import pytest
 
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitReader
 from penstock.connectors.watermarks import WatermarkStrategy
@@ -35,10 +36,12 @@ from penstock.exchange.channel import InputChannel
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.operators.chain import OperatorInput
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_operator import SourceOperator
 from penstock.snapshot.memory import MemoryStore
 from penstock.state.descriptors import ValueStateDescriptor
+from penstock.task import failures
 from penstock.task.environment import TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 
@@ -456,3 +459,14 @@ def test_a_slot_tells_when_it_wants_to_be_woken() -> None:
     assert deadline is not None and rig.clock.now_ms() < deadline + 20
     rig.feed(None)
     assert rig.slot.next_deadline_ms() is None
+
+
+def test_a_program_beside_the_engine_is_not_taken_for_the_engine() -> None:
+    beside = failures._PACKAGE.rstrip("/\\") + "-jobs/job.py"
+    namespace: dict[str, Any] = {}
+    exec(compile("def broken():\n    raise ValueError('mine')\n", beside, "exec"), namespace)
+    step = OperatorInput(Relay(), lambda error, operator: failures.explain_failure(error, "s", "0", operator))
+    with pytest.raises(UserCodeError) as caught:
+        step.run(namespace["broken"])
+    assert beside in caught.value.trace and "chain.py" not in caught.value.trace
+    assert caught.value.record is None

@@ -1,0 +1,84 @@
+"""Numbers the sessions of each user, once wrong and once right, and lets ``verify`` tell which is which.
+
+    python examples/testing/session_bug.py
+
+The wrong one counts in an attribute.  It works on a laptop, in every test that just runs it, and in
+production until the first restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from penstock.common import Types
+from penstock.datastream import ProcessWindowFunction, RuntimeContext
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window import EventTimeSessionWindows
+from penstock.operators.window.contents import ListContents
+from penstock.operators.window.operator import WindowOperator
+from penstock.testing.verify import EndOfInput, Record, VerificationFailed, Verifier, WatermarkTo, verify
+
+GAP_MS = 500
+
+
+class NumberSessionsWrong(ProcessWindowFunction[Any, Any, Any, Any]):
+    """Emits user, number of the session, clicks. The count is an attribute: no snapshot sees it."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, int] = {}
+
+    def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterator[tuple[str, int, int]]:
+        """Count the session."""
+        self.seen[key] = self.seen.get(key, 0) + 1
+        yield key, self.seen[key], len(list(elements))
+
+
+class NumberSessions(ProcessWindowFunction[Any, Any, Any, Any]):
+    """The same with the count where it belongs: in keyed state."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Get the state; one handle serves all users."""
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+
+    def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterator[tuple[str, int, int]]:
+        """Count the session."""
+        number = (self.seen.value() or 0) + 1
+        self.seen.update(number)
+        yield key, number, len(list(elements))
+
+
+def sessions(function: ProcessWindowFunction[Any, Any, Any, Any]) -> Verifier:
+    """A verification of ``function`` on sessions of two users."""
+    return verify(
+        lambda: WindowOperator(EventTimeSessionWindows.with_gap(GAP_MS), ListContents(), function),
+        keyed_by=lambda click: click[0],
+    ).input(
+        [
+            Record(("ann", "home"), 100),
+            Record(("bob", "home"), 200),
+            Record(("ann", "cart"), 400),
+            WatermarkTo(1000),
+            Record(("ann", "home"), 2000),
+            WatermarkTo(3000),
+            Record(("bob", "home"), 3100),
+            EndOfInput(),
+        ]
+    )
+
+
+EXPECTED = [("bob", 1, 1), ("ann", 1, 2), ("ann", 2, 1), ("bob", 2, 1)]
+
+
+def main() -> None:
+    """Verify both."""
+    runs = sessions(NumberSessions()).expect(EXPECTED)
+    print(f"NumberSessions is right: {len(runs)} runs gave the same")
+    try:
+        sessions(NumberSessionsWrong()).expect(EXPECTED)
+    except VerificationFailed as failure:
+        print(f"NumberSessionsWrong is wrong:\n{failure}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""One run of an operator by hand: batches, watermarks and clock in, results out, snapshots in between.
+
+:class:`Trial` holds the instances of one operator, one per subtask, and can replace them by new ones
+that are restored from real state files, at another parallelism if asked.  Routing, cutting and dealing
+follow the engine: key groups for keyed state, ``redistribute`` for operator state.  What an instance
+knows only by heart does not survive; that is the point.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.core.batch import Batch
+from penstock.core.clock import ManualClock
+from penstock.core.hashing import hash_values, key_groups
+from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime, OperatorId, SubtaskIndex
+from penstock.core.keygroups import key_group_range
+from penstock.core.metrics import MetricGroup
+from penstock.core.pickling import dumps
+from penstock.operators.operator import Operator, OperatorContext, RuntimeInfo
+from penstock.snapshot.rescale import redistribute
+from penstock.state.backend import KeyedState
+from penstock.state.files import StateBlocks, write_blocks
+from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
+
+KEY_GROUPS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One record that an operator emitted. ``side`` is the tag of a side output, or ``None``."""
+
+    value: Any
+    time: int
+    side: str | None
+    item: int
+    """Which input item made it come out."""
+
+
+class _Collector:
+    """An output that keeps copies, as the next operator would have seen them."""
+
+    def __init__(self) -> None:
+        self.results: list[Result] = []
+        self.item = 0
+
+    def emit(self, batch: Batch) -> None:
+        self._keep(batch, None)
+
+    def side(self, tag: str, batch: Batch) -> None:
+        self._keep(batch, tag)
+
+    def _keep(self, batch: Batch, side: str | None) -> None:
+        for value, time in zip(batch.to_rows(), batch.time_list(), strict=True):
+            self.results.append(Result(copy.deepcopy(value), time, side, self.item))
+
+    def watermark(self, time: EventTime) -> None:
+        pass
+
+    def idle(self, is_idle: bool) -> None:
+        pass
+
+
+class Trial:
+    """The instances of one operator. ``make`` gives a new one that has seen nothing yet."""
+
+    def __init__(self, make: Callable[[], Operator], parallelism: int = 1) -> None:
+        self._make = make
+        self._clock = ManualClock()
+        self._out = _Collector()
+        self._watermark = MIN_TIME
+        self._epoch = 0
+        nothing = [OperatorStateStore() for _ in range(parallelism)]
+        self._operators = self._open([KeyedState() for _ in range(parallelism)], nothing)
+
+    @property
+    def results(self) -> list[Result]:
+        """What came out so far."""
+        return self._out.results
+
+    def at(self, item: int) -> None:
+        """Results from here on are due to input item number ``item``."""
+        self._out.item = item
+
+    def process(self, batch: Batch) -> None:
+        """Give each subtask its records."""
+        if len(self._operators) == 1:
+            self._operators[0].process(batch)
+            return
+        owners = owners_of(batch.key_list(), len(self._operators))
+        for number, operator in enumerate(self._operators):
+            mine = np.flatnonzero(owners == number)
+            if len(mine):
+                operator.process(batch.take(mine))
+
+    def watermark(self, time: int) -> None:
+        """Event time advances; one that does not advance is left out, as in the engine."""
+        if time > self._watermark:
+            self._watermark = EventTime(time)
+            for operator in self._operators:
+                operator.on_watermark(self._watermark)
+
+    def clock_to(self, now_ms: int) -> None:
+        """The clock advances, and everything due on the way is fired at its time."""
+        while (due := self._next_due()) is not None and due <= now_ms:
+            self._clock.advance(max(0, due - self._clock.now_ms()))
+            for operator in self._operators:
+                operator.on_processing_time(self._clock.now_ms())
+        self._clock.advance(max(0, now_ms - self._clock.now_ms()))
+
+    def _next_due(self) -> int | None:
+        due = [operator.next_processing_time() for operator in self._operators]
+        return min((time for time in due if time is not None), default=None)
+
+    def finish(self) -> None:
+        """The input has ended."""
+        self.watermark(MAX_TIME)
+        for operator in self._operators:
+            operator.finish()
+
+    def close(self) -> None:
+        """Close all instances."""
+        for operator in self._operators:
+            operator.close()
+
+    def restore(self, parallelism: int) -> None:
+        """Take a snapshot, drop the instances, and go on with new ones restored from it.
+
+        The new ones are told the watermark at once: the sources would repeat it.
+        """
+        self._epoch += 1
+        files, lists = [], []
+        for operator in self._operators:
+            operator.prepare_barrier(Epoch(self._epoch))
+            files.append(_write_keyed(operator.ctx.keyed))
+            lists.append(_write_lists(operator.ctx.operator_state))
+        self.close()
+        shares = redistribute([pickle.loads(data) for data in lists], parallelism)
+        stores = [
+            OperatorStateStore(
+                {name: ListSnapshot(ListMode(mode), items) for name, (mode, items) in s.items()}
+            )
+            for s in shares
+        ]
+        self._operators = self._open([_read_keyed(files, n, parallelism) for n in range(parallelism)], stores)
+        if self._watermark > MIN_TIME:
+            for operator in self._operators:
+                operator.on_watermark(self._watermark)
+
+    def _open(self, keyed: list[KeyedState], stores: list[OperatorStateStore]) -> list[Operator]:
+        operators = []
+        for number, (state, store) in enumerate(zip(keyed, stores, strict=True)):
+            operator = self._make()
+            info = RuntimeInfo("verify", "verify", "verify", number, len(keyed), KEY_GROUPS, 0)
+            operator.open(
+                OperatorContext(
+                    operator_id=OperatorId("verify"),
+                    info=info,
+                    out=self._out,
+                    clock=self._clock,
+                    keyed=state,
+                    operator_state=store,
+                    metrics=MetricGroup(),
+                    restored_epoch=Epoch(self._epoch) if self._epoch else None,
+                )
+            )
+            operators.append(operator)
+        return operators
+
+
+def owners_of(keys: list[Any], parallelism: int) -> Any:
+    """The subtask of each key, as an array."""
+    return key_groups(hash_values(keys), KEY_GROUPS) * parallelism // KEY_GROUPS
+
+
+def _write_keyed(keyed: KeyedState) -> bytes:
+    frozen = keyed.freeze()
+    data = b"".join(block for block, _ in write_blocks(frozen, KEY_GROUPS))
+    for part in frozen:
+        part.release()
+    return data
+
+
+def _read_keyed(files: list[bytes], subtask: int, parallelism: int) -> KeyedState:
+    keyed = KeyedState()
+    first, last = key_group_range(SubtaskIndex(subtask), parallelism, KEY_GROUPS)
+    for data in files:
+        blocks = StateBlocks(data, first, last)
+        for name, shape, entries, values in blocks.entries():
+            put = keyed.table(name, shape).put
+            for entry, value in zip(entries, values, strict=True):
+                put(entry, value)
+        for name, batch in blocks.chunk_batches():
+            keyed.restore_chunks(name, [batch])
+    return keyed
+
+
+def _write_lists(store: OperatorStateStore) -> bytes:
+    return dumps({name: (state.mode.value, state.items) for name, state in store.snapshot().items()})

@@ -1,0 +1,309 @@
+"""One line verifies an operator or a user function completely.
+
+::
+
+    verify(CountClicks(), keyed_by=lambda click: click.user).input(
+        [Record(click, 10), WatermarkTo(20), EndOfInput()]
+    ).expect([("ann", 1)])
+
+The input is run again and again, each time in another way: row by row; in batches of several sizes;
+each key alone; with a snapshot after every item, or after any one of them, restored through the real
+state files into a *new* instance (a copy of the object made before it saw anything); and, if keyed, at
+several subtasks with the rows routed by key group, from the start or split in the middle and joined
+again.  All runs must give the expected results, or, with ``matches_itself``, those of the plain run.
+Time is virtual.
+
+Order: without keys, exactly as expected.  With keys, each key's results in their order; results of
+different keys may interleave as they like, since keys live in different subtasks.
+
+There is no run with a full output: the engine's operators emit without ever being refused, and what
+they emit waits behind them.  Operators with two inputs are not covered.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from penstock.core.batch import Batch, can_concat, concat
+from penstock.core.errors import ConfigError
+from penstock.core.pickling import dumps
+from penstock.core.signals import EndOfInput
+from penstock.operators.aggregate import KeyedReduceOperator
+from penstock.operators.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ProcessFunction,
+    ReduceFunction,
+)
+from penstock.operators.operator import Operator
+from penstock.operators.process import KeyedProcessOperator, ProcessOperator
+from penstock.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from penstock.testing.compare import Expected, Standard, VerificationFailed
+from penstock.testing.trial import KEY_GROUPS, Result, Trial, owners_of
+
+__all__ = [
+    "EndOfInput",
+    "ProcessingTimeTo",
+    "Record",
+    "VerificationFailed",
+    "Verifier",
+    "WatermarkTo",
+    "verify",
+]
+
+_WHOLE = 1 << 30
+_BATCH_SIZES = (2, 3, 7)
+_MOST_PLACES = 40
+"""Long inputs are interrupted at this many places, evenly spread, instead of everywhere."""
+_START = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A value with its event time; in ``expect``, a result whose time matters."""
+
+    value: Any
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkTo:
+    """Event time advances to ``time``."""
+
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessingTimeTo:
+    """The clock, which starts at 0, advances to ``ms``; timers fire on the way."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Mode:
+    """One way to run the input."""
+
+    name: str
+    size: int = 1
+    """Most records of a batch."""
+    restores: Mapping[int, int] = field(default_factory=dict)
+    """After which items to restore, and with how many subtasks; at ``_START``: how many to begin with."""
+    keys: tuple[Any, ...] | None = None
+    """The only keys to feed."""
+
+
+_PLAIN = _Mode("the plain run", _WHOLE)
+
+
+def verify(subject: Any, *, keyed_by: Callable[[Any], Any] | None = None) -> Verifier:
+    """Start a verification.
+
+    ``subject`` is a function object (map, flat map, filter, reduce, process), an operator that was
+    not opened, or a callable without parameters that makes either; windows need the latter.  It must
+    survive pickling, as it must to reach an executor.  ``keyed_by`` gives the key of a value.
+    """
+    return Verifier(subject, keyed_by)
+
+
+class Verifier:
+    """What :func:`verify` returns: give it the input, then say what must come out."""
+
+    def __init__(self, subject: Any, keyed_by: Callable[[Any], Any] | None) -> None:
+        self._pristine: bytes = cloudpickle.dumps(subject)
+        self._keyed_by = keyed_by
+        self._atoms: bytes = dumps([])
+        self._keys: list[Any] = []
+        self._shown: list[str] = []
+        self._make()
+
+    def input(self, items: Iterable[Any]) -> Verifier:
+        """What to feed, in order.
+
+        Plain values, :class:`Record`, :class:`WatermarkTo`, :class:`ProcessingTimeTo`, ``EndOfInput()``,
+        or whole batches: their rows count as items of their own, and columnar ones bring their keys.
+        """
+        atoms = [atom for item in items for atom in _atoms(item, self._keyed_by)]
+        if not atoms:
+            raise ConfigError("verify() needs an input: without items there is nothing to compare")
+        keys = [key for atom in atoms if _is_keyed(atom) for key in atom.key_list()]
+        self._keys = list(dict.fromkeys(keys))
+        self._shown = [_shown(atom) for atom in atoms]
+        self._atoms = dumps(atoms)
+        return self
+
+    def expect(self, results: Iterable[Any], *, side: Mapping[str, Iterable[Any]] | None = None) -> list[str]:
+        """All runs must give ``results``, and ``side`` outputs by tag; returns the names of the runs.
+
+        A plain value matches at any time, a :class:`Record` only at its own.
+        """
+        expected = [_expected(value, None) for value in results]
+        for tag, values in (side or {}).items():
+            expected += [_expected(value, tag) for value in values]
+        return self._check(expected)
+
+    def matches_itself(self) -> list[str]:
+        """All runs must give what the plain run gives; returns the names of the runs."""
+        return self._check([Expected(r.value, r.time, r.side) for r in self._run(_PLAIN)])
+
+    def _check(self, expected: list[Expected]) -> list[str]:
+        standard = Standard(expected, self._shown, ordered=not self._keys)
+        standard.check(_PLAIN.name, self._run(_PLAIN))
+        names = [_PLAIN.name]
+        if self._keys:
+            names.append("each key alone")
+            alone = [self._run(_Mode(f"key {key!r} alone", keys=(key,))) for key in self._keys]
+            standard.check(names[-1], [result for results in alone for result in results])
+            standard.keep_order_of(alone)
+        for mode in self._modes():
+            standard.check(mode.name, self._run(mode))
+            names.append(mode.name)
+        return names
+
+    def _modes(self) -> Iterator[_Mode]:
+        count = len(self._shown)
+        places = sorted({round(place) for place in np.linspace(0, count - 1, min(count, _MOST_PLACES))})
+        yield _Mode("row by row")
+        for size in _BATCH_SIZES:
+            yield _Mode(f"batches of {size}", size)
+        for place in places:
+            yield _Mode(f"restored after item {place}", restores={place: 1})
+        yield _Mode("restored after every item", restores=dict.fromkeys(range(count), 1))
+        if not self._keys:
+            return
+        width = _separating(self._keys)
+        yield _Mode(f"{width} subtasks", restores={_START: width})
+        yield _Mode(
+            f"restored after every item, with {width} subtasks and 1 by turns",
+            restores={place: 1 if place % 2 else width for place in range(count)},
+        )
+        for place in places[:-1]:
+            back = place + max(1, (count - place) // 2)
+            yield _Mode(
+                f"split to {width} subtasks after item {place}, joined after item {back}",
+                restores={place: width, back: 1},
+            )
+
+    def _run(self, mode: _Mode) -> list[Result]:
+        position = 0
+        try:
+            trial = Trial(self._make, mode.restores.get(_START, 1))
+            for step, position in _steps(pickle.loads(self._atoms), mode):
+                trial.at(position)
+                _feed(trial, step)
+                if position in mode.restores and not isinstance(step, EndOfInput):
+                    trial.restore(mode.restores[position])
+            trial.close()
+        except Exception as error:
+            raise VerificationFailed(
+                f"{mode.name}: {error!r} was raised at item {position}, {self._shown[position]}"
+            ) from error
+        return trial.results
+
+    def _make(self) -> Operator:
+        return _operator(cloudpickle.loads(self._pristine), self._keyed_by is not None)
+
+
+def _atoms(item: Any, keyed_by: Callable[[Any], Any] | None) -> list[Any]:
+    """The smallest pieces of an item: signals, and batches of one record with its key."""
+    if isinstance(item, WatermarkTo | ProcessingTimeTo | EndOfInput):
+        return [item]
+    if isinstance(item, type) and issubclass(item, EndOfInput):
+        raise ConfigError("the input holds the class EndOfInput; write EndOfInput() with brackets")
+    if not isinstance(item, Batch):
+        value, times = (item.value, [item.time]) if isinstance(item, Record) else (item, None)
+        item = Batch.of_rows([value], times)
+    if keyed_by is not None and not _is_keyed(item):
+        if item.rows is None:
+            raise ConfigError("a batch of columns needs key columns of its own: give it key_columns=")
+        item = Batch(rows=item.rows, times=item.times, keys=[keyed_by(value) for value in item.rows])
+    return [item.slice(n, n + 1) for n in range(len(item))]
+
+
+def _is_keyed(atom: Any) -> bool:
+    return isinstance(atom, Batch) and (atom.keys is not None or bool(atom.key_columns))
+
+
+def _shown(atom: Any) -> str:
+    if not isinstance(atom, Batch):
+        return repr(atom)
+    (value,) = atom.to_rows()
+    return repr(value) if atom.times is None else f"{value!r} at {int(atom.times[0])}"
+
+
+def _steps(atoms: list[Any], mode: _Mode) -> Iterator[tuple[Any, int]]:
+    """Batches and signals in order, each with the number of the last item in it."""
+    pending: list[Batch] = []
+    last = 0
+    for position, atom in enumerate(atoms):
+        is_record = isinstance(atom, Batch)
+        if is_record and mode.keys is not None and atom.key_list()[0] not in mode.keys:
+            continue
+        if pending and (not is_record or len(pending) == mode.size or not can_concat(pending[-1], atom)):
+            yield concat(pending), last
+            pending = []
+        if is_record:
+            pending.append(atom)
+            last = position
+        else:
+            yield atom, position
+    if pending:
+        yield concat(pending), last
+
+
+def _feed(trial: Trial, step: Any) -> None:
+    if isinstance(step, Batch):
+        trial.process(step)
+    elif isinstance(step, WatermarkTo):
+        trial.watermark(step.time)
+    elif isinstance(step, ProcessingTimeTo):
+        trial.clock_to(step.ms)
+    else:
+        trial.finish()
+
+
+def _operator(subject: Any, keyed: bool) -> Operator:
+    if isinstance(subject, Operator):
+        return subject
+    if isinstance(subject, MapFunction):
+        return MapOperator(subject, keyed)
+    if isinstance(subject, FlatMapFunction):
+        return FlatMapOperator(subject, keyed)
+    if isinstance(subject, FilterFunction):
+        return FilterOperator(subject, keyed)
+    if isinstance(subject, ProcessFunction):
+        return ProcessOperator(subject)
+    if isinstance(subject, ReduceFunction | KeyedProcessFunction) and not keyed:
+        raise ConfigError(f"{type(subject).__name__} needs keys: write verify(..., keyed_by=...)")
+    if isinstance(subject, ReduceFunction):
+        return KeyedReduceOperator(subject)
+    if isinstance(subject, KeyedProcessFunction):
+        return KeyedProcessOperator(subject)
+    if callable(subject):
+        return _operator(subject(), keyed)
+    raise ConfigError(
+        f"verify() cannot run {subject!r}; give a map, flat map, filter, reduce or process function, an "
+        "operator, or a callable without parameters that makes one"
+    )
+
+
+def _expected(value: Any, side: str | None) -> Expected:
+    return (
+        Expected(value.value, value.time, side) if isinstance(value, Record) else Expected(value, None, side)
+    )
+
+
+def _separating(keys: list[Any]) -> int:
+    """The smallest number of subtasks, from 2 on, that does not put all keys into one."""
+    for width in range(2, KEY_GROUPS):
+        if len(set(owners_of(keys, width).tolist())) > 1:
+            return width
+    return 2

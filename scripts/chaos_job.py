@@ -1,0 +1,61 @@
+"""The program that ``chaos.py`` disturbs: one job after the other, each a round.
+
+    chaos_job.py MASTER WORK FIRST_ROUND
+
+A round counts keys and writes into files and a log, exactly once.  Prints ``round <n> published <count>
+generation <g>`` for each snapshot and ``round <n> done`` at the end.  A round ends after ``WORK/gate-<n>``
+appears, the program after ``WORK/stop``.  Started again with the round it was killed in, it goes on there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "spark" / "jobs")]
+
+from flow_graphs import Pace, keyed_into_both  # noqa: E402
+from progress import COUNT, RATE, environment, published, until  # noqa: E402
+
+HEARTBEAT_TIMEOUT_S = 3
+
+
+def run_round(master: str, work: Path, number: int) -> None:
+    """One job, from its start or from its newest snapshot to its end."""
+    env = environment(
+        master,
+        work / "checkpoints",
+        heartbeat__interval="500 ms",
+        heartbeat__timeout=f"{HEARTBEAT_TIMEOUT_S} s",
+        restart_strategy__fixed_delay__attempts="1000",
+        execution__checkpointing__tolerable_failed_checkpoints="1000",
+    ).set_parallelism(2)
+    keyed_into_both(env, work / f"round-{number}", COUNT, Pace(RATE, work / f"gate-{number}"))
+    job = env.execute_async(f"round {number}")._handle
+    seen = 0
+    while not job.result().done():
+        until(partial(_moved, job, seen), "another snapshot")
+        seen = published(job)
+        print(f"round {number} published {seen} generation {job.coordinator.generation}", flush=True)
+    job.result().result(1)
+    print(f"round {number} done", flush=True)
+
+
+def _moved(job: Any, seen: int) -> bool:
+    return published(job) > seen or job.result().done()
+
+
+def main(master: str, work: Path, first: int) -> None:
+    """Rounds until told to stop."""
+    for number in itertools.count(first):
+        if (work / "stop").exists():
+            return
+        run_round(master, work, number)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,59 @@
+"""Engine bugs that the simulator found, each pinned where it was."""
+
+from __future__ import annotations
+
+import pytest
+from sim_graphs import GRAPHS
+
+import penstock.coordinator.runner
+from penstock.coordinator.settings import JobSettings
+from penstock.coordinator.snapshots import SnapshotDesk
+from penstock.core.errors import CorruptSnapshotError, FencedError
+from penstock.core.ids import Epoch, Generation
+from penstock.snapshot.repository import Repository
+from penstock.testing import Faults
+from penstock.testing.sim.run import Run
+from penstock.testing.sim.simulation import Simulation
+from penstock.testing.sim.storage import SimStore
+from penstock.testing.sim.world import entered
+
+
+def test_waiting_for_the_last_snapshots_does_not_spin() -> None:
+    """With all tasks finished and a snapshot in flight, a periodic one stayed due for ever: the driver
+    was woken without a pause until the acknowledgement came."""
+    plan = Simulation(GRAPHS["chain"])._jobs[2].plan
+    desk = SnapshotDesk(plan, "job", JobSettings(interval_ms=50, timeout_ms=400, max_concurrent=2), {})
+    desk.new_attempt(Generation(1), Epoch(0))
+    desk.start(0)
+    out, _ = desk.on_time(50, {}, False)
+    assert len(out) == 1
+    assert desk.on_time(100, {}, True) == ([], None)
+    assert desk.next_wake() == 450
+
+
+def test_a_fenced_driver_does_not_speak_of_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver hung while it read a snapshot; another one took over and tidied up.  The files were gone
+    when the first went on, and it told its user that the snapshot was damaged."""
+    simulation = Simulation(GRAPHS["repartition"])
+    run = Run(simulation._jobs, 2, [], 1, Faults(most=0))
+    world, auditor = run._world, run._auditor
+    gone = CorruptSnapshotError("chk-1/state is missing")
+
+    def read_nothing(*arguments: object) -> None:
+        raise gone
+
+    monkeypatch.setattr(penstock.coordinator.runner, "restored_job", read_nothing)
+    with entered(world):
+        run._begin()
+        assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
+        driver = run._drivers[0]
+        with pytest.raises(CorruptSnapshotError):
+            driver._claim(False)
+
+        def read_late(*arguments: object) -> None:
+            Repository(SimStore(world, auditor, 0, lambda operation: None), "simulated", "other").claim()
+            raise gone
+
+        monkeypatch.setattr(penstock.coordinator.runner, "restored_job", read_late)
+        with pytest.raises(FencedError):
+            driver._claim(False)

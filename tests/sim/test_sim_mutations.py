@@ -1,0 +1,205 @@
+"""Planted engine bugs: each must be found within a number of seeds, or the simulator is not worth its name.
+
+Every mutation is a patch of a real class.  The expected output comes from the engine as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sim_graphs import GRAPHS
+
+import penstock.coordinator.restore
+import penstock.snapshot.repository
+import penstock.task.build
+from penstock.coordinator.commits import CommitQueue
+from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.events import Publish
+from penstock.coordinator.schedule import FailureKind
+from penstock.coordinator.snapshots import SnapshotDesk
+from penstock.core.handles import Blob
+from penstock.core.ids import Generation
+from penstock.exchange.align import NOTHING, AtLeastOnce, ExactlyOnce
+from penstock.snapshot import permit as permits
+from penstock.snapshot.journal import Append, Refused, Seq, history, link, may_publish
+from penstock.snapshot.retain import Deletions, plan_deletions
+from penstock.state.backend import EVENT_TIMERS, KeyedState
+from penstock.task.snapshot import SnapshotLadder
+from penstock.testing import Faults, SimulationFailed
+from penstock.testing.sim.simulation import Simulation
+
+MOST_SEEDS = 500
+Patch = pytest.MonkeyPatch
+
+
+def skip_alignment(patch: Patch) -> None:
+    patch.setattr(penstock.task.build, "ExactlyOnce", AtLeastOnce)
+
+
+class _EarlyStorage:
+    """Takes a file's bytes and says that it is written."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+        self.inline_limit = storage.inline_limit
+        self.waiting: list[tuple[str, bytes]] = []
+
+    def write_file(self, path: str, chunks: Any) -> Blob:
+        data = b"".join(chunks)
+        self.waiting.append((path, data))
+        return Blob.of(data)
+
+    def write_waiting(self) -> None:
+        for path, data in self.waiting:
+            self._storage.write_file(path, [data])
+        self.waiting.clear()
+
+
+def acknowledge_before_writing(patch: Patch) -> None:
+    original = SnapshotLadder.__init__
+
+    def init(self: Any, subtask: Any, operators: Any, groups: Any, most: int, env: Any) -> None:
+        early = _EarlyStorage(env.storage)
+
+        class Background:
+            def submit(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
+                done(work(), None)
+                env.background.submit(early.write_waiting, lambda result, error: None)
+
+        changed = dataclasses.replace(env, storage=early, background=Background())
+        original(self, subtask, operators, groups, most, changed)
+
+    patch.setattr(SnapshotLadder, "__init__", init)
+
+
+def commit_before_publication(patch: Patch) -> None:
+    said = Coordinator._on_said
+
+    def on_said(self: Coordinator, event: Any, now: int) -> Any:
+        out = said(self, event, now)
+        for item in out:
+            if isinstance(item, Publish):
+                permit = permits.CommitPermit(item.manifest.epoch, self.generation, permits._TOKEN)
+                self.commits.published(item.manifest.committables, permit)
+        return out
+
+    patch.setattr(Coordinator, "_on_said", on_said)
+
+
+def no_fence_for_messages(patch: Patch) -> None:
+    patch.setattr(Coordinator, "_is_stale", lambda self, event: False)
+
+
+def no_fence_in_the_journal(patch: Patch) -> None:
+    """A driver that finds its number taken goes behind whatever is there."""
+
+    def unfenced(entries: Any, generation: Generation, behind: Any = None) -> Append | Refused:
+        decision = may_publish(entries, generation, behind)
+        chain = history(entries)
+        return Append(Seq(chain[-1].seq + 1), link(chain[-1])) if chain else decision
+
+    patch.setattr(penstock.snapshot.repository, "may_publish", unfenced)
+    patch.setattr(permits, "may_publish", unfenced)
+
+
+def forget_timers(patch: Patch) -> None:
+    original = KeyedState.freeze
+
+    def freeze(self: KeyedState) -> Any:
+        hidden = self._tables.pop(EVENT_TIMERS, None)
+        try:
+            return original(self)
+        finally:
+            if hidden is not None:
+                self._tables[EVENT_TIMERS] = hidden
+
+    patch.setattr(KeyedState, "freeze", freeze)
+
+
+def no_redistribution(patch: Patch) -> None:
+    """Each subtask gets the list state of the old one with its number, and no other."""
+
+    def own(lists: Any, parallelism: int) -> list[Any]:
+        return [dict(lists[n]) if n < len(lists) else {} for n in range(parallelism)]
+
+    patch.setattr(penstock.coordinator.restore, "redistribute", own)
+
+
+def delete_one_too_many(patch: Patch) -> None:
+    def greedy(kept: Any, dropped: Any, newest: Any, seen: Any) -> Deletions:
+        planned = plan_deletions(kept, dropped, newest, seen)
+        extra = sorted(path for manifest in kept.values() for path in manifest.files())[:1]
+        return Deletions(planned.trees, (*planned.files, *extra))
+
+    patch.setattr(penstock.snapshot.repository, "plan_deletions", greedy)
+
+
+def end_is_no_barrier(patch: Patch) -> None:
+    patch.setattr(ExactlyOnce, "on_end", lambda self, channel: NOTHING)
+
+
+def late_ack_completes(patch: Patch) -> None:
+    """A snapshot that expired is remembered, and what comes late completes it."""
+    give_up, on_ack = SnapshotDesk._give_up, SnapshotDesk.on_ack
+    expired: dict[tuple[int, int], Any] = {}
+
+    def remember(self: Any, pending: Any, kind: FailureKind, detail: str) -> Any:
+        if kind is FailureKind.EXPIRED:
+            expired[id(self), pending.epoch] = pending
+        return give_up(self, pending, kind, detail)
+
+    def take_late(self: Any, ack: Any, now: int, unconfirmed: Any) -> Any:
+        late = expired.get((id(self), ack.epoch))
+        if late is None:
+            return on_ack(self, ack, now, unconfirmed)
+        self._pending[ack.epoch] = late
+        out = on_ack(self, ack, now, unconfirmed)
+        self._pending.pop(ack.epoch, None)
+        return out
+
+    patch.setattr(SnapshotDesk, "_give_up", remember)
+    patch.setattr(SnapshotDesk, "on_ack", take_late)
+
+
+def no_commit_on_restore(patch: Patch) -> None:
+    original = CommitQueue.restart
+    patch.setattr(CommitQueue, "restart", lambda self, items, permit: original(self, (), permit))
+
+
+MUTATIONS: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "skip alignment": (skip_alignment, "repartition"),
+    "acknowledge before the file is written": (acknowledge_before_writing, "repartition"),
+    "commit before publication": (commit_before_publication, "chain"),
+    "no generation fence for messages": (no_fence_for_messages, "chain"),
+    "no generation fence in the journal": (no_fence_in_the_journal, "repartition"),
+    "forget the timers": (forget_timers, "two_inputs"),
+    "no redistribution of list state": (no_redistribution, "chain"),
+    "retention deletes one file too many": (delete_one_too_many, "repartition"),
+    "end of input is no barrier": (end_is_no_barrier, "union"),
+    "a late acknowledgement completes an expired snapshot": (late_ack_completes, "repartition"),
+    "no commit on restore": (no_commit_on_restore, "chain"),
+}
+
+
+def first_failure(name: str, patch: Patch) -> SimulationFailed | None:
+    """The first failing seed under a mutation."""
+    mutate, graph = MUTATIONS[name]
+    simulation = Simulation(GRAPHS[graph], name=graph)
+    assert simulation.expected
+    mutate(patch)
+    for seed in range(MOST_SEEDS):
+        try:
+            simulation.check(seed, Faults.all())
+        except SimulationFailed as failed:
+            return failed
+    return None
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
+    failed = first_failure(name, monkeypatch)
+    assert failed is not None, f"{name!r} was not found in {MOST_SEEDS} seeds"
+    print(f"{name}: seed {failed.seed}: {failed.problem[:160]}")
