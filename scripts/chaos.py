@@ -33,12 +33,12 @@ sys.path[:0] = [str(ROOT), str(SPARK_TESTS), str(SPARK_TESTS / "jobs"), str(ROOT
 from chaos_job import HEARTBEAT_TIMEOUT_S  # noqa: E402
 from drivers import Driver  # noqa: E402
 from flow_graphs import keyed_golden, read_log, read_text  # noqa: E402
-from processes import executors, kill, python_workers  # noqa: E402
+from processes import executors, kill  # noqa: E402
 from progress import COUNT  # noqa: E402
 
 JOB = ROOT / "scripts" / "chaos_job.py"
 PUBLISHED = re.compile(r"round (\d+) published \d+ generation (\d+)")
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 LONGEST_MOMENT_S = 1.5
 FULL_S = 1.5
 DISK_BYTES = 8 << 20
@@ -153,6 +153,12 @@ class Soak:
         found = [PUBLISHED.match(line) for line in list(self._driver.lines)]
         return [int(match[2]) for match in found if match and int(match[1]) == self._number]
 
+    def _workers(self) -> list[int]:
+        """Processes that the slots of this round are in; the round was not disturbed yet."""
+        start = f"round {self._number} worker "
+        self._driver.wait_for(start, PATIENCE_S)
+        return [int(line.split()[-1]) for line in list(self._driver.lines) if line.startswith(start)]
+
     def _until_published(self, wanted: Callable[[int], bool]) -> int:
         """The generation of the newest snapshot, once it is one that is waited for."""
         deadline = time.monotonic() + PATIENCE_S
@@ -166,7 +172,7 @@ class Soak:
     # --- trouble: each gives the time from which recovery counts --------------------------------
 
     def _kill_worker(self) -> float:
-        kill(self._rng.choice(python_workers(self._driver.process.pid)))
+        kill(self._rng.choice(self._workers()))
         return time.monotonic()
 
     def _kill_executor(self) -> float:
@@ -182,7 +188,7 @@ class Soak:
 
     def _pause_worker(self) -> float:
         """Silent for longer than the driver waits; then it wakes up and finds itself replaced."""
-        pid = self._rng.choice(python_workers(self._driver.process.pid))
+        pid = self._rng.choice(self._workers())
         began = time.monotonic()
         os.kill(pid, signal.SIGSTOP)
         try:

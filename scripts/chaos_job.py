@@ -3,14 +3,16 @@
     chaos_job.py MASTER WORK FIRST_ROUND
 
 A round counts keys and writes into files and a log, exactly once.  Prints ``round <n> published <count>
-generation <g>`` for each snapshot and ``round <n> done`` at the end.  A round ends after ``WORK/gate-<n>``
-appears, the program after ``WORK/stop``.  Started again with the round it was killed in, it goes on there.
+generation <g>`` for each snapshot, ``round <n> worker <pid>`` for each process that got records, and
+``round <n> done`` at the end.  A round ends after ``WORK/gate-<n>`` appears, the program after
+``WORK/stop``.  Started again with the round it was killed in, it goes on there.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "spark" / "jobs")]
 
-from flow_graphs import Pace, keyed_into_both  # noqa: E402
+from flow_graphs import KEYS, Pace, SumUp, log_sink, text_file_sink  # noqa: E402
 from progress import COUNT, RATE, environment, published, until  # noqa: E402
+
+from penstock.common import WatermarkStrategy  # noqa: E402
+from penstock.datastream import StreamExecutionEnvironment  # noqa: E402
+from penstock.demo.probe import FirstBatch, Probe  # noqa: E402
 
 HEARTBEAT_TIMEOUT_S = 3
 
@@ -34,7 +40,7 @@ def run_round(master: str, work: Path, number: int) -> None:
         restart_strategy__fixed_delay__attempts="1000",
         execution__checkpointing__tolerable_failed_checkpoints="1000",
     ).set_parallelism(2)
-    keyed_into_both(env, work / f"round-{number}", COUNT, Pace(RATE, work / f"gate-{number}"))
+    _build(env, work, number)
     job = env.execute_async(f"round {number}")._handle
     seen = 0
     while not job.result().done():
@@ -43,6 +49,28 @@ def run_round(master: str, work: Path, number: int) -> None:
         print(f"round {number} published {seen} generation {job.coordinator.generation}", flush=True)
     job.result().result(1)
     print(f"round {number} done", flush=True)
+
+
+def _build(env: StreamExecutionEnvironment, work: Path, number: int) -> None:
+    out = work / f"round-{number}"
+    source = Pace(RATE, work / f"gate-{number}").source(lambda i: (i % KEYS, i), COUNT)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    expected = dict(Counter(i % KEYS for i in range(COUNT)))
+    result = numbers.key_by(lambda pair: pair[0]).process(SumUp(expected)).uid("sum")
+    result.sink_to(text_file_sink(out / "file")).uid("file")
+    result.sink_to(log_sink(out / "log")).uid("log")
+    result.sink_to(Workers(number)).uid("workers")
+
+
+class Workers(Probe):
+    """Prints which processes the slots are in: a daemon keeps idle workers too, which nobody would miss."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def on_driver_message(self, message: FirstBatch) -> None:
+        print(f"round {self._number} worker {message.pid}", flush=True)
 
 
 def _moved(job: Any, seen: int) -> bool:

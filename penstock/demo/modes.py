@@ -7,7 +7,7 @@ barriers arrive apart; so in ``at_least_once`` one of the two readers is slow, a
 
 from __future__ import annotations
 
-import time
+import threading
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ class _SlowReader(SplitReader):
     def poll(self, max_rows: int) -> Batch | None:
         batch = self._reader.poll(max_rows)
         if batch is not None:
-            time.sleep(_SLOW_READ_S)
+            threading.Event().wait(_SLOW_READ_S)
         return batch
 
     def position(self) -> Any:

@@ -156,8 +156,7 @@ class ControlServer:
             if events & selectors.EVENT_READ:
                 for frame in connection.frames.receive():
                     connection.last_heard = self._clock.monotonic()
-                    message: Any = pickle.loads(frame.payload)
-                    self._on_message(connection.generation, connection.slot, message)
+                    self._on_message(connection.generation, connection.slot, _message_in(frame.payload))
             if events & selectors.EVENT_WRITE:
                 self._flush(connection)
         except TransportError as error:
@@ -196,3 +195,14 @@ class ControlServer:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(connection.frames.socket)
         connection.frames.close()
+
+
+def _message_in(payload: bytes | bytearray) -> Any:
+    """A slot's message; one that cannot be read here costs the slot, not the thread that serves all."""
+    try:
+        return pickle.loads(payload)
+    except Exception as error:
+        raise TransportError(
+            f"a message cannot be read in the driver ({error!r}); if it names a module of yours, install it "
+            "beside the driver too"
+        ) from error

@@ -22,6 +22,7 @@ they emit waits behind them.  Operators with two inputs are not covered.
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -287,12 +288,20 @@ def _operator(subject: Any, keyed: bool) -> Operator:
         return KeyedReduceOperator(subject)
     if isinstance(subject, KeyedProcessFunction):
         return KeyedProcessOperator(subject)
-    if callable(subject):
+    if callable(subject) and _needs_nothing(subject):
         return _operator(subject(), keyed)
     raise ConfigError(
         f"verify() cannot run {subject!r}; give a map, flat map, filter, reduce or process function, an "
         "operator, or a callable without parameters that makes one"
     )
+
+
+def _needs_nothing(subject: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(subject).bind()
+    except TypeError:
+        return False
+    return True
 
 
 def _expected(value: Any, side: str | None) -> Expected:

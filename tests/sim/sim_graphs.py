@@ -242,7 +242,7 @@ def make_orders(index: Any) -> pa.RecordBatch:
 
 def columns(env: Env) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
-    source = DataGeneratorSource(make_orders, 400, 600.0, columns=True)
+    source = DataGeneratorSource(make_orders, 300, 600.0, columns=True)
     orders = env.from_source(source, strategy, "orders").uid("orders")
     windows = orders.key_by("country").window(TumblingEventTimeWindows.of(150))
     result = windows.agg(Count("orders"), Sum("amount", "total"), Max("amount", "largest"))

@@ -16,7 +16,7 @@ from penstock.testing import Faults, Report, SimSink, SimSource, simulate
 from penstock.testing.sim.simulation import Simulation
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = range(25)
+SEEDS = range(20)
 _reports: dict[str, Report] = {}
 
 

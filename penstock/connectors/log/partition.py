@@ -137,8 +137,9 @@ class PartitionWriter:
             bases = segment_bases(self.directory)
             self._open(bases[-1] if bases else 0)
         self._walk()
-        while self._next > self._active().base and segment_path(self.directory, self._next).exists():
-            self._open(self._next)
+        if self._next > self._active().base and segment_path(self.directory, self._next).exists():
+            # Straight to the last one: the sidecars of those between are gone.
+            self._open(segment_bases(self.directory)[-1])
             self._walk()
         if self._active().size() != self._end:
             self._repair()

@@ -27,7 +27,9 @@ TEXT = json.dumps({"job": "job", "generation": 3, "slot": 1, "role": "data", "ad
 
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.just("\ud800")),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 FIELDS = st.sampled_from(["hello", "nonce", "proof", "ok", "error", "challenge", "request", "answer"])

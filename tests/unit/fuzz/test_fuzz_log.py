@@ -18,7 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.connectors.log.errors import CorruptLogError, DecodeError
-from penstock.connectors.log.frame import FrameHeader, decode_payload, describe_batches, parse_header, record_batch
+from penstock.connectors.log.frame import (
+    FrameHeader,
+    decode_payload,
+    describe_batches,
+    parse_header,
+    record_batch,
+)
 from penstock.connectors.log.json_format import Json
 from penstock.connectors.log.segment import SegmentFile, segment_path
 from penstock.core.errors import ConnectorError
@@ -88,7 +94,11 @@ def test_a_header_is_whole_or_none(raw: bytes) -> None:
 
 SCHEMA = pa.schema([("s", pa.string()), ("n", pa.int64()), ("f", pa.float64()), ("l", pa.list_(pa.int64()))])
 GOOD = b'{"s": "t\\u00e9xt", "n": 5, "f": -1.5e3, "l": [1, 2], "other": {"x": [null, true]}}'
-DEEP = [b"[" * 20_000, b'{"s":' * 20_000 + b"1" + b"}" * 20_000, b'{"other":' + b"[" * 20_000 + b"]" * 20_000 + b"}"]
+DEEP = [
+    b"[" * 20_000,
+    b'{"s":' * 20_000 + b"1" + b"}" * 20_000,
+    b'{"other":' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+]
 VALUES = st.lists(
     st.one_of(
         st.binary(max_size=20),

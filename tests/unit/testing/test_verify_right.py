@@ -156,6 +156,7 @@ def test_timers_side_outputs_and_virtual_time() -> None:
 def test_reduce_map_filter_and_process() -> None:
     verify(Add(), keyed_by=first).input(PAIRS).matches_itself()
     verify(Double()).input([1, 2, 3]).expect([2, 4, 6])
+    verify(Double).input([1, 2, 3]).expect([2, 4, 6])
     verify(Odd()).input([1, 2, 3]).expect([1, 3])
     verify(Timed()).input([Record("x", 5), Record("y", 7)]).expect(["x", Record(5, 5), "y", 7])
 
@@ -197,7 +198,7 @@ def test_keys_are_asked_for(subject: Any) -> None:
         verify(subject)
 
 
-@pytest.mark.parametrize("odd", [5, "text", None])
+@pytest.mark.parametrize("odd", [5, "text", None, lambda value: value], ids=["5", "text", "None", "lambda"])
 def test_other_things_are_refused(odd: Any) -> None:
     with pytest.raises(ConfigError, match="cannot run"):
         verify(odd)
