@@ -57,7 +57,9 @@ from penstock.core.errors import (
     ClusterError,
     CorruptSnapshotError,
     FencedError,
+    FormatVersionError,
     PenstockError,
+    SnapshotError,
     TransportError,
 )
 from penstock.core.ids import Generation, SlotId, Subtask
@@ -108,7 +110,7 @@ class Coordinator:
         self._handlers: dict[type, Callable[[Any, int], list[Instruction]]] = {
             Start: self._on_start,
             Claimed: self._on_claimed,
-            ClaimFailed: lambda event, now: self._end(JobStatus.FAILED, event.error),
+            ClaimFailed: self._on_claim_failed,
             SplitsDiscovered: self._on_splits,
             DiscoveryFailed: lambda event, now: self._fail(event.error, now),
             SlotRegistered: self._on_registered,
@@ -199,6 +201,16 @@ class Coordinator:
     def _on_start(self, event: Start, now: int) -> list[Instruction]:
         return [Claim()]
 
+    def _on_claim_failed(self, event: ClaimFailed, now: int) -> list[Instruction]:
+        """At a restart the storage may just be out of reach for a while; anything else is for a person."""
+        passing = isinstance(event.error, SnapshotError) and not isinstance(
+            event.error, CorruptSnapshotError | FormatVersionError
+        )
+        delay = self._restart.next_delay(now) if passing and self.attempt >= 0 else None
+        if delay is None:
+            return self._end(JobStatus.FAILED, event.error)
+        return [ReportFailure(event.error, delay), *self._wait(now + delay)]
+
     def _on_claimed(self, event: Claimed, now: int) -> list[Instruction]:
         self.phase = JobPhase.PREPARING
         self.generation = event.generation
@@ -239,23 +251,10 @@ class Coordinator:
         return out + self._sources.deal()
 
     def _deployment(self, slot: SlotId) -> Deploy:
-        restored = self._restored
-        mine = {}
-        if restored is not None:
-            mine = {
-                subtask: operators
-                for subtask, operators in restored.subtasks.items()
-                if Plan.slot_of(subtask) == slot
-            }
-        return Deploy(
-            self.generation,
-            self._plan_bytes,
-            dict(self._addresses),
-            restored.epoch if restored else None,
-            restored.root if restored else None,
-            mine,
-            self.attempt,
-        )
+        restored, known = self._restored, (self.generation, self._plan_bytes, dict(self._addresses))
+        if restored is None:
+            return Deploy(*known, None, None, {}, self.attempt)
+        return Deploy(*known, restored.epoch, restored.root, restored.share_of(slot), self.attempt)
 
     # --- running ----------------------------------------------------------------------------
 

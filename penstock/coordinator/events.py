@@ -10,6 +10,7 @@ from penstock.core.handles import Committable
 from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import FromSlot, OperatorRestore, ToSlot
+from penstock.graph.plan import Plan
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.permit import CommitPermit
 
@@ -32,6 +33,14 @@ class Restored:
     enumerators: dict[OperatorId, bytes]
     subtasks: dict[Subtask, dict[OperatorId, OperatorRestore]]
     permit: CommitPermit
+
+    def share_of(self, slot: SlotId) -> dict[Subtask, dict[OperatorId, OperatorRestore]]:
+        """The state of the subtasks that run in ``slot``."""
+        return {
+            subtask: operators
+            for subtask, operators in self.subtasks.items()
+            if Plan.slot_of(subtask) == slot
+        }
 
 
 @dataclass(frozen=True, slots=True)

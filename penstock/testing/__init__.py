@@ -1,9 +1,25 @@
 """The public test kit: run programs without Spark, simulate them with faults, check connectors."""
 
+from penstock.testing.compare import VerificationFailed
 from penstock.testing.local import local_cluster
 from penstock.testing.sim.ends import SimSink, SimSource
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.simulation import Report, simulate
 from penstock.testing.sim.story import SimulationFailed
+from penstock.testing.verify import EndOfInput, ProcessingTimeTo, Record, WatermarkTo, verify
 
-__all__ = ["Faults", "Report", "SimSink", "SimSource", "SimulationFailed", "local_cluster", "simulate"]
+__all__ = [
+    "EndOfInput",
+    "Faults",
+    "ProcessingTimeTo",
+    "Record",
+    "Report",
+    "SimSink",
+    "SimSource",
+    "SimulationFailed",
+    "VerificationFailed",
+    "WatermarkTo",
+    "local_cluster",
+    "simulate",
+    "verify",
+]

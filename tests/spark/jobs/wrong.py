@@ -99,7 +99,12 @@ def main(work: Path) -> None:
         try:
             case(work)
         except PenstockError as error:
-            print(case.__name__, type(getattr(error, "cause", None) or error).__name__, json.dumps(str(error)), flush=True)
+            print(
+                case.__name__,
+                type(getattr(error, "cause", None) or error).__name__,
+                json.dumps(str(error)),
+                flush=True,
+            )
         else:
             print(case.__name__, "fine", '""', flush=True)
 
