@@ -144,7 +144,7 @@ def snapshot_costs(args: argparse.Namespace) -> dict[str, Any]:
     ratios: dict[str, list[float]] = {"W1": [], "W3": []}
     for _ in range(args.repeat):
         for name, run in {
-            "W1": lambda where: throughput(dataset(args.home, 4 * count, 1000), "country", 4 * count, where),
+            "W1": lambda where: throughput(dataset(args.home, 12 * count, 1000), "country", 12 * count, where),
             "W3": lambda where: function(dataset(args.home, count, 1000), count, where),
         }.items():
             with tempfile.TemporaryDirectory() as checkpoints:

@@ -132,6 +132,19 @@ class _LatencyWriter(SinkWriter):
             self.context.to_driver(self.samples)
 
 
+class Timetable:
+    """Event ``i`` with the time it is due at, in milliseconds: a late source counts as latency, too."""
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+        self.start: float | None = None
+
+    def __call__(self, i: int) -> tuple[int, float]:
+        if self.start is None:
+            self.start = time.time() - i / self.rate
+        return i * 7919 % 1000, (self.start + i / self.rate) * 1000
+
+
 class LatencyCount(KeyedProcessFunction):
     """W4: the running count, passing the time stamp on."""
 
@@ -150,7 +163,7 @@ def latency(
     """p50 and p99 in milliseconds from a source of ``rate`` events a second to the sink."""
     env = environment(checkpoints)
     sink = LatencySink()
-    source = DataGeneratorSource(lambda i: (i * 7919 % 1000, time.time() * 1000), seconds * rate, rate)
+    source = DataGeneratorSource(Timetable(rate), seconds * rate, rate)
     (
         env.from_source(source, WatermarkStrategy.no_watermarks(), "clock")
         .set_parallelism(1)
