@@ -140,11 +140,11 @@ def snapshot_costs(args: argparse.Namespace) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as checkpoints:
             sizes.append(snapshots.synchronous_part(keys, Path(checkpoints)))
             console.print(sizes[-1])
-    count = args.events
+    count, long = args.events, 12 * args.events
     ratios: dict[str, list[float]] = {"W1": [], "W3": []}
     for _ in range(args.repeat):
         for name, run in {
-            "W1": lambda where: throughput(dataset(args.home, 12 * count, 1000), "country", 12 * count, where),
+            "W1": lambda where: throughput(dataset(args.home, long, 1000), "country", long, where),
             "W3": lambda where: function(dataset(args.home, count, 1000), count, where),
         }.items():
             with tempfile.TemporaryDirectory() as checkpoints:
