@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class _ContinuousTrigger(Trigger[T, TimeWindow]):
-    """The interval and the state both have in common."""
+    """What both have in common: all but the kind of time."""
 
     def __init__(self, interval: int) -> None:
         if interval <= 0:
@@ -28,8 +28,58 @@ class _ContinuousTrigger(Trigger[T, TimeWindow]):
         self.interval = interval
         self._fire_time = ReducingStateDescriptor("fire-time", min)
 
+    def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        """Register a timer of this trigger's kind of time."""
+        raise NotImplementedError
+
+    def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        """Delete a timer of this trigger's kind of time."""
+        raise NotImplementedError
+
+    def _start(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        """Plan the first firing after ``time``, unless one is planned."""
+        state = ctx.get_partitioned_state(self._fire_time)
+        if state.get() is None:
+            self.register_next_fire_timestamp(time - time % self.interval, window, ctx, state)
+
+    def _on_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """A timer is due: the planned firing, the end of the window, or a stale one."""
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        state = ctx.get_partitioned_state(self._fire_time)
+        if state.get() != time:
+            return TriggerResult.CONTINUE
+        state.clear()
+        self.register_next_fire_timestamp(time, window, ctx, state)
+        return TriggerResult.FIRE
+
     def can_merge(self) -> bool:
         return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        ctx.merge_partitioned_state(self._fire_time)
+        due = ctx.get_partitioned_state(self._fire_time).get()
+        if due is not None:
+            self._register(ctx, due)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        state = ctx.get_partitioned_state(self._fire_time)
+        due = state.get()
+        if due is not None:
+            self._delete(ctx, due)
+            state.clear()
+
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        """Plan the firing that follows the one at ``time``."""
+        due = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(due)
+        self._register(ctx, due)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.interval})"
@@ -43,55 +93,30 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
         """Fire every ``interval``."""
         return ContinuousEventTimeTrigger(to_millis(interval))
 
+    def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        ctx.register_event_time_timer(time)
+
+    def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        ctx.delete_event_time_timer(time)
+
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        state = ctx.get_partitioned_state(self._fire_time)
-        if state.get() is None:
-            self.register_next_fire_timestamp(timestamp - timestamp % self.interval, window, ctx, state)
+        self._start(timestamp, window, ctx)
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        if time == window.max_timestamp():
-            return TriggerResult.FIRE
-        state = ctx.get_partitioned_state(self._fire_time)
-        if state.get() != time:
-            return TriggerResult.CONTINUE
-        state.clear()
-        self.register_next_fire_timestamp(time, window, ctx, state)
-        return TriggerResult.FIRE
+        return self._on_time(time, window, ctx)
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        ctx.merge_partitioned_state(self._fire_time)
-        due = ctx.get_partitioned_state(self._fire_time).get()
-        if due is not None:
-            ctx.register_event_time_timer(due)
-
     def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
         ctx.delete_event_time_timer(window.max_timestamp())
-        state = ctx.get_partitioned_state(self._fire_time)
-        due = state.get()
-        if due is not None:
-            ctx.delete_event_time_timer(due)
-            state.clear()
-
-    def register_next_fire_timestamp(
-        self,
-        time: int,
-        window: TimeWindow,
-        ctx: Trigger.TriggerContext,
-        fire_timestamp_state: ReducingState[int],
-    ) -> None:
-        """Plan the firing that follows the one at ``time``."""
-        due = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(due)
-        ctx.register_event_time_timer(due)
+        super().clear(window, ctx)
 
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
@@ -102,49 +127,20 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
         """Fire every ``interval``."""
         return ContinuousProcessingTimeTrigger(to_millis(interval))
 
+    def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        ctx.register_processing_time_timer(time)
+
+    def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        ctx.delete_processing_time_timer(time)
+
     def on_element(
         self, element: T, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        state = ctx.get_partitioned_state(self._fire_time)
-        if state.get() is None:
-            now = ctx.get_current_processing_time()
-            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, state)
+        self._start(ctx.get_current_processing_time(), window, ctx)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        if time == window.max_timestamp():
-            return TriggerResult.FIRE
-        state = ctx.get_partitioned_state(self._fire_time)
-        if state.get() != time:
-            return TriggerResult.CONTINUE
-        state.clear()
-        self.register_next_fire_timestamp(time, window, ctx, state)
-        return TriggerResult.FIRE
+        return self._on_time(time, window, ctx)
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
-
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        ctx.merge_partitioned_state(self._fire_time)
-        due = ctx.get_partitioned_state(self._fire_time).get()
-        if due is not None:
-            ctx.register_processing_time_timer(due)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        state = ctx.get_partitioned_state(self._fire_time)
-        due = state.get()
-        if due is not None:
-            ctx.delete_processing_time_timer(due)
-            state.clear()
-
-    def register_next_fire_timestamp(
-        self,
-        time: int,
-        window: TimeWindow,
-        ctx: Trigger.TriggerContext,
-        fire_timestamp_state: ReducingState[int],
-    ) -> None:
-        """Plan the firing that follows the one at ``time``."""
-        due = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(due)
-        ctx.register_processing_time_timer(due)
