@@ -8,9 +8,9 @@ from penstock.core.errors import ClusterError, PenstockError
 
 _KNOWN = (
     (
-        r"PENSTOCK-MISSING (.*)",
-        "an executor cannot import what Penstock needs ({0}); install penstock's requirements (pyarrow, "
-        "numpy, cloudpickle, fsspec) in the Python of the executors",
+        r"RuntimeError: PENSTOCK-MISSING (.*)",
+        "an executor cannot import what Penstock needs ({0}); install penstock and its requirements "
+        "(pyarrow, numpy, cloudpickle, fsspec) in the Python of the executors",
     ),
     (
         r"No module named '([^']+)'",

@@ -9,7 +9,7 @@ from typing import Any
 
 from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 
-from penstock.common import Configuration
+from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.job_client import JobClient
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import LocalLauncher
@@ -85,3 +85,14 @@ def output(graph: str, out: Path) -> list[str]:
 def collect(stream: Any) -> list[Any]:
     """All records of a stream, sorted."""
     return sorted(stream.execute_and_collect())
+
+
+NO_TIME = WatermarkStrategy.no_watermarks()
+
+
+def number_stream(
+    env: Any, count: int, parallelism: int = 2, rate: float | None = None, gate: Path | None = None
+) -> Any:
+    """A stream of the numbers from 0, paced and gated."""
+    source = Pace(rate, gate).source(lambda i: i, count)
+    return env.from_source(source, NO_TIME, "numbers").set_parallelism(parallelism)

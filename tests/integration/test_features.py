@@ -11,13 +11,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flow_graphs import Pace, read_text, text_file_sink
-from local_jobs import collect, environment, finish, published, until, wait_for_snapshots
+from local_jobs import (
+    NO_TIME,
+    collect,
+    environment,
+    finish,
+    number_stream,
+    published,
+    until,
+    wait_for_snapshots,
+)
 
 from penstock.common import WatermarkStrategy
 from penstock.datastream import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
-    KeyedProcessFunction,
     MapFunction,
     OutputTag,
     ProcessFunction,
@@ -26,13 +34,12 @@ from penstock.datastream import (
 )
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.file_system import FileSource
-from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.operators.columnar import Count, Sum
 from penstock.testing.local import local_cluster
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
-NO_TIME = WatermarkStrategy.no_watermarks()
 
 
 @pytest.fixture(autouse=True)
@@ -49,13 +56,6 @@ class WithSubtask(MapFunction):
         return (self._index, value)
 
 
-def _numbers(
-    env: Any, count: int, parallelism: int = 2, rate: float | None = None, gate: Path | None = None
-) -> Any:
-    source = Pace(rate, gate).source(lambda i: i, count)
-    return env.from_source(source, NO_TIME, "numbers").set_parallelism(parallelism)
-
-
 def _by_subtask(results: list[tuple[int, Any]]) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {}
     for index, value in results:
@@ -70,7 +70,7 @@ def _by_subtask(results: list[tuple[int, Any]]) -> dict[int, list[Any]]:
 @pytest.mark.parametrize("senders", [1, 2, 3])
 @pytest.mark.parametrize("how", ["rebalance", "rescale", "shuffle", "global_", "broadcast"])
 def test_repartitioning_neither_loses_nor_invents(how: str, senders: int, receivers: int) -> None:
-    numbers = _numbers(environment(), 60, senders)
+    numbers = number_stream(environment(), 60, senders)
     spread = getattr(numbers, how)().map(WithSubtask()).set_parallelism(receivers)
     found = _by_subtask(collect(spread))
     everything = list(range(60))
@@ -89,14 +89,16 @@ def test_repartitioning_neither_loses_nor_invents(how: str, senders: int, receiv
 
 def test_custom_partitioner() -> None:
     env = environment().set_parallelism(3)
-    spread = _numbers(env, 30).partition_custom(lambda key, count: key % count, lambda value: value // 10)
+    spread = number_stream(env, 30).partition_custom(
+        lambda key, count: key % count, lambda value: value // 10
+    )
     found = _by_subtask(collect(spread.map(WithSubtask())))
     assert found == {0: list(range(10)), 1: list(range(10, 20)), 2: list(range(20, 30))}
 
 
 def test_key_by_brings_equal_keys_together() -> None:
     env = environment().set_parallelism(3)
-    keyed = _numbers(env, 300).key_by(lambda value: f"key {value % 20}").map(WithSubtask())
+    keyed = number_stream(env, 300).key_by(lambda value: f"key {value % 20}").map(WithSubtask())
     homes = {(value % 20, index) for index, value in collect(keyed)}
     assert len(homes) == 20 and len({index for _, index in homes}) == 3
 
@@ -106,7 +108,7 @@ def test_union_of_streams_of_different_lengths(tmp_path: Path) -> None:
     with local_cluster() as launcher:
         env = environment(tmp_path / "chk").set_parallelism(2)
         short = env.from_collection([f"short {n}" for n in range(5)])
-        long = _numbers(env, 600, rate=1500.0, gate=tmp_path / "gate").map(lambda i: f"long {i}")
+        long = number_stream(env, 600, rate=1500.0, gate=tmp_path / "gate").map(lambda i: f"long {i}")
         short.union(long).sink_to(text_file_sink(tmp_path / "out"))
         client = env.execute_async()
         wait_for_snapshots(launcher, 3)
@@ -125,7 +127,7 @@ def test_crash_after_one_source_has_ended(slot: int, tmp_path: Path) -> None:
     with local_cluster() as launcher:
         env = environment(tmp_path / "chk").set_parallelism(2)
         short = env.from_collection([f"short {n}" for n in range(5)])
-        long = _numbers(env, 600, rate=1500.0, gate=tmp_path / "gate").map(lambda i: f"long {i}")
+        long = number_stream(env, 600, rate=1500.0, gate=tmp_path / "gate").map(lambda i: f"long {i}")
         short.union(long).sink_to(text_file_sink(tmp_path / "out"))
         client = env.execute_async()
         wait_for_snapshots(launcher, 3)
@@ -268,7 +270,7 @@ class Sort(ProcessFunction):
 
 def test_side_outputs(tmp_path: Path) -> None:
     env = environment().set_parallelism(2)
-    sorted_ = _numbers(env, 50).process(Sort())
+    sorted_ = number_stream(env, 50).process(Sort())
     sorted_.map(str).sink_to(text_file_sink(tmp_path / "even"))
     sorted_.get_side_output(ODD).rebalance().map(str).sink_to(text_file_sink(tmp_path / "odd"))
     finish(env.execute_async())
@@ -385,82 +387,3 @@ def test_map_batches(format: str) -> None:
 
     stream = env.from_source(source, NO_TIME, "columns").map_batches(keep_first_key, format=format)
     assert collect(stream.rebalance().map(lambda row: row["v"])) == list(range(0, 100, 3))
-
-
-# --- time ------------------------------------------------------------------------------------------
-
-
-class Alarm(KeyedProcessFunction):
-    def __init__(self, event_time: bool) -> None:
-        self._event_time = event_time
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self._count = runtime_context.get_state(ValueStateDescriptor("count"))
-
-    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
-        count = (self._count.value() or 0) + 1
-        self._count.update(count)
-        timers = ctx.timer_service()
-        if count == 1 and self._event_time:
-            timers.register_event_time_timer(value[1] + 55)
-        elif count == 1:
-            timers.register_processing_time_timer(timers.current_processing_time() + 20)
-        return iter(())
-
-    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
-        yield (ctx.get_current_key(), timestamp if self._event_time else 0, self._count.value())
-        self._count.clear()
-
-
-def test_event_time_timers_fire_at_the_end_of_input_too() -> None:
-    env = environment().set_parallelism(2)
-    stream = env.from_collection([(n % 2, n * 10) for n in range(10)])
-    timed = stream.assign_timestamps_and_watermarks(MONOTONOUS).key_by(lambda value: value[0])
-    found = collect(timed.process(Alarm(True)))
-    assert [(key, time) for key, time, _ in found][0] == (0, 55)
-    assert sum(count for _, _, count in found) == 10
-
-
-def test_processing_time_timers_fire_while_records_flow() -> None:
-    env = environment().set_parallelism(2)
-    source = DataGeneratorSource(lambda i: (i % 4, i), 400, 1000.0)
-    stream = env.from_source(source, NO_TIME, "numbers").key_by(lambda value: value[0])
-    found = collect(stream.process(Alarm(False)))
-    assert {key for key, _, _ in found} == {0, 1, 2, 3}
-    assert sum(count for _, _, count in found) <= 400
-
-
-def test_at_least_once_repeats_but_never_loses(tmp_path: Path) -> None:
-    with local_cluster() as launcher:
-        env = environment(tmp_path / "chk", execution__checkpointing__mode="AT_LEAST_ONCE").set_parallelism(2)
-        numbers = _numbers(env, 800, rate=2000.0, gate=tmp_path / "gate")
-        keyed = numbers.key_by(lambda value: value % 7).map(str)
-        keyed.sink_to(text_file_sink(tmp_path / "out"))
-        client = env.execute_async()
-        wait_for_snapshots(launcher, 4)
-        launcher.clusters[-1].kill(0)
-        (tmp_path / "gate").touch()
-        finish(client)
-        assert launcher.jobs[-1].runner.restarts == 1
-    assert set(read_text(tmp_path / "out")) == set(map(str, range(800)))
-
-
-@pytest.mark.parametrize("retention", ["RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION"])
-def test_cancel_keeps_or_deletes_snapshots(retention: str, tmp_path: Path) -> None:
-    with local_cluster() as launcher:
-        env = environment(
-            tmp_path / "chk", execution__checkpointing__externalized_checkpoint_retention=retention
-        ).set_parallelism(2)
-        _numbers(env, 100_000, rate=1000.0).map(str).sink_to(text_file_sink(tmp_path / "out"))
-        client = env.execute_async("cancelled")
-        wait_for_snapshots(launcher, 2)
-        client.cancel().result()
-        assert client.get_job_status().result().name == "CANCELED"
-    assert bool(list((tmp_path / "chk").rglob("_metadata*"))) == (retention == "RETAIN_ON_CANCELLATION")
-
-
-def test_bounded_job_without_checkpoints_commits_at_the_end(tmp_path: Path) -> None:
-    env = environment().set_parallelism(2)
-    _numbers(env, 100).map(str).sink_to(text_file_sink(tmp_path / "out"))
-    finish(env.execute_async())
-    assert read_text(tmp_path / "out") == sorted(map(str, range(100)))
