@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +38,15 @@ def run_round(master: str, work: Path, number: int) -> None:
         heartbeat__timeout=f"{HEARTBEAT_TIMEOUT_S} s",
         restart_strategy__fixed_delay__attempts="1000",
         execution__checkpointing__tolerable_failed_checkpoints="1000",
+        spark__executor__cores="1",
+        spark__executor__memory="512m",
     ).set_parallelism(2)
     _build(env, work, number)
     job = env.execute_async(f"round {number}")._handle
-    seen = 0
+    watch = Watch(job)
     while not job.result().done():
-        until(partial(_moved, job, seen), "another snapshot")
-        seen = published(job)
-        print(f"round {number} published {seen} generation {job.coordinator.generation}", flush=True)
+        until(watch.moved, "another snapshot")
+        print(f"round {number} published {watch.seen} generation {watch.generation}", flush=True)
     job.result().result(1)
     print(f"round {number} done", flush=True)
 
@@ -73,8 +73,24 @@ class Workers(Probe):
         print(f"round {self._number} worker {message.pid}", flush=True)
 
 
-def _moved(job: Any, seen: int) -> bool:
-    return published(job) > seen or job.result().done()
+class Watch:
+    """Counts snapshots, and says of which attempt each is.
+
+    By the time one is seen, the next attempt may have begun.  So it gets the generation of the look before:
+    never one too high, which would pass for a recovery that has not happened.
+    """
+
+    def __init__(self, job: Any) -> None:
+        self._job = job
+        self._newest = int(job.coordinator.generation)
+        self.generation = self._newest
+        self.seen = 0
+
+    def moved(self) -> bool:
+        """Look again; true if there is a new one or the job is over."""
+        self.generation, self._newest = self._newest, int(self._job.coordinator.generation)
+        before, self.seen = self.seen, published(self._job)
+        return self.seen > before or bool(self._job.result().done())
 
 
 def main(master: str, work: Path, first: int) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from penstock.cli.output import age, console, moment, size, table
+from penstock.cli.savepoint import JobOrCommand, trigger
 from penstock.core.clock import SystemClock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
+from penstock.snapshot.checking import CheckedFile, check_snapshot
 from penstock.snapshot.finding import load_entries, load_published, read_manifest, verify_files
 from penstock.snapshot.journal import candidates
 from penstock.snapshot.manifest import Manifest, OperatorEntry
@@ -20,9 +24,12 @@ from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
 
-@click.group()
+@click.group(cls=JobOrCommand)
 def checkpoint() -> None:
-    """Look at checkpoints and savepoints."""
+    """Look at checkpoints and savepoints; with the name of a running job, take one of it now."""
+
+
+checkpoint.add_command(trigger)
 
 
 @checkpoint.command("list")
@@ -111,6 +118,44 @@ def show(path: str) -> None:
         raise CorruptSnapshotError(f"{error}. This snapshot cannot be restored.") from error
     total = sum(blob.length for blob in manifest.blobs())
     out.print(f"{size(total)} of state in {len(manifest.files())} files: all present, checksums right.")
+
+
+@checkpoint.command()
+@click.argument("path")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs to read.")
+def verify(path: str, as_json: bool) -> None:
+    """Read every byte of a snapshot and report every damage. Exit status 1 if there is any.
+
+    PATH: a chk-N directory, a savepoint, a manifest, or a job's directory (all its checkpoints and its
+    journal).
+    """
+    checked = []
+    out = console()
+    with out.status("reading ...") if out.is_terminal else nullcontext() as status:
+        read = 0
+        for file in check_snapshot(path):
+            checked.append(file)
+            read += file.length
+            if not as_json:
+                _print_checked(file)
+            if status is not None:
+                status.update(f"{len(checked)} files, {size(read)} read ...")
+    if as_json:
+        click.echo(json.dumps([asdict(file) for file in checked], indent=2))
+    damaged = [file for file in checked if file.problems]
+    if damaged:
+        raise CorruptSnapshotError(
+            f"{len(damaged)} of {len(checked)} files are damaged. Bring them back from a copy, or restore "
+            f"another snapshot; a job's newest whole checkpoint is found by itself"
+        )
+    if not as_json:
+        click.echo(f"{len(checked)} files, {size(read)}: all present, checksums right.")
+
+
+def _print_checked(file: CheckedFile) -> None:
+    click.echo(f"{'DAMAGED' if file.problems else 'ok':8}{size(file.length):>12}  {file.name}")
+    for problem in file.problems:
+        click.echo(f"{'':8}{'':12}  {problem}")
 
 
 def _operator(manifest: Manifest, entry: OperatorEntry) -> tuple[object, ...]:

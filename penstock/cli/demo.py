@@ -48,6 +48,8 @@ def demo(
     out = console()
     out.print(f"Counting {events:,} clicks on Spark {master}; {crashes} worker(s) will be killed.")
     settings = DemoSettings(events, crashes, master, keep, mode=Mode(mode))
+    if settings.mode.note:
+        out.print(settings.mode.note)
     outcome = _watched(settings, out)
     draw(outcome.verdict, outcome.threshold, chart)
     out.print(_summary(outcome))

@@ -29,6 +29,9 @@ def list_jobs(as_json: bool) -> None:
     else:
         columns = ("ID", "NAME", "STATUS", "SINCE", "CHECKPOINTS", "RESTARTS", "LAST CHECKPOINT")
         console().print(table(columns, map(_row, jobs), right=("CHECKPOINTS", "RESTARTS")))
+        for job in jobs:
+            if job["stalled"]:
+                click.echo(f"Warning: {job['name']} ({job['id'][:12]}): {job['stalled']}")
 
 
 @click.command()
@@ -73,6 +76,7 @@ def _described(entry: Entry) -> dict[str, Any]:
         "restarts": said.get("restarts"),
         "last_checkpoint": said.get("last_checkpoint"),
         "records_in": said.get("records_in"),
+        "stalled": said.get("stalled"),
     }
 
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import click
 
 import penstock
 from penstock.cli.progress import progress_line
-from penstock.coordinator import assemble
+from penstock.coordinator import assemble, registry
 from penstock.coordinator.assemble import RunningJob
 from penstock.core import options
 from penstock.core.config import Configuration
@@ -37,6 +38,7 @@ class ProgramError(PenstockError):
 @click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
 @click.option("-s", "--from-snapshot", metavar="PATH", help="Checkpoint or savepoint to start from.")
 @click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@click.option("--claim", is_flag=True, help="Delete the savepoint once the job has its own checkpoints.")
 @click.option("--name", help="Name of the job.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -48,6 +50,7 @@ def run(
     settings: tuple[str, ...],
     from_snapshot: str | None,
     allow_non_restored_state: bool,
+    claim: bool,
     name: str | None,
     script: Path,
     args: tuple[str, ...],
@@ -64,13 +67,28 @@ def run(
         options.SPARK_MASTER.key: master,
         options.RECOVERY_PATH.key: from_snapshot,
         options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
+        options.CLAIM_MODE.key: "CLAIM" if claim else None,
         options.JOB_NAME.key: name,
     }
     overrides |= {key: str(value) for key, value in given.items() if value is not None}
     Configuration.from_dict(overrides).check()
     debug = bool(ctx.find_root().params.get("debug"))
-    with _as_program(script, args, overrides), _observed() as jobs, progress_line(jobs):
-        _execute(script, debug)
+    remembered = {
+        "directory": str(Path.cwd()),
+        "script": str(script),
+        "args": list(args),
+        "settings": list(settings),
+        "parallelism": parallelism,
+        "master": master,
+        "name": name,
+    }
+    with (
+        as_program(script, args, overrides),
+        _remembered(remembered),
+        _observed() as jobs,
+        progress_line(jobs),
+    ):
+        execute(script, debug)
     _check_end(script, jobs)
 
 
@@ -86,7 +104,7 @@ def parsed(settings: tuple[str, ...]) -> dict[str, str]:
 
 
 @contextmanager
-def _as_program(script: Path, args: tuple[str, ...], overrides: dict[str, str]) -> Iterator[None]:
+def as_program(script: Path, args: tuple[str, ...], overrides: dict[str, str]) -> Iterator[None]:
     """The process as ``python script args`` would see it."""
     argv, path, before = sys.argv, list(sys.path), StreamExecutionEnvironment.overrides
     sys.argv = [str(script), *args]
@@ -100,6 +118,16 @@ def _as_program(script: Path, args: tuple[str, ...], overrides: dict[str, str]) 
 
 
 @contextmanager
+def _remembered(command: dict[str, Any]) -> Iterator[None]:
+    """Let the registry say how the jobs of this process were started."""
+    registry.command = command
+    try:
+        yield
+    finally:
+        registry.command = None
+
+
+@contextmanager
 def _observed() -> Iterator[list[RunningJob]]:
     jobs: list[RunningJob] = []
     assemble.observers.append(jobs.append)
@@ -109,7 +137,8 @@ def _observed() -> Iterator[list[RunningJob]]:
         assemble.observers.remove(jobs.append)
 
 
-def _execute(script: Path, debug: bool) -> None:
+def execute(script: Path, debug: bool) -> None:
+    """Run the program in this process; what it raises comes out as a :class:`ProgramError`."""
     try:
         runpy.run_path(str(script), run_name="__main__")
     except PenstockError as error:

@@ -6,6 +6,7 @@ from penstock.common.completable_future import CompletableFuture
 from penstock.common.config_options import ConfigOption, ConfigOptions
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.execution_mode import ExecutionMode
 from penstock.common.input_dependency_constraint import InputDependencyConstraint
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
@@ -36,6 +37,7 @@ __all__ = [
     "Duration",
     "Encoder",
     "ExecutionConfig",
+    "ExecutionMode",
     "InputDependencyConstraint",
     "Instant",
     "JobClient",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.common.execution_mode import ExecutionMode
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.core import options
 from penstock.core.config import Configuration
@@ -79,10 +80,12 @@ class ExecutionConfig:
         """Whether steps without a uid get one."""
         return self._config.get(options.AUTO_GENERATE_UIDS)
 
-    def set_restart_strategy(self, strategy: RestartStrategyConfiguration) -> ExecutionConfig:
+    def set_restart_strategy(
+        self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> ExecutionConfig:
         """What to do when the job fails."""
         self._config.remove_config(options.RESTART_TYPE.key)
-        self._config.add_all(Configuration.from_dict(strategy.settings()))
+        self._config.add_all(Configuration.from_dict(restart_strategy_configuration.settings()))
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
@@ -203,6 +206,39 @@ class ExecutionConfig:
     def get_registered_pojo_types(self) -> list[str]:
         """Always empty: there are no POJOs."""
         return []
+
+    def get_registered_types_with_kryo_serializer_classes(self) -> dict[str, str]:
+        """Always empty: there is no Kryo."""
+        return {}
+
+    def add_default_kryo_serializer(
+        self, type_class_name: str, serializer_class_name: str
+    ) -> ExecutionConfig:
+        """Passed over: there is no Kryo."""
+        return self
+
+    def register_type_with_kryo_serializer(
+        self, type_class_name: str, serializer_class_name: str
+    ) -> ExecutionConfig:
+        """Passed over: there is no Kryo."""
+        return self
+
+    def register_kryo_type(self, type_class_name: str) -> ExecutionConfig:
+        """Passed over: there is no Kryo."""
+        return self
+
+    def register_pojo_type(self, type_class_name: str) -> ExecutionConfig:
+        """Passed over: there are no POJOs."""
+        return self
+
+    def set_execution_mode(self, execution_mode: ExecutionMode) -> ExecutionConfig:
+        """Kept: the runtime mode decides."""
+        return self._keep("execution-mode", execution_mode)
+
+    def get_execution_mode(self) -> ExecutionMode:
+        """What was set."""
+        mode: ExecutionMode = self._kept.get("execution-mode", ExecutionMode.PIPELINED)
+        return mode
 
     def _keep(self, name: str, value: Any) -> ExecutionConfig:
         self._kept[name] = value

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from penstock.connectors.timestamps import TimestampAssigner
-from penstock.connectors.watermark_strategy import (
-    WatermarkGenerator,
-    WatermarkOutput,
-    WatermarkStrategy,
-)
+from penstock.connectors.watermark_generators import WatermarkGenerator, WatermarkOutput
+from penstock.connectors.watermark_strategy import WatermarkStrategy
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",

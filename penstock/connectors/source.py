@@ -75,6 +75,13 @@ class SplitEnumerator(ABC):
     def discover(self) -> Iterable[Split]:
         """Splits that were not returned before (also not before a restore)."""
 
+    def is_exhausted(self) -> bool:
+        """Whether ``discover`` will never return anything again, asked after each call of it.
+
+        For sources with a ``discovery_interval_ms`` that end all the same; others need not say so.
+        """
+        return False
+
     def snapshot(self) -> Any:
         """What must be remembered so that ``discover`` does not return a split twice."""
         return None

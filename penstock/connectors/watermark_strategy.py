@@ -1,103 +1,25 @@
-"""What users say about event time: watermark generators and the :class:`WatermarkStrategy`.
+"""What users say about event time: the :class:`WatermarkStrategy`.
 
-A strategy says how timestamps are found, how watermarks follow from them, and when a silent split
-counts as idle.  :mod:`penstock.connectors.watermarks` runs it.
+A strategy says how timestamps are found, how watermarks follow from them, when a silent split counts
+as idle, and how far sources may run ahead of each other.  :mod:`penstock.connectors.watermarks` runs it.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
+from penstock.connectors.lateness import LearnedLateness
 from penstock.connectors.timestamps import Extract, TimestampAssigner, TimestampExtractor
-from penstock.core.batch import Times
+from penstock.connectors.watermark_generators import (
+    BoundedOutOfOrderness,
+    NoWatermarks,
+    WatermarkGenerator,
+)
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
-from penstock.core.ids import MIN_TIME, EventTime
-
-
-class WatermarkOutput:
-    """Takes what a generator says. A smaller watermark than before is ignored."""
-
-    __slots__ = ("idle", "watermark")
-
-    def __init__(self) -> None:
-        self.watermark: EventTime = MIN_TIME
-        self.idle = False
-
-    def emit_watermark(self, time: int) -> None:
-        """No more records at or before ``time`` are expected. Clears the idle mark."""
-        if time > self.watermark:
-            self.watermark = EventTime(time)
-        self.idle = False
-
-    def mark_idle(self) -> None:
-        """Leave this stream out of the watermark until it speaks again."""
-        self.idle = True
-
-    def mark_active(self) -> None:
-        """Count this stream again."""
-        self.idle = False
-
-
-class WatermarkGenerator(ABC):
-    """Makes watermarks. One per split; lives in one thread; is not part of snapshots.
-
-    Called in this order: ``on_event`` for each record, right after it was sent on, so a watermark
-    emitted there follows its own record; ``on_periodic_emit`` each
-    ``pipeline.auto-watermark-interval``.  A generator that needs only the timestamps, and emits only
-    periodically, should override :meth:`on_batch` and is then never called per record.
-    """
-
-    @abstractmethod
-    def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
-        """A record was seen."""
-
-    @abstractmethod
-    def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """The interval has passed."""
-
-    def on_batch(self, times: Times) -> None:
-        """Records with these event times were seen; replaces ``on_event`` if overridden."""
-        raise NotImplementedError
-
-
-class BoundedOutOfOrderness(WatermarkGenerator):
-    """Largest timestamp seen, less the bound, less one millisecond."""
-
-    def __init__(self, bound_ms: int) -> None:
-        if bound_ms < 0:
-            raise ConfigError(f"out-of-orderness cannot be negative, it is {bound_ms} ms")
-        self._delay = bound_ms + 1
-        self._latest: int = MIN_TIME + self._delay
-
-    def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
-        self._latest = max(self._latest, timestamp)
-
-    def on_batch(self, times: Times) -> None:
-        latest = int(times.max())
-        if latest > self._latest:
-            self._latest = latest
-
-    def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        output.emit_watermark(self._latest - self._delay)
-
-
-class NoWatermarks(WatermarkGenerator):
-    """Never says anything: event time does not advance until the input ends."""
-
-    def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
-        """Nothing follows from a record."""
-
-    def on_batch(self, times: Times) -> None:
-        """Nothing follows from records."""
-
-    def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Nothing to emit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +35,8 @@ class WatermarkStrategy:
     """How event time is found in a stream. The ``with_`` methods may come in any order.
 
     As in PyFlink, ``with_timestamp_assigner`` changes this strategy and returns it, while
-    ``with_idleness`` and ``with_watermark_alignment`` return a new one; unlike in PyFlink, the new one
-    keeps the assigner.
+    ``with_idleness``, ``with_watermark_alignment`` and ``with_max_ahead`` return a new one; unlike in
+    PyFlink, the new one keeps the assigner.
     """
 
     def __init__(self, generator: Callable[[], WatermarkGenerator]) -> None:
@@ -123,6 +45,12 @@ class WatermarkStrategy:
         """``None`` keeps the timestamps the source gave."""
         self.idle_timeout_ms: int | None = None
         self.alignment: AlignmentSettings | None = None
+        self.max_ahead_ms: int | None = None
+
+    @property
+    def makes_watermarks(self) -> bool:
+        """Whether event time ever advances by this strategy before the input ends."""
+        return self.create_generator is not NoWatermarks
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: DurationLike) -> WatermarkStrategy:
@@ -135,6 +63,19 @@ class WatermarkStrategy:
     def for_monotonous_timestamps() -> WatermarkStrategy:
         """Timestamps of one split never decrease."""
         return WatermarkStrategy(partial(BoundedOutOfOrderness, 0))
+
+    @staticmethod
+    def for_learned_lateness(
+        target_late_ratio: float = 0.001, initial_bound: DurationLike = 10_000
+    ) -> WatermarkStrategy:
+        """Keep the bound, for each split, as small as lets this share of its records come too late.
+
+        Until ``1 / target_late_ratio`` records of a split were seen the bound is ``initial_bound``, or
+        more.  What was learned is part of snapshots.
+        """
+        bound = to_millis(initial_bound)
+        LearnedLateness(target_late_ratio, bound)
+        return WatermarkStrategy(partial(LearnedLateness, target_late_ratio, bound))
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
@@ -167,16 +108,38 @@ class WatermarkStrategy:
         strategy.idle_timeout_ms = timeout
         return strategy
 
+    def with_max_ahead(self, max_ahead: DurationLike) -> WatermarkStrategy:
+        """Do not let a single record push the watermark further than this: its clock may be wrong.
+
+        A record whose timestamp is further ahead of its split is passed on as it is, but leaves the
+        watermark alone and is counted as ``numRecordsAhead``.  See
+        :class:`~penstock.connectors.ahead.AheadGuard` for the exact rule.
+        """
+        ahead = to_millis(max_ahead)
+        if ahead <= 0:
+            raise ConfigError(f"how far a record may be ahead must be greater than zero, it is {ahead} ms")
+        strategy = copy(self)
+        strategy.max_ahead_ms = ahead
+        return strategy
+
     def with_watermark_alignment(
         self,
         watermark_group: str,
         max_allowed_watermark_drift: DurationLike,
         update_interval: DurationLike | None = None,
     ) -> WatermarkStrategy:
-        """Hold fast sources of the group back, so that state does not pile up behind slow ones."""
+        """Hold fast sources of the group back, so that state does not pile up behind slow ones.
+
+        Splits whose watermark is more than the drift ahead of the slowest source of the group are not
+        read until it has come closer.  All sources of a job that name the same group are in it.
+        """
+        drift = to_millis(max_allowed_watermark_drift)
         update = 1000 if update_interval is None else to_millis(update_interval)
+        if drift < 0 or update <= 0:
+            raise ConfigError(
+                f"watermark alignment needs a drift of at least zero and an update interval greater than "
+                f"zero; they are {drift} ms and {update} ms"
+            )
         strategy = copy(self)
-        strategy.alignment = AlignmentSettings(
-            watermark_group, to_millis(max_allowed_watermark_drift), update
-        )
+        strategy.alignment = AlignmentSettings(watermark_group, drift, update)
         return strategy

@@ -3,29 +3,32 @@
 Each split (or each subtask, behind ``assign_timestamps_and_watermarks``) gets a
 :class:`WatermarkTracker`; a source joins the trackers of its splits in :class:`CombinedWatermarks`.
 
-All is pure: times of the clock are handed in, results are returned.  Nothing here is in snapshots:
-after a restore every generator starts anew.
+All is pure: times of the clock are handed in, results are returned.  No watermark is in snapshots:
+after a restore event time starts anew; only what a generator has learned is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from penstock.connectors.ahead import AheadGuard
 from penstock.connectors.timestamps import TimestampAssigner, TimestampExtractor
-from penstock.connectors.watermark_strategy import (
-    AlignmentSettings,
+from penstock.connectors.watermark_generators import (
     BoundedOutOfOrderness,
     NoWatermarks,
     WatermarkGenerator,
     WatermarkOutput,
-    WatermarkStrategy,
 )
+from penstock.connectors.watermark_strategy import AlignmentSettings, WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, EventTime
+from penstock.core.metrics import Counter
 from penstock.core.watermarks import NOTHING, ValveResult, WatermarkValve
 
 __all__ = [
@@ -91,17 +94,31 @@ class IdlenessTimer:
 
 
 class WatermarkTracker:
-    """Runs one generator, with idleness.
+    """Runs one generator, with idleness and the guard against timestamps from the future.
 
     The owner calls :meth:`on_batch` for every batch, after giving it timestamps, and :meth:`probe`
-    each watermark interval.  The ``now_ms`` handed in should stand still while the task is
-    backpressured, or a blocked stream would look idle.
+    each watermark interval.  The ``now_ms`` of a probe should stand still while the task is
+    backpressured, or a blocked stream would look idle.  ``ahead`` counts what the guard refuses.
     """
 
-    __slots__ = ("_generator", "_out", "_per_event", "_sent", "_sent_idle", "timer")
+    __slots__ = (
+        "_ahead",
+        "_generator",
+        "_guard",
+        "_out",
+        "_per_event",
+        "_sent",
+        "_sent_idle",
+        "since_growth",
+        "timer",
+    )
 
-    def __init__(self, strategy: WatermarkStrategy) -> None:
+    def __init__(self, strategy: WatermarkStrategy, ahead: Counter | None = None) -> None:
         self._generator = strategy.create_generator()
+        self._ahead = Counter() if ahead is None else ahead
+        self._guard = None if strategy.max_ahead_ms is None else AheadGuard(strategy.max_ahead_ms)
+        self.since_growth = 0
+        """Records seen since the watermark last grew."""
         self._per_event = type(self._generator).on_batch is WatermarkGenerator.on_batch
         self._out = WatermarkOutput()
         self._sent: EventTime = MIN_TIME
@@ -119,19 +136,42 @@ class WatermarkTracker:
         """The last watermark."""
         return self._out.watermark
 
-    def on_batch(self, batch: Batch) -> Sequence[Cut]:
+    @property
+    def bound_ms(self) -> int | None:
+        """The generator's bound, if it is one that changes."""
+        return self._generator.bound_ms()
+
+    def snapshot(self) -> Any:
+        """What the generator has learned; ``None`` if nothing."""
+        return self._generator.snapshot()
+
+    def restore(self, learned: Any) -> None:
+        """Take back what ``snapshot`` gave."""
+        if learned is not None:
+            self._generator.restore(learned)
+
+    def on_batch(self, batch: Batch, now_ms: int = 0) -> Sequence[Cut]:
         """Records were seen; what a per-record generator wants to be sent between them.
 
         For each cut, in order, send the records up to ``cut.row`` first; empty for generators that
-        speak only when probed.
+        speak only when probed.  ``now_ms`` is for the guard, if there is one.
         """
         if not len(batch):
             return ()
         if self.timer is not None:
             self.timer.activity()
+        self.since_growth += len(batch)
+        times = np.full(1, MIN_TIME, np.int64) if batch.times is None else batch.times
+        believed = None
+        if self._guard is not None and batch.times is not None:
+            believed = self._guard.believed(times, now_ms)
+            if believed is not None:
+                self._ahead.inc(len(batch) - int(believed.sum()))
+                times = times[believed]
         if self._per_event:
-            return self._each(batch)
-        self._generator.on_batch(np.full(1, MIN_TIME, np.int64) if batch.times is None else batch.times)
+            return self._each(batch, believed)
+        if len(times):
+            self._generator.on_batch(times)
         return ()
 
     def probe(self, now_ms: int) -> ValveResult:
@@ -142,10 +182,12 @@ class WatermarkTracker:
             self._generator.on_periodic_emit(self._out)
         return self._changes()
 
-    def _each(self, batch: Batch) -> list[Cut]:
+    def _each(self, batch: Batch, believed: npt.NDArray[np.bool_] | None) -> list[Cut]:
         cuts = []
         on_event, out = self._generator.on_event, self._out
         for row, (value, time) in enumerate(zip(batch.to_rows(), batch.time_list(), strict=True), start=1):
+            if believed is not None and not believed[row - 1]:
+                continue
             on_event(value, time, out)
             if out.watermark > self._sent or out.idle is not self._sent_idle:
                 cuts.append(Cut(row, self._changes()))
@@ -154,6 +196,8 @@ class WatermarkTracker:
     def _changes(self) -> ValveResult:
         out = self._out
         grown = out.watermark if out.watermark > self._sent else None
+        if grown is not None:
+            self.since_growth = 0
         toggled = out.idle if out.idle is not self._sent_idle else None
         self._sent, self._sent_idle = out.watermark, out.idle
         return NOTHING if grown is None and toggled is None else ValveResult(grown, toggled)
@@ -166,8 +210,9 @@ class CombinedWatermarks:
     strategy has idleness), so a subtask without work does not hold the job's time back.
     """
 
-    def __init__(self, strategy: WatermarkStrategy) -> None:
+    def __init__(self, strategy: WatermarkStrategy, ahead: Counter | None = None) -> None:
         self._strategy = strategy
+        self._ahead = ahead
         self._valve = WatermarkValve(0)
         self._splits: dict[str, tuple[int, WatermarkTracker]] = {}
         self._without_splits: IdlenessTimer | None = None
@@ -183,9 +228,11 @@ class CombinedWatermarks:
         """Whether the subtask was idle at the last answer."""
         return self._told_idle
 
-    def add_split(self, split_id: str) -> ValveResult:
+    def add_split(self, split_id: str, learned: Any = None) -> ValveResult:
         """A split was assigned: the combined watermark waits for its first one."""
-        self._splits[split_id] = (self._valve.add(), WatermarkTracker(self._strategy))
+        tracker = WatermarkTracker(self._strategy, self._ahead)
+        tracker.restore(learned)
+        self._splits[split_id] = (self._valve.add(), tracker)
         self._without_splits = None
         return self._told(None)
 
@@ -204,10 +251,21 @@ class CombinedWatermarks:
         """The watermark of one split, for alignment."""
         return self._splits[split_id][1].watermark
 
-    def on_batch(self, split_id: str, batch: Batch) -> Sequence[Cut]:
+    def tracker(self, split_id: str) -> WatermarkTracker:
+        """The tracker of one split."""
+        return self._splits[split_id][1]
+
+    def slowest(self) -> tuple[str, WatermarkTracker] | None:
+        """The split that holds the combined watermark back; ``None`` if none does."""
+        active = [
+            (split_id, tracker) for split_id, (_, tracker) in self._splits.items() if not tracker.is_idle
+        ]
+        return min(active, key=lambda each: each[1].watermark, default=None)
+
+    def on_batch(self, split_id: str, batch: Batch, now_ms: int = 0) -> Sequence[Cut]:
         """Records of a split were seen; what must be sent between them."""
         channel, tracker = self._splits[split_id]
-        own = tracker.on_batch(batch)
+        own = tracker.on_batch(batch, now_ms)
         if not own:
             return ()
         joined = [Cut(cut.row, self._told(self._apply(channel, cut.result))) for cut in own]

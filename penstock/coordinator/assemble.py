@@ -14,22 +14,27 @@ import cloudpickle
 
 import penstock
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.coordinator.backend import backend_settings, check_backend
 from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.events import RequestKind
+from penstock.coordinator.origin import Named, choose, named, say_if_passed_over
 from penstock.coordinator.restore import adopt_max_parallelism
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.core import options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
-from penstock.core.errors import ConfigError, GraphError, JobFailedError, PenstockError
+from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.core.restart import restart_from_config
+from penstock.core.signals import SnapshotKind
+from penstock.graph.bounded import BATCH, check_bounded
 from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import Node
+from penstock.graph.overtaking import UNALIGNED
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.snapshot.finding import Found, read_manifest
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.storage import SnapshotStore
@@ -52,7 +57,7 @@ class Assembled:
     directory: str
     """Name of the job's directory below the checkpoint root."""
     store: SnapshotStore
-    initial: Found | None
+    initial: Named | None
     configuration: Configuration
 
     @property
@@ -65,6 +70,8 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     """Compile, check and resolve everything that can be wrong before anything runs."""
     config = spec.configuration
     _refuse_unsupported(config)
+    if _in_batch(config):
+        check_bounded(spec.nodes)
     settings = job_settings(config)
     for node in spec.nodes:
         if node.sink is not None:
@@ -79,8 +86,10 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     _warn_about_uids(plan, config)
     directory = slug(spec.name)
     store = _store(config)
-    initial = _initial(config)
-    newest = Repository(store, directory).latest_valid(verify=False) or initial
+    initial = named(config.get(options.RECOVERY_PATH))
+    _check_claim(settings, initial)
+    newest = choose(Repository(store, directory).latest_valid(verify=False), initial)
+    say_if_passed_over(newest, initial)
     if newest is not None:
         plan = adopt_max_parallelism(plan, newest.manifest)
     plan_bytes = _pickle_plan(plan)
@@ -103,6 +112,7 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
         job.initial,
         job.settings.retained,
         job.settings.allow_non_restored,
+        job.settings.claim,
     )
     running.coordinator = coordinator
     running.runner.start()
@@ -147,6 +157,8 @@ class RunningJob:
             "checkpoints": desk.completed,
             "last_checkpoint": history[0] if history else None,
             "records_in": int(sum(received)),
+            "under_way": desk.under_way(),
+            "stalled": self.runner.stalled,
         }
 
     def cancel(self) -> Future[None]:
@@ -158,13 +170,22 @@ class RunningJob:
         """Done when the job has; fails if the job did."""
         return self._result
 
+    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
+        """Ask for a snapshot: the request's id, and the place of the snapshot to come."""
+        default = self.job.configuration.get(options.SAVEPOINT_DIR)
+        return self.runner.request(kind, directory, default, self.job_id.hex)
+
     def trigger_savepoint(self, directory: str | None) -> Future[str]:
-        """Not there yet."""
-        raise PenstockError("savepoints are not supported yet; retained checkpoints can be restored with -s")
+        """Take a savepoint while the job goes on; its path."""
+        return self.request(RequestKind.SAVEPOINT, directory)[1]
 
     def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
-        """Not there yet."""
-        raise PenstockError("savepoints are not supported yet; retained checkpoints can be restored with -s")
+        """Take a savepoint and end the job; its path."""
+        return self.request(RequestKind.DRAIN if drain else RequestKind.STOP, directory)[1]
+
+    def trigger_checkpoint(self) -> Future[str]:
+        """Take a checkpoint now, out of turn; its path."""
+        return self.request(RequestKind.CHECKPOINT)[1]
 
     def ended(self, status: JobStatus, error: Exception | None) -> None:
         """Called by the runner at the end."""
@@ -197,6 +218,8 @@ def job_settings(config: Configuration) -> JobSettings:
         timeout_ms=config.get(options.CHECKPOINT_TIMEOUT),
         min_pause_ms=config.get(options.CHECKPOINT_MIN_PAUSE),
         max_concurrent=config.get(options.CHECKPOINT_MAX_CONCURRENT),
+        unaligned=config.get(options.UNALIGNED),
+        aligned_timeout_ms=config.get(options.ALIGNED_TIMEOUT),
         tolerable_failures=config.get(options.CHECKPOINT_TOLERABLE_FAILURES),
         retained=config.get(options.CHECKPOINT_NUM_RETAINED),
         retention=Retention.RETAIN_ON_CANCELLATION if retain else Retention.DELETE_ON_CANCELLATION,
@@ -204,7 +227,9 @@ def job_settings(config: Configuration) -> JobSettings:
         committer_retries=config.get(options.COMMITTER_RETRIES),
         slots_timeout_ms=config.get(options.SLOTS_TIMEOUT),
         heartbeat_timeout_ms=config.get(options.HEARTBEAT_TIMEOUT),
+        stall_ms=config.get(options.WATERMARK_STALL_TIMEOUT),
         allow_non_restored=config.get(options.IGNORE_UNCLAIMED_STATE),
+        claim=config.get(options.CLAIM_MODE).upper() == "CLAIM",
     )
 
 
@@ -212,26 +237,52 @@ def _plan_settings(spec: JobSpec, settings: JobSettings) -> dict[str, object]:
     config = spec.configuration
     return {
         "checkpointing": settings.interval_ms is not None,
-        "at_least_once": config.get(options.CHECKPOINT_MODE).upper() == "AT_LEAST_ONCE",
-        "auto_watermark_interval_ms": config.get(options.AUTO_WATERMARK_INTERVAL),
+        "at_least_once": _at_least_once(config),
+        UNALIGNED: settings.unaligned,
+        "aligned_timeout_ms": settings.aligned_timeout_ms or None,
+        "auto_watermark_interval_ms": 0 if _in_batch(config) else config.get(options.AUTO_WATERMARK_INTERVAL),
+        BATCH: _in_batch(config),
         "max_rows": config.get(options.BATCH_MAX_ROWS),
         "channel_bytes": config.get(options.CHANNEL_BYTES),
         "heartbeat_interval_ms": config.get(options.HEARTBEAT_INTERVAL),
         "max_parallelism_set": spec.max_parallelism is not None,
         "job_parameters": dict(spec.job_parameters),
+        **backend_settings(config),
     }
 
 
 def _refuse_unsupported(config: Configuration) -> None:
-    if config.get(options.RUNTIME_MODE).upper() == "BATCH":
+    if config.get(options.CLAIM_MODE).upper() == "LEGACY":
         raise ConfigError(
-            "execution.runtime-mode BATCH is not supported yet; the same program runs in STREAMING mode "
-            "and ends when its bounded sources do"
+            "execution.state-recovery.claim-mode LEGACY is not supported: nobody would own the snapshot. Use "
+            "NO_CLAIM, which never touches it, or CLAIM, which hands it to the job"
         )
-    if config.get(options.UNALIGNED):
-        raise ConfigError("execution.checkpointing.unaligned.enabled is not supported yet")
-    if config.get(options.STATE_BACKEND).lower() != "hashmap":
-        raise ConfigError("only state.backend.type hashmap is supported yet")
+    _check_unaligned(config)
+    check_backend(config)
+
+
+def _in_batch(config: Configuration) -> bool:
+    return config.get(options.RUNTIME_MODE).upper() == "BATCH"
+
+
+def _at_least_once(config: Configuration) -> bool:
+    return config.get(options.CHECKPOINT_MODE).upper() == "AT_LEAST_ONCE"
+
+
+def _check_unaligned(config: Configuration) -> None:
+    if not config.get(options.UNALIGNED):
+        return
+    if _at_least_once(config):
+        raise ConfigError(
+            "unaligned checkpoints need execution.checkpointing.mode EXACTLY_ONCE: with AT_LEAST_ONCE no "
+            "barrier waits for another, so there is nothing to overtake. Set one of the two back"
+        )
+    if config.get(options.CHECKPOINT_MAX_CONCURRENT) > 1:
+        raise ConfigError(
+            "unaligned checkpoints are taken one at a time; set "
+            "execution.checkpointing.max-concurrent-checkpoints to 1, or "
+            "execution.checkpointing.unaligned.enabled to false"
+        )
 
 
 def _store(config: Configuration) -> SnapshotStore:
@@ -244,9 +295,13 @@ def _store(config: Configuration) -> SnapshotStore:
     return store
 
 
-def _initial(config: Configuration) -> Found | None:
-    path = config.get(options.RECOVERY_PATH)
-    return None if path is None else read_manifest(path)
+def _check_claim(settings: JobSettings, initial: Named | None) -> None:
+    found = initial.found if initial is not None else None
+    if settings.claim and found is not None and found.manifest.kind is not SnapshotKind.SAVEPOINT:
+        raise ConfigError(
+            f"{found.location} is a checkpoint and cannot be claimed: it belongs to the directory of the job "
+            f"that wrote it. Start from it without --claim"
+        )
 
 
 def _warn_about_uids(plan: Plan, config: Configuration) -> None:
@@ -258,8 +313,12 @@ def _warn_about_uids(plan: Plan, config: Configuration) -> None:
         raise GraphError(
             f"pipeline.auto-generate-uids is off and these steps have no uid(): {', '.join(missing)}"
         )
-    _log.info(
-        "steps without a uid(): %s; their state is found again only while the program's shape stays",
+    lasting = (options.CHECKPOINT_DIR, options.SAVEPOINT_DIR, options.RECOVERY_PATH)
+    level = logging.WARNING if any(config.get(option) for option in lasting) else logging.INFO
+    _log.log(
+        level,
+        "steps without a uid(): %s; their state is found again only while the program's shape stays. Give "
+        "every step with state a uid() before you rely on its savepoints",
         ", ".join(missing),
     )
 

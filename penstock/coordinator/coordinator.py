@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from penstock.coordinator.alignment import TimeDesk
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import (
     AttemptEnded,
@@ -36,11 +37,12 @@ from penstock.coordinator.events import (
     PublishFailed,
     ReportFailure,
     Restored,
-    Send,
+    SavepointWritten,
     SendAll,
     SlotLost,
     SlotRegistered,
     SlotSaid,
+    SnapshotRequested,
     SplitsDiscovered,
     Start,
     StartAttempt,
@@ -48,6 +50,7 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
+from penstock.coordinator.gang import Gang
 from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.restart import RestartCounter
 from penstock.coordinator.settings import JobSettings, Retention
@@ -62,16 +65,16 @@ from penstock.core.errors import (
     SnapshotError,
     TransportError,
 )
-from penstock.core.ids import Generation, SlotId, Subtask
+from penstock.core.ids import Generation, SlotId
 from penstock.core.job import JobStatus
 from penstock.core.messages import (
-    Deploy,
     Deployed,
     Leave,
     SnapshotAck,
     SnapshotDeclined,
     TaskFailed,
     TaskFinished,
+    WatermarkReport,
 )
 from penstock.graph.plan import Plan
 
@@ -100,9 +103,8 @@ class Coordinator:
         self._restart = RestartCounter(settings.restart, rng)
         self._restored: Restored | None = None
         self._sources = SourceDesk(plan)
-        self._addresses: dict[SlotId, tuple[str, int]] = {}
-        self._deployed: set[SlotId] = set()
-        self._finished: set[Subtask] = set()
+        self._gang = Gang(plan, plan_bytes)
+        self._time = TimeDesk(settings.stall_ms)
         self._damaged = False
         self._cancelled = False
         self._deadline: int | None = None
@@ -118,10 +120,12 @@ class Coordinator:
             SlotSaid: self._on_said,
             AttemptEnded: self._on_attempt_ended,
             PublishDone: self._on_published,
+            SavepointWritten: lambda event, now: self.desk.on_written(event.epoch, now),
             PublishFailed: self._on_publish_failed,
             CommitDone: self._on_committed,
             CommitFailed: self._on_commit_failed,
             CancelRequested: self._on_cancel,
+            SnapshotRequested: lambda event, now: self.desk.requests.ask(event.request),
             Tick: lambda event, now: [],
         }
 
@@ -169,8 +173,11 @@ class Coordinator:
 
     @property
     def _may_commit(self) -> bool:
-        """Between two attempts what is open waits: the next one finds it in its snapshot."""
-        return self.phase in (
+        """Between two attempts what is open waits: the next one finds it in its snapshot.
+
+        Behind a cancelled job there is no next one.
+        """
+        return self._cancelled or self.phase in (
             JobPhase.PREPARING,
             JobPhase.STARTING,
             JobPhase.DEPLOYING,
@@ -178,18 +185,16 @@ class Coordinator:
         )
 
     def _desk_work(self, now: int) -> list[Instruction]:
-        everything = len(self._finished) == len(self._plan.subtasks())
-        out, error = self.desk.on_time(now, self._sources.enumerators(), everything)
+        out, error = self.desk.on_time(now, self._sources.enumerators(), self._gang.is_finished)
         return out + (self._fail(error, now) if error is not None else [])
 
     def _on_deadline(self, now: int) -> list[Instruction]:
         if self.phase is JobPhase.WAITING:
             self.phase = JobPhase.CREATED
             return [Claim(self._damaged)]
-        missing = self._plan.slots - len(self._addresses)
         return self._fail(
             ClusterError(
-                f"{missing} of {self._plan.slots} slots did not start within "
+                f"{self._gang.missing} of {self._plan.slots} slots did not start within "
                 f"{self._settings.slots_timeout_ms / 1000:g} s; give Spark at least {self._plan.slots} "
                 "free cores (for example --master local[N]) or lower the parallelism"
             ),
@@ -216,9 +221,10 @@ class Coordinator:
         self.generation = event.generation
         self.attempt += 1
         self._restored = event.restored
-        self._addresses, self._deployed, self._finished = {}, set(), set()
-        self.desk.new_attempt(event.generation, event.last_epoch)
+        self._gang = Gang(self._plan, self._plan_bytes)
+        self._time.restart()
         restored = event.restored
+        self.desk.new_attempt(event.generation, event.last_epoch, restored.origin if restored else None)
         self.commits.restart(restored.committables if restored else (), restored.permit if restored else None)
         # Without checkpoints nothing says what was read: at most once, the job goes on with what is new.
         from_end = self.attempt > 0 and restored is None and self._settings.interval_ms is None
@@ -242,19 +248,12 @@ class Coordinator:
     def _on_registered(self, event: SlotRegistered, now: int) -> list[Instruction]:
         if self.phase is not JobPhase.STARTING:
             return []
-        self._addresses[event.slot] = event.address
-        if len(self._addresses) < self._plan.slots:
+        self._gang.registered(event)
+        if self._gang.missing:
             return []
         self.phase = JobPhase.DEPLOYING
         self._deadline = None
-        out: list[Instruction] = [Send(slot, self._deployment(slot)) for slot in sorted(self._addresses)]
-        return out + self._sources.deal()
-
-    def _deployment(self, slot: SlotId) -> Deploy:
-        restored, known = self._restored, (self.generation, self._plan_bytes, dict(self._addresses))
-        if restored is None:
-            return Deploy(*known, None, None, {}, self.attempt)
-        return Deploy(*known, restored.epoch, restored.root, restored.share_of(slot), self.attempt)
+        return self._gang.deployments(self.generation, self.attempt, self._restored) + self._sources.deal()
 
     # --- running ----------------------------------------------------------------------------
 
@@ -263,13 +262,15 @@ class Coordinator:
         if isinstance(message, TaskFailed):
             return self._on_task_failed(event.slot, message.error, now)
         if isinstance(message, Deployed):
-            self._deployed.add(event.slot)
-            if len(self._deployed) == self._plan.slots and self.phase is JobPhase.DEPLOYING:
+            self._gang.deployed(event.slot)
+            if self._gang.is_deployed and self.phase is JobPhase.DEPLOYING:
                 self.phase = JobPhase.RUNNING
                 self.desk.start(now)
                 return [StatusChanged(JobStatus.RUNNING)]
         elif isinstance(message, TaskFinished):
-            self._finished.add(message.subtask)
+            self._gang.finished(message.subtask)
+        elif isinstance(message, WatermarkReport):
+            return self._time.on_report(event.slot, message, now)
         elif isinstance(message, SnapshotAck):
             return self.desk.on_ack(message, now, self.commits.unconfirmed())
         elif isinstance(message, SnapshotDeclined):
@@ -278,7 +279,7 @@ class Coordinator:
         return []
 
     def _on_task_failed(self, slot: SlotId, error: Exception, now: int) -> list[Instruction]:
-        building = self.phase is JobPhase.DEPLOYING and slot not in self._deployed
+        building = self.phase is JobPhase.DEPLOYING and not self._gang.has_deployed(slot)
         if building and isinstance(error, CorruptSnapshotError) and not self._damaged:
             # Reading state found damage that lengths do not show: look again, with checksums.
             self._damaged = True
@@ -323,6 +324,7 @@ class Coordinator:
             return []
         if not self.commits.is_empty:
             return []
+        self.desk.requests.finish()
         return self._stop(now, "the job has finished", lambda _: self._end(JobStatus.FINISHED, None))
 
     # --- stopping ---------------------------------------------------------------------------
@@ -343,23 +345,25 @@ class Coordinator:
             return self._give_up(error, now)
         out: list[Instruction] = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]
         restart_at = now + delay
-        return out + self._stop(now, "the job restarts", lambda _: self._wait(restart_at))
+        reason = f"the job restarts: {error}"
+        return out + self._stop(now, reason, lambda _: self._wait(restart_at))
 
     def _give_up(self, error: Exception, now: int) -> list[Instruction]:
         """End as FAILED. Also for errors while tasks are first built: trying again would not help."""
         out: list[Instruction] = [StatusChanged(JobStatus.FAILING)]
-        return out + self._stop(now, "the job has failed", lambda _: self._end(JobStatus.FAILED, error))
+        reason = f"the job has failed: {error}"
+        return out + self._stop(now, reason, lambda _: self._end(JobStatus.FAILED, error))
 
     def _stop(self, now: int, reason: str, after: Callable[[int], list[Instruction]]) -> list[Instruction]:
         """Get rid of the gang, if there is one, then go on with ``after``."""
-        self.desk.clear()
+        out = self.desk.clear(reason)
         self._deadline = None
         gang = self.phase in (JobPhase.STARTING, JobPhase.DEPLOYING, JobPhase.RUNNING)
         self.phase = JobPhase.STOPPING
         if not gang:
-            return after(now)
+            return out + after(now)
         self._after_stop = after
-        return [SendAll(Leave(reason)), StopAttempt(self.generation, reason)]
+        return [*out, SendAll(Leave(reason)), StopAttempt(self.generation, reason)]
 
     def _on_attempt_ended(self, event: AttemptEnded, now: int) -> list[Instruction]:
         if self.phase is not JobPhase.STOPPING:
@@ -390,4 +394,5 @@ class Coordinator:
             and self._settings.retention is Retention.DELETE_ON_CANCELLATION
             and self.commits.is_empty
         )
-        return [StatusChanged(status), EndJob(status, error, delete)]
+        answers = self.desk.requests.close(status.name if error is None else f"{status.name}, {error}")
+        return [StatusChanged(status), EndJob(status, error, delete, answers)]

@@ -50,7 +50,7 @@ class JobEnds:
         if instruction.from_end:
             splits = tuple(source.from_end(split) for split in splits)
         state = dumps(enumerator.snapshot())
-        final = source.discovery_interval_ms is None
+        final = source.discovery_interval_ms is None or enumerator.is_exhausted()
         return SplitsDiscovered(instruction.generation, operator_id, splits, state, final)
 
     def commit(self, instruction: Commit) -> CommitDone:

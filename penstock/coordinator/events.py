@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from penstock.connectors.sink import CommitOutcome
-from penstock.core.handles import Committable
+from penstock.core.handles import ChannelHandle, Committable
 from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import FromSlot, OperatorRestore, ToSlot
 from penstock.graph.plan import Plan
-from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.manifest import Manifest, Origin
 from penstock.snapshot.permit import CommitPermit
+
+# --- what people ask for ------------------------------------------------------------------------
+
+
+class RequestKind(Enum):
+    """What a person wants of a running job."""
+
+    CHECKPOINT = "checkpoint"
+    """A checkpoint now, out of turn."""
+    SAVEPOINT = "savepoint"
+    """A copy of the state, while the job goes on."""
+    STOP = "stop"
+    """A savepoint, and the end of the job behind it: nothing is read any more, no timer fires."""
+    DRAIN = "drain"
+    """The end of input now: windows and timers fire, then a savepoint, then the end of the job."""
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether the job is over when the request is fulfilled."""
+        return self in (RequestKind.STOP, RequestKind.DRAIN)
+
+    @property
+    def noun(self) -> str:
+        """What is made."""
+        return "checkpoint" if self is RequestKind.CHECKPOINT else "savepoint"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRequest:
+    """One person's wish; ``location`` is the URL of the directory a savepoint goes to."""
+
+    id: str
+    kind: RequestKind
+    location: str | None = None
+
 
 # --- events -------------------------------------------------------------------------------------
 
@@ -33,6 +69,10 @@ class Restored:
     enumerators: dict[OperatorId, bytes]
     subtasks: dict[Subtask, dict[OperatorId, OperatorRestore]]
     permit: CommitPermit
+    origin: Origin | None = None
+    """The snapshot from outside that the job's line began with."""
+    channels: dict[SlotId, tuple[ChannelHandle, ...]] = field(default_factory=dict)
+    """Records that were in flight: what each slot must look at to find its share."""
 
     def share_of(self, slot: SlotId) -> dict[Subtask, dict[OperatorId, OperatorRestore]]:
         """The state of the subtasks that run in ``slot``."""
@@ -124,8 +164,15 @@ class PublishDone:
 
 
 @dataclass(frozen=True, slots=True)
+class SavepointWritten:
+    """A savepoint beside the history is complete; nothing is committed for it."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
 class PublishFailed:
-    """A snapshot could not be made true."""
+    """A snapshot could not be made true, or a savepoint not be completed."""
 
     epoch: Epoch
     error: Exception
@@ -152,6 +199,13 @@ class CancelRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotRequested:
+    """A person wants a snapshot. An :class:`Answer` follows, always."""
+
+    request: SnapshotRequest
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
@@ -167,10 +221,12 @@ Event = (
     | SlotSaid
     | AttemptEnded
     | PublishDone
+    | SavepointWritten
     | PublishFailed
     | CommitDone
     | CommitFailed
     | CancelRequested
+    | SnapshotRequested
     | Tick
 )
 
@@ -233,6 +289,21 @@ class Publish:
     """Write the manifest and make it true."""
 
     manifest: Manifest
+    location: str | None = None
+    """Where a savepoint goes."""
+    beside: bool = False
+    """Whether the savepoint is a copy beside the history: ``SavepointWritten`` follows, without a permit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request: an error, or where the snapshot is."""
+
+    request: SnapshotRequest
+    error: Exception | None
+    where: str | None = None
+    discard: bool = False
+    """Whether nobody will ever use what was written at the request's location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +323,13 @@ class ReportFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class Stalled:
+    """Tell the person that event time stands still, and why; ``None``: it moves again."""
+
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StatusChanged:
     """The job's status as users see it."""
 
@@ -265,6 +343,8 @@ class EndJob:
     status: JobStatus
     error: Exception | None
     delete_snapshots: bool
+    answers: tuple[Answer, ...] = ()
+    """To requests that the end of the job fulfils or makes impossible."""
 
 
 Instruction = (
@@ -275,8 +355,10 @@ Instruction = (
     | Send
     | SendAll
     | Publish
+    | Answer
     | Commit
     | ReportFailure
+    | Stalled
     | StatusChanged
     | EndJob
 )

@@ -1,4 +1,4 @@
-"""A driver's small ear on the loopback address: who knows its token may ask for status or cancel.
+"""A driver's small ear on the loopback address: who knows its token may ask it things.
 
 One exchange per connection, a JSON object per line::
 
@@ -6,8 +6,9 @@ One exchange per connection, a JSON object per line::
     client   {"request": r, "nonce": n, "proof": HMAC(token, "ask" c n r)}
     driver   {"answer": {...}, "proof": HMAC(token, "answer" c n answer)}
 
-Both sides prove that they know the token, and nobody sends it.  Whatever is too long, too slow, not
-JSON or without proof ends the connection, without a word about why.
+A request is a name, and behind a space its arguments as a JSON object, if it has any.  Both sides prove
+that they know the token, and nobody sends it.  Whatever is too long, too slow, not JSON or without proof
+ends the connection, without a word about why.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import json
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from penstock.core.clock import Clock, SystemClock
-from penstock.core.errors import TransportError
+from penstock.core.errors import PenstockError, TransportError
 
-Answer = Callable[[], Mapping[str, Any]]
+Answer = Callable[..., Mapping[str, Any]]
+"""Called with a request's arguments, as keywords."""
 
 MAX_LINE = 16 << 10
 _PATIENCE_S = 3.0
@@ -42,15 +44,19 @@ class Listener:
         self._answers = dict(answers)
         self._clock = clock or SystemClock()
         self._room = threading.BoundedSemaphore(_AT_ONCE)
+        self._answering = 0
+        self._answered = threading.Condition()
         self._server = socket.create_server((_LOOPBACK, 0), backlog=_AT_ONCE)
         self.port: int = self._server.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True, name="penstock-registry").start()
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stop answering. An answer that is on its way is sent first: the process may end right after."""
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+        with self._answered:
+            self._answered.wait_for(lambda: not self._answering, _PATIENCE_S)
 
     def _serve(self) -> None:
         while True:
@@ -78,14 +84,39 @@ class Listener:
         expected = _proof(self._token, "ask", challenge, nonce, request)
         if not _is_proven(message, expected):
             return
-        answer = self._answers.get(request)
-        body = {"error": f"unknown request {request!r}"} if answer is None else dict(answer())
-        text = json.dumps(body)
-        lines.send({"answer": text, "proof": _proof(self._token, "answer", challenge, nonce, text)})
+        with self._busy():
+            text = json.dumps(self._answer(request))
+            lines.send({"answer": text, "proof": _proof(self._token, "answer", challenge, nonce, text)})
+
+    @contextlib.contextmanager
+    def _busy(self) -> Iterator[None]:
+        with self._answered:
+            self._answering += 1
+        try:
+            yield
+        finally:
+            with self._answered:
+                self._answering -= 1
+                self._answered.notify_all()
+
+    def _answer(self, request: str) -> dict[str, Any]:
+        name, _, text = request.partition(" ")
+        answer = self._answers.get(name)
+        if answer is None:
+            return {"error": f"unknown request {name!r}"}
+        try:
+            arguments = json.loads(text) if text else {}
+            return dict(answer(**arguments))
+        except PenstockError as error:
+            return {"error": str(error)}
+        except (ValueError, TypeError) as error:
+            return {"error": f"request {name!r} is malformed: {error}"}
 
 
-def ask(port: int, token: str, request: str) -> dict[str, Any]:
+def ask(port: int, token: str, request: str, **arguments: Any) -> dict[str, Any]:
     """Ask a driver; raises :class:`TransportError` if it is gone or is not the one that has the token."""
+    if arguments:
+        request = f"{request} {json.dumps(arguments)}"
     try:
         with socket.create_connection((_LOOPBACK, port), timeout=_PATIENCE_S) as connection:
             lines = _Lines(connection, SystemClock())

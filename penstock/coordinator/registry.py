@@ -1,4 +1,4 @@
-"""The jobs that run on this machine, as files: how ``penstock list`` and ``penstock cancel`` find them.
+"""The jobs that run on this machine, as files: how the command line finds them.
 
 Each driver writes ``$PENSTOCK_HOME/jobs/<job id>-<pid>.json`` for a job it runs, readable by its user
 only, and removes it when the job ends.  The file names a loopback port and the token to talk to it
@@ -17,11 +17,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.coordinator.listener import Listener, ask
+from penstock.coordinator.listener import Answer, Listener, ask
+from penstock.coordinator.outcomes import Ask, Outcomes
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, TransportError
 
 _log = logging.getLogger("penstock")
+
+command: dict[str, Any] | None = None
+"""How this process was started, if that was ``penstock run``: its options, to start the job again."""
 
 
 def home() -> Path:
@@ -47,6 +51,8 @@ class Entry:
     started_ms: int
     port: int
     token: str
+    command: dict[str, Any] | None = None
+    """Options of the ``penstock run`` that started the driver."""
 
     def __repr__(self) -> str:
         return f"Entry({self.id}, {self.name!r}, pid {self.pid})"
@@ -64,9 +70,17 @@ class Entry:
         """Ask for the end of the job; whether the driver took the request."""
         return self._ask("cancel") is not None
 
-    def _ask(self, request: str) -> dict[str, Any] | None:
+    def request(self, kind: str, directory: str | None) -> dict[str, Any] | None:
+        """Ask for a snapshot: its number, or an error; ``None`` if the driver does not answer."""
+        return self._ask("snapshot", kind=kind, directory=directory)
+
+    def outcome(self, number: str) -> dict[str, Any] | None:
+        """How a request stands; ``None`` if the driver does not answer."""
+        return self._ask("outcome", number=number)
+
+    def _ask(self, request: str, **arguments: Any) -> dict[str, Any] | None:
         try:
-            return ask(self.port, self.token, request)
+            return ask(self.port, self.token, request, **arguments)
         except TransportError:
             return None
 
@@ -74,12 +88,14 @@ class Entry:
 class Registration:
     """A job of this process that others can find. Close it when the job ends."""
 
-    def __init__(self, entry: Entry, listener: Listener) -> None:
+    def __init__(self, entry: Entry, listener: Listener, outcomes: Outcomes) -> None:
         self.entry = entry
         self._listener = listener
+        self._outcomes = outcomes
 
     def close(self) -> None:
-        """Be found no more. Safe to repeat."""
+        """Be found no more, once all outcomes were told. Safe to repeat."""
+        self._outcomes.linger()
         with contextlib.suppress(OSError):
             self.entry.path.unlink(missing_ok=True)
         self._listener.close()
@@ -90,9 +106,11 @@ def register(
     name: str,
     status: Callable[[], Mapping[str, Any]],
     cancel: Callable[[], object],
+    snapshot: Ask | None = None,
     clock: Clock | None = None,
 ) -> Registration | None:
     """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
+    outcomes = Outcomes(snapshot)
 
     def cancelling() -> Mapping[str, Any]:
         cancel()
@@ -103,13 +121,19 @@ def register(
     try:
         make_home()
         _directory().mkdir(mode=0o700, exist_ok=True)
-        listener = Listener(token, {"status": status, "cancel": cancelling})
-        entry = Entry(job_id, name, os.getpid(), started, listener.port, token)
+        answers: dict[str, Answer] = {
+            "status": status,
+            "cancel": cancelling,
+            "snapshot": outcomes.request,
+            "outcome": outcomes.outcome,
+        }
+        listener = Listener(token, answers)
+        entry = Entry(job_id, name, os.getpid(), started, listener.port, token, command)
         _write(entry)
     except OSError as error:
         _log.warning("job %r cannot be listed or cancelled from outside: %s", name, error)
         return None
-    return Registration(entry, listener)
+    return Registration(entry, listener, outcomes)
 
 
 def entries() -> list[Entry]:

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.coordinator.events import Restored
-from penstock.core.ids import OperatorId, Subtask, SubtaskIndex
+from penstock.core.handles import ChannelHandle
+from penstock.core.ids import OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.messages import OperatorRestore
+from penstock.graph.overtaking import edges_by_name, takers
 from penstock.graph.plan import Plan, Vertex
 from penstock.snapshot.finding import Found
 from penstock.snapshot.manifest import Manifest
@@ -65,4 +67,19 @@ def restored_job(
         {key: store.read_blob(blob) for key, blob in manifest.enumerators.items() if key in names},
         subtasks,
         permit,
+        channels=_records_in_flight(plan, manifest),
     )
+
+
+def _records_in_flight(plan: Plan, manifest: Manifest) -> dict[SlotId, tuple[ChannelHandle, ...]]:
+    """What each slot must read to find its share; refuses records of an exchange that is gone."""
+    edges = edges_by_name(plan, manifest.channels)
+    found: dict[SlotId, list[ChannelHandle]] = {}
+    for handle in manifest.channels:
+        edge = edges[handle.edge]
+        vertex = plan.vertex(edge.target)
+        entry = manifest.operator(vertex.head.operator_id)
+        before = None if entry is None else (entry.parallelism, entry.max_parallelism)
+        for index in takers(edge, vertex, handle, before):
+            found.setdefault(SlotId(index), []).append(handle)
+    return {slot: tuple(handles) for slot, handles in found.items()}

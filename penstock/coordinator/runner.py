@@ -11,14 +11,16 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from penstock.coordinator.asked import RequestBook, discard_unfinished, savepoint_place
 from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import (
+    Answer,
     CancelRequested,
     Claim,
     Claimed,
@@ -34,24 +36,29 @@ from penstock.coordinator.events import (
     PublishDone,
     PublishFailed,
     ReportFailure,
+    RequestKind,
+    SavepointWritten,
     Send,
     SendAll,
     SlotSaid,
+    SnapshotRequest,
+    SnapshotRequested,
+    Stalled,
     Start,
     StartAttempt,
     StatusChanged,
     StopAttempt,
     Tick,
 )
+from penstock.coordinator.origin import Named, choose, dispose, line_origin
 from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
-from penstock.core.errors import CorruptSnapshotError
+from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.ids import Epoch, SlotId, Subtask
 from penstock.core.job import JobStatus
-from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat
+from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, TriggerSnapshot
 from penstock.graph.plan import Plan
-from penstock.snapshot.finding import Found
-from penstock.snapshot.repository import Repository
+from penstock.snapshot.repository import Repository, write_savepoint
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
@@ -69,13 +76,16 @@ class JobRunner:
         repository: Repository,
         clock: Clock,
         on_end: Callable[[JobStatus, Exception | None], None],
-        initial: Found | None = None,
+        initial: Named | None = None,
         retained: int = 1,
         allow_non_restored: bool = False,
+        claim: bool = False,
     ) -> None:
         self.status = JobStatus.CREATED
         self.restarts = 0
         self.last_failure: Exception | None = None
+        self.stalled: str | None = None
+        """Why event time stands still, if it has for long."""
         self.metrics: dict[Subtask, dict[str, float]] = {}
         """The newest metrics of each subtask, about a second old."""
         self._plan = plan
@@ -87,6 +97,10 @@ class JobRunner:
         self._initial = initial
         self._retained = retained
         self._allow_non_restored = allow_non_restored
+        self._claimable = initial.found if initial is not None and claim else None
+        self._published = 0
+        self._swept = False
+        self._book = RequestBook()
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._storage_pool = ThreadPoolExecutor(1, "penstock-storage")
         self._commit_pool = ThreadPoolExecutor(1, "penstock-commit")
@@ -107,6 +121,25 @@ class JobRunner:
     def cancel(self) -> None:
         """Ask for the end of the job."""
         self.post(CancelRequested())
+
+    def request(
+        self, kind: RequestKind, directory: str | None, default: str | None, job_id: str
+    ) -> tuple[str, Future[str]]:
+        """Ask for a snapshot, from any thread: the request's id, and the place of the snapshot to come."""
+        name, future = self._book.enter()
+
+        def prepare() -> None:
+            try:
+                place = None
+                if kind is not RequestKind.CHECKPOINT:
+                    place = savepoint_place(directory, default, job_id, self._repository.root.url)
+                self.post(SnapshotRequested(SnapshotRequest(name, kind, place)))
+            except Exception as error:
+                self._book.fail(name, error)
+
+        if not future.done():
+            threading.Thread(target=prepare, daemon=True, name="penstock-request").start()
+        return name, future
 
     def _think(self) -> None:
         while not self._ended:
@@ -155,8 +188,10 @@ class JobRunner:
                 lambda: self._publish(i),
                 lambda error: PublishFailed(i.manifest.epoch, error),
             ),
+            Answer: self._answer,
             Commit: lambda i: self._background(self._commit_pool, lambda: self._ends.commit(i), CommitFailed),
             ReportFailure: self._report,
+            Stalled: self._tell_stalled,
             StatusChanged: self._set_status,
             EndJob: self._end,
         }
@@ -179,11 +214,15 @@ class JobRunner:
         pool.submit(run)
 
     def _send_all(self, instruction: SendAll) -> None:
+        message = instruction.message
+        if isinstance(message, TriggerSnapshot):
+            message = replace(message, triggered_ms=self._clock.now_ms())  # slots know only the calendar
         for slot in range(self._plan.slots):
-            self._cluster.send(SlotId(slot), instruction.message)
+            self._cluster.send(SlotId(slot), message)
 
     def _set_status(self, instruction: StatusChanged) -> None:
         self.status = instruction.status
+        self.stalled = None
         if instruction.status is JobStatus.RESTARTING:
             self.restarts += 1
 
@@ -196,12 +235,38 @@ class JobRunner:
             instruction.error,
         )
 
+    def _tell_stalled(self, instruction: Stalled) -> None:
+        self.stalled = instruction.why
+        if instruction.why is None:
+            _log.info("job %r: the watermark advances again", self._plan.job_name)
+        else:
+            _log.warning("job %r: %s", self._plan.job_name, instruction.why)
+
+    def _answer(self, instruction: Answer) -> None:
+        self._book.answer(instruction, self._repository.root.url)
+        location = instruction.request.location
+        if instruction.discard and location is not None:
+            self._background(self._storage_pool, lambda: self._discard(location), lambda error: Tick())
+
+    def _discard(self, location: str) -> Event:
+        try:
+            discard_unfinished(self._savepoint_store(location))
+        except Exception as error:
+            _log.warning("what is left of a failed savepoint could not be removed: %s", error)
+        return Tick()
+
     # --- storage ----------------------------------------------------------------------------
 
     def _claim(self, checksums: bool) -> Event:
         repository = self._repository
         generation, _ = repository.claim()
-        found = repository.latest_valid(checksums=checksums) or self._initial
+        if not self._swept:
+            self._swept = True
+            try:
+                repository.sweep_shared()
+            except (SnapshotError, OSError) as error:
+                _log.warning("shared files that nobody needs could not be removed: %s", error)
+        found = choose(repository.latest_valid(checksums=checksums), self._initial)
         last = repository.next_epoch() - 1
         if found is None:
             return Claimed(generation, Epoch(last), None)
@@ -214,17 +279,34 @@ class JobRunner:
             restored = restored_job(self._plan, found, store, permit, self._allow_non_restored)
         except CorruptSnapshotError:
             repository.permit_restored(found.manifest)  # a newer driver's retention is no damage
+            if not checksums:
+                return self._claim(checksums=True)  # lengths do not show all damage
             raise
+        restored = replace(restored, origin=line_origin(found, self._initial))
         return Claimed(generation, Epoch(last), restored)
 
     def _publish(self, instruction: Publish) -> Event:
         manifest = replace(instruction.manifest, created_ms=self._clock.now_ms())
-        permit = self._repository.publish(manifest)
+        place = None if instruction.location is None else self._savepoint_store(instruction.location)
+        if instruction.beside:
+            assert place is not None
+            self._repository.permit_restored(manifest)  # a driver that was fenced makes no savepoints either
+            write_savepoint(place, manifest)
+            return SavepointWritten(manifest.epoch)
+        permit = self._repository.publish(manifest, place)
+        self._published += 1
         try:
             self._repository.retain(self._retained)
+            if self._claimable is not None and self._published >= self._retained:
+                claimed, self._claimable = self._claimable, None
+                dispose(claimed)
         except Exception as error:
             _log.warning("old checkpoints could not be removed: %s", error)
         return PublishDone(instruction.manifest.epoch, permit)
+
+    def _savepoint_store(self, location: str) -> SnapshotStore:
+        """The directory of a savepoint; the simulator has its own."""
+        return open_store(location, create=False)
 
     # --- the end ----------------------------------------------------------------------------
 
@@ -239,6 +321,9 @@ class JobRunner:
         self._ends.close()
         self._drain()
         self.status = instruction.status
+        for answer in instruction.answers:
+            self._book.answer(answer, self._repository.root.url)
+        self._book.close()
         self._on_end(instruction.status, instruction.error)
 
     def _drop(self) -> None:

@@ -34,11 +34,19 @@ class PendingSnapshot:
     kind: SnapshotKind
     triggered_ms: int
     final: bool
-    """Taken after all tasks had finished: when it is committed, the job is done."""
+    """The job's last, because all tasks have finished or it was told to stop: when it is committed, the
+    job is done."""
     enumerators: dict[OperatorId, bytes]
     """State of the split enumerators at the trigger."""
     missing: set[Subtask]
     acks: dict[Subtask, SnapshotAck] = field(default_factory=dict)
+    location: str | None = None
+    """Where a savepoint goes."""
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is a copy beside the history: neither published nor committed."""
+        return self.kind is SnapshotKind.SAVEPOINT and not self.final
 
     def acknowledge(self, ack: SnapshotAck) -> bool:
         """Take an acknowledgement; true if it was the last. Repeated ones change nothing."""
@@ -67,6 +75,8 @@ class SnapshotSchedule:
         self._interval = settings.interval_ms
         if self._interval is not None:
             self._interval = max(self._interval, settings.min_pause_ms)
+        self.max_concurrent = 1 if settings.min_pause_ms else settings.max_concurrent
+        """Checkpoints that may be in flight. A pause between two only means something one at a time."""
         self._next_ms: int | None = None
         self._failures = 0
 
@@ -78,11 +88,14 @@ class SnapshotSchedule:
         """No more periodic snapshots in this attempt."""
         self._next_ms = None
 
-    def is_due(self, now: int, in_flight: int) -> bool:
-        """Whether to trigger now."""
-        return (
-            self._next_ms is not None and now >= self._next_ms and in_flight < self._settings.max_concurrent
-        )
+    def is_due(self, now: int) -> bool:
+        """Whether to trigger now, if not too many are in flight."""
+        return self._next_ms is not None and now >= self._next_ms
+
+    def hurry(self, now: int) -> None:
+        """Make the next periodic snapshot due at once."""
+        if self._next_ms is not None:
+            self._next_ms = min(self._next_ms, now)
 
     def on_triggered(self, now: int) -> None:
         """A periodic snapshot was started."""

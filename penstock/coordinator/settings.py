@@ -25,6 +25,10 @@ class JobSettings:
     timeout_ms: int = 600_000
     min_pause_ms: int = 0
     max_concurrent: int = 1
+    unaligned: bool = False
+    """Whether barriers of checkpoints may overtake queued records."""
+    aligned_timeout_ms: int = 0
+    """How long an unaligned checkpoint is tried aligned first."""
     tolerable_failures: int = 0
     retained: int = 1
     retention: Retention = Retention.DELETE_ON_CANCELLATION
@@ -33,4 +37,8 @@ class JobSettings:
     commit_backoff_ms: int = 200
     slots_timeout_ms: int = 30_000
     heartbeat_timeout_ms: int = 50_000
+    stall_ms: int = 60_000
+    """How long event time may stand still before people are told; 0 never tells."""
     allow_non_restored: bool = False
+    claim: bool = False
+    """Whether the savepoint the job was started from is deleted once its own checkpoints suffice."""

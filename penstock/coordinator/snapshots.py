@@ -6,14 +6,19 @@ true), then published and forgotten here.  Publishing happens in order of epoch.
 
 from __future__ import annotations
 
-from penstock.coordinator.events import Instruction, Publish, SendAll
+from typing import Any
+
+from penstock.coordinator.events import Instruction, Publish, RequestKind, SendAll, SnapshotRequest
+from penstock.coordinator.manifests import ManifestMaker
+from penstock.coordinator.requests import RequestDesk
 from penstock.coordinator.schedule import FailureKind, PendingSnapshot, SnapshotSchedule
 from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import SnapshotError
-from penstock.core.handles import Blob, Committable, OperatorSnapshot
-from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex
+from penstock.core.handles import Committable
+from penstock.core.ids import Epoch, Generation, OperatorId
 from penstock.core.messages import (
     AbortSnapshot,
+    EndInput,
     SnapshotAck,
     SnapshotCompleted,
     SnapshotDeclined,
@@ -21,7 +26,7 @@ from penstock.core.messages import (
 )
 from penstock.core.signals import SnapshotKind
 from penstock.graph.plan import Plan
-from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
+from penstock.snapshot.manifest import Origin
 
 Outcome = tuple[list[Instruction], Exception | None]
 """Instructions, and the error that fails the job, if it does."""
@@ -36,69 +41,123 @@ class SnapshotDesk:
         self.completed = 0
         """Snapshots published since the job started, over all attempts."""
         self.history: list[dict[str, float]] = []
+        self.requests = RequestDesk()
         self._plan = plan
-        self._job_id = job_id
         self._settings = settings
-        self._versions = versions
+        self._maker = ManifestMaker(plan, job_id, versions)
         self._schedule = SnapshotSchedule(settings)
-        self._generation = Generation(0)
         self._last_epoch = Epoch(0)
         self._pending: dict[Epoch, PendingSnapshot] = {}
         self._publishing: dict[Epoch, PendingSnapshot] = {}
 
-    def new_attempt(self, generation: Generation, last_epoch: Epoch) -> None:
+    def new_attempt(self, generation: Generation, last_epoch: Epoch, origin: Origin | None = None) -> None:
         """A new gang will start; epochs go on from where any attempt ever was."""
-        self._generation = generation
+        self._maker.generation = generation
+        self._maker.origin = origin
         self._last_epoch = max(self._last_epoch, last_epoch)
         self.final_published = False
         self._schedule.reset_failures()
-        self.clear()
+        self._forget()
 
     def start(self, now: int) -> None:
         """All tasks run."""
         self._schedule.start(now)
 
-    def clear(self) -> None:
+    def clear(self, reason: str) -> list[Instruction]:
         """Forget everything under way: the gang is going away."""
+        self._forget()
+        return self.requests.clear(reason)
+
+    def _forget(self) -> None:
         self._pending.clear()
         self._publishing.clear()
         self._schedule.stop()
+
+    def under_way(self) -> list[dict[str, Any]]:
+        """Snapshots that wait for acknowledgements or storage, in plain values."""
+        total = len(self._plan.subtasks())
+        return [
+            {"epoch": pending.epoch, "kind": pending.kind.value, "acks": len(pending.acks), "of": total}
+            for pending in [*self._publishing.values(), *self._pending.values()]
+        ]
 
     def next_wake(self) -> int | None:
         """When something becomes due."""
         expiries = [pending.triggered_ms + self._settings.timeout_ms for pending in self._pending.values()]
         due = self._schedule.next_wake()
-        if due is not None and len(self._pending) + len(self._publishing) < self._settings.max_concurrent:
+        if due is not None and self.requests.ending is None and self._room():
             expiries.append(due)
         return min(expiries, default=None)
 
+    def _room(self) -> bool:
+        """Whether a periodic checkpoint may begin; savepoints take no room."""
+        under_way = [*self._pending.values(), *self._publishing.values()]
+        most = self._schedule.max_concurrent
+        return sum(not pending.beside for pending in under_way) < most and not self._would_overtake()
+
+    def _would_overtake(self) -> bool:
+        """Whether a checkpoint's barriers would overtake a savepoint's, and so end it."""
+        kinds = [pending.kind for pending in self._pending.values()]
+        return self._settings.unaligned and SnapshotKind.SAVEPOINT in kinds
+
     def on_time(self, now: int, enumerators: dict[OperatorId, bytes], all_finished: bool) -> Outcome:
-        """Expire what took too long; trigger what is due."""
+        """Expire what took too long; trigger what is due or was asked for."""
         out, error = self._expire(now)
         if error is not None:
             return out, error
-        in_flight = len(self._pending) + len(self._publishing)
         if all_finished:
             self._schedule.stop()
-            if in_flight == 0 and not self.final_published:
-                out.append(self._trigger(now, enumerators, final=True))
-        elif self._schedule.is_due(now, in_flight):
+            if not self._pending and not self._publishing and not self.final_published:
+                out.append(self._trigger_last(now, enumerators))
+            return out, None
+        out += self._begin_requests(now, enumerators)
+        if self.requests.ending is None and self._schedule.is_due(now) and self._room():
             self._schedule.on_triggered(now)
-            out.append(self._trigger(now, enumerators, final=False))
+            out.append(self._trigger(now, enumerators))
         return out, None
 
-    def _trigger(self, now: int, enumerators: dict[OperatorId, bytes], final: bool) -> SendAll:
+    def _begin_requests(self, now: int, enumerators: dict[OperatorId, bytes]) -> list[Instruction]:
+        out: list[Instruction] = []
+        ready = self.requests.ready(
+            lambda request: request.kind is not RequestKind.CHECKPOINT or not self._would_overtake()
+        )
+        for request in sorted(ready, key=lambda request: request.kind is not RequestKind.CHECKPOINT):
+            if request.kind is RequestKind.DRAIN:
+                out.append(SendAll(EndInput()))
+            else:
+                out.append(self._trigger(now, enumerators, request))
+        return out
+
+    def _trigger_last(self, now: int, enumerators: dict[OperatorId, bytes]) -> SendAll:
+        """The final snapshot, into the directory of whoever wants the job to end with a savepoint."""
+        if self.requests.ending is None:
+            self.requests.ready(lambda request: request.kind.ends_job)
+        return self._trigger(now, enumerators, self.requests.ending, final=True)
+
+    def _trigger(
+        self,
+        now: int,
+        enumerators: dict[OperatorId, bytes],
+        request: SnapshotRequest | None = None,
+        final: bool = False,
+    ) -> SendAll:
         self._last_epoch = Epoch(self._last_epoch + 1)
+        stop = request is not None and request.kind.ends_job
+        location = None if request is None else request.location
         pending = PendingSnapshot(
             self._last_epoch,
-            SnapshotKind.CHECKPOINT,
+            SnapshotKind.CHECKPOINT if location is None else SnapshotKind.SAVEPOINT,
             now,
-            final,
+            final or stop,
             dict(enumerators),
             set(self._plan.subtasks()),
+            location=location,
         )
         self._pending[pending.epoch] = pending
-        return SendAll(TriggerSnapshot(pending.epoch, pending.kind, now))
+        if request is not None:
+            self.requests.begun(pending.epoch, request)
+        overtakes = self._settings.unaligned and not self._settings.aligned_timeout_ms and location is None
+        return SendAll(TriggerSnapshot(pending.epoch, pending.kind, now, overtakes, location, stop))
 
     def _expire(self, now: int) -> Outcome:
         out: list[Instruction] = []
@@ -114,6 +173,14 @@ class SnapshotDesk:
     def _give_up(self, pending: PendingSnapshot, kind: FailureKind, detail: str) -> Outcome:
         self._pending.pop(pending.epoch, None)
         out: list[Instruction] = [SendAll(AbortSnapshot(pending.epoch))]
+        drained = self._is_drained(pending)
+        # A manifest that may have been written keeps its files.
+        discard = kind is not FailureKind.NOT_PUBLISHED
+        reason = f"{kind.text} ({detail})" if detail else kind.text
+        out += self.requests.failed(pending.epoch, reason, discard)
+        if pending.kind is SnapshotKind.SAVEPOINT:
+            error = SnapshotError(f"the input was ended for a savepoint, which then failed: {reason}")
+            return out, error if drained else None
         if self._schedule.on_failed(kind):
             return out, SnapshotError(
                 f"checkpoint {pending.epoch} failed: {kind.text} ({detail}); more failures in a row "
@@ -122,24 +189,34 @@ class SnapshotDesk:
             )
         return out, None
 
+    def _is_drained(self, pending: PendingSnapshot) -> bool:
+        """Whether the job ended its input for this savepoint, and so cannot just go on."""
+        ending = self.requests.ending
+        return pending.final and ending is not None and ending.kind is RequestKind.DRAIN
+
     def on_ack(self, ack: SnapshotAck, now: int, unconfirmed: tuple[Committable, ...]) -> list[Instruction]:
         """A subtask is done. Late acknowledgements of snapshots given up change nothing."""
         pending = self._pending.get(ack.epoch)
         if pending is None or not pending.acknowledge(ack):
             return []
         out: list[Instruction] = []
-        for older in [epoch for epoch in self._pending if epoch < ack.epoch]:
-            more, _ = self._give_up(self._pending[older], FailureKind.SUBSUMED, "")
+        for older in [] if pending.beside else self._older_checkpoints(ack.epoch):
+            more, _ = self._give_up(older, FailureKind.SUBSUMED, "")
             out += more
         del self._pending[ack.epoch]
         self._publishing[ack.epoch] = pending
-        carried = unconfirmed + tuple(
+        # What a newer checkpoint prepared belongs to records that this one's sources will read again.
+        carried = tuple(item for item in unconfirmed if item.epoch <= ack.epoch) + tuple(
             item
             for epoch, other in self._publishing.items()
             if epoch < ack.epoch
             for item in other.committables()
         )
-        return [*out, Publish(self._manifest(pending, now, carried))]
+        manifest = self._maker.make(pending, now, carried)
+        return [*out, Publish(manifest, pending.location, pending.beside)]
+
+    def _older_checkpoints(self, epoch: Epoch) -> list[PendingSnapshot]:
+        return [other for other in self._pending.values() if other.epoch < epoch and not other.beside]
 
     def on_declined(self, message: SnapshotDeclined, now: int) -> Outcome:
         """A subtask cannot take part."""
@@ -148,6 +225,16 @@ class SnapshotDesk:
             return [], None
         kind = FailureKind.SUBSUMED if message.overtaken else FailureKind.DECLINED
         return self._give_up(pending, kind, f"{message.subtask}: {message.reason}")
+
+    def on_written(self, epoch: Epoch, now: int) -> list[Instruction]:
+        """A savepoint beside the history is complete: a checkpoint follows at once, see ``requests``."""
+        if self._publishing.pop(epoch, None) is None:
+            return []
+        if self._settings.interval_ms is None or (self.last_published or 0) > epoch:
+            return self.requests.done(epoch)
+        self._schedule.hurry(now)
+        self.requests.written(epoch)
+        return []
 
     def on_published(self, epoch: Epoch, now: int) -> PendingSnapshot | None:
         """The manifest is true."""
@@ -167,14 +254,16 @@ class SnapshotDesk:
                 "async_ms": max(ack.async_ms for ack in acks),
                 "alignment_ms": max(ack.alignment_ms for ack in acks),
                 "bytes": float(sum(ack.state_bytes for ack in acks)),
+                "persisted_bytes": float(sum(ack.snapshot.persisted for ack in acks)),
+                "uploaded_bytes": float(sum(ack.snapshot.written for ack in acks)),
             }
         )
         del self.history[:-100]
         return pending
 
     def announce(self, epoch: Epoch) -> list[Instruction]:
-        """Tell the tasks."""
-        return [SendAll(SnapshotCompleted(epoch))]
+        """Tell the tasks, and whoever asked for it."""
+        return [SendAll(SnapshotCompleted(epoch)), *self.requests.done(epoch)]
 
     def on_publish_failed(self, epoch: Epoch, error: Exception, now: int) -> Outcome:
         """The manifest could not be written."""
@@ -182,45 +271,3 @@ class SnapshotDesk:
         if pending is None:
             return [], None
         return self._give_up(pending, FailureKind.NOT_PUBLISHED, str(error))
-
-    def _manifest(self, pending: PendingSnapshot, now: int, carried: tuple[Committable, ...]) -> Manifest:
-        states: dict[tuple[OperatorId, int], OperatorSnapshot] = {}
-        finished: dict[tuple[str, int], bool] = {}
-        for part in pending.snapshots():
-            finished[part.subtask.vertex, part.subtask.index] = part.finished
-            for state in part.operators:
-                states[state.operator_id, part.subtask.index] = state
-        entries = []
-        for vertex, planned in self._plan.operators():
-            subtasks = tuple(
-                SubtaskEntry(
-                    SubtaskIndex(index),
-                    states.get((planned.operator_id, index), OperatorSnapshot(planned.operator_id, (), None)),
-                    finished.get((vertex.id, index), False),
-                )
-                for index in range(vertex.parallelism)
-            )
-            entries.append(
-                OperatorEntry(
-                    planned.operator_id,
-                    planned.node.uid,
-                    planned.node.name,
-                    vertex.id,
-                    vertex.parallelism,
-                    vertex.max_parallelism,
-                    subtasks,
-                )
-            )
-        return Manifest(
-            job_id=self._job_id,
-            job_name=self._plan.job_name,
-            epoch=pending.epoch,
-            generation=self._generation,
-            kind=pending.kind,
-            created_ms=now,
-            operators=tuple(entries),
-            enumerators={key: Blob.of(state) for key, state in pending.enumerators.items()},
-            committables=tuple(dict.fromkeys(carried + pending.committables())),
-            penstock_version=self._versions.get("penstock", ""),
-            spark_version=self._versions.get("spark"),
-        )

@@ -87,11 +87,14 @@ class Duration:
         return f"Duration({_spell(self.nanos)})"
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, order=True, slots=True, init=False)
 class Time:
     """A length of time in milliseconds: what PyFlink's windows take."""
 
     millis: int
+
+    def __init__(self, milliseconds: int) -> None:
+        object.__setattr__(self, "millis", milliseconds)
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:

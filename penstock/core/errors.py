@@ -7,6 +7,7 @@
     ├── GraphError             the program as built cannot be run
     ├── KeyError_              a key that is None or has no stable hash
     ├── TimestampError         event time was needed and the record has none
+    ├── TypeMismatchError      a value that is not of the type its stream declares
     ├── SnapshotError          a snapshot cannot be written, read or trusted
     │   ├── CorruptSnapshotError   length or checksum differ from the manifest, or bytes are not ours
     │   └── FormatVersionError     written by a newer Penstock
@@ -51,6 +52,12 @@ class TimestampError(PenstockError):
     """Event time was needed and the record has none."""
 
     code = "TIMESTAMP"
+
+
+class TypeMismatchError(PenstockError):
+    """A value that is not of the type its stream declares."""
+
+    code = "TYPE"
 
 
 class SnapshotError(PenstockError):

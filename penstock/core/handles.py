@@ -62,17 +62,65 @@ class KeyedHandle:
 
 
 @dataclass(frozen=True, slots=True)
+class NativeHandle:
+    """Keyed state of some key groups as a backend's own files, which only that backend can open.
+
+    Only checkpoints hold such handles; savepoints are written in blocks that every backend reads.
+    """
+
+    backend: str
+    files: tuple[tuple[str, Blob], ...]
+    """Name of a file in the backend's directory, and its bytes, in order of names."""
+    key_groups: tuple[int, int]
+    pickled: bool
+    """Whether some values are pickled Python objects: not to be loaded from untrusted places."""
+
+    def overlaps(self, first: int, last: int) -> bool:
+        """Whether any key group from ``first`` to ``last`` may be in here."""
+        return self.key_groups[0] <= last and first <= self.key_groups[1]
+
+    @property
+    def length(self) -> int:
+        """Bytes of all files."""
+        return sum(blob.length for _, blob in self.files)
+
+
+KeyedPiece = KeyedHandle | NativeHandle
+"""A piece of keyed state in a snapshot."""
+
+
+def keyed_blobs(handle: KeyedPiece) -> tuple[Blob, ...]:
+    """Everything a piece of keyed state is made of."""
+    return (handle.blob,) if isinstance(handle, KeyedHandle) else tuple(blob for _, blob in handle.files)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelHandle:
+    """Elements that an unaligned barrier overtook in one channel, in their order.
+
+    They belong to the receiving side: a restored job hands them to the receivers of the edge before
+    anything new.
+    """
+
+    edge: str
+    """Name of the exchange, the same at any parallelism (see ``Plan.edge_name``)."""
+    sender: SubtaskIndex
+    receiver: SubtaskIndex
+    blob: Blob
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorSnapshot:
     """State of one operator on one subtask."""
 
     operator_id: OperatorId
-    keyed: tuple[KeyedHandle, ...] = ()
+    keyed: tuple[KeyedPiece, ...] = ()
     lists: Blob | None = None
     """Operator state: a pickled dict of state name to (mode, items)."""
 
     def blobs(self) -> tuple[Blob, ...]:
         """Everything this state is made of."""
-        keyed = tuple(handle.blob for handle in self.keyed)
+        keyed = tuple(blob for handle in self.keyed for blob in keyed_blobs(handle))
         return keyed if self.lists is None else (*keyed, self.lists)
 
 
@@ -84,6 +132,15 @@ class SubtaskSnapshot:
     operators: tuple[OperatorSnapshot, ...]
     finished: bool
     """Whether the subtask had reached the end of its input."""
+    channels: tuple[ChannelHandle, ...] = ()
+    """What the barrier overtook on the way in; empty for aligned snapshots."""
+    written: int = 0
+    """Bytes that were stored for it: fewer than it has if files of earlier snapshots are part of it."""
+
+    @property
+    def persisted(self) -> int:
+        """Bytes of records in flight."""
+        return sum(handle.blob.length for handle in self.channels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ import decimal
 import enum
 import uuid
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -66,7 +68,8 @@ def _hash_float64(values: npt.NDArray[np.float64]) -> Hashes:
 def _hash_binary(array: pa.Array, tag: int) -> Hashes:
     """Polynomial over the bytes modulo 2**64, then length and tag mixed in: no Python loop."""
     count = len(array)
-    large = array.cast(pa.large_binary() if tag == _TAG_BYTES else pa.large_string())
+    is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    large = array.cast(pa.large_string() if is_text else pa.large_binary())
     _, offsets_buffer, data_buffer = large.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64, count + 1, large.offset * 8)
     lengths = np.diff(offsets)
@@ -80,6 +83,29 @@ def _hash_binary(array: pa.Array, tag: int) -> Hashes:
         starts = (offsets[:-1] - offsets[0])[filled]
         sums[filled] = np.add.reduceat(data * _powers(int(lengths.max()))[position], starts)
     return _mix(sums + lengths.astype(np.uint64) * _P + np.uint64(tag))
+
+
+def _hash_strings(values: Sequence[str]) -> Hashes:
+    """Lone surrogates have no UTF-8; they are hashed as the three bytes that they would have."""
+    try:
+        array = pa.array(values, pa.large_string())
+    except UnicodeEncodeError:
+        array = pa.array([value.encode("utf-8", "surrogatepass") for value in values], pa.large_binary())
+    return _hash_binary(array, _TAG_STR)
+
+
+_SHORT = 64
+_POWER_INTS = tuple(pow(int(_P), n, 2**64) for n in range(_SHORT))
+_POWER_SUMS = (0, *accumulate(_POWER_INTS))
+
+
+def _hash_text(value: str) -> int:
+    """What :func:`_hash_strings` gives for one text; for short ones without the detour over arrays."""
+    data = value.encode("utf-8", "surrogatepass")
+    length = len(data)
+    if length > _SHORT:
+        return int(_hash_strings([value])[0])
+    return _mix_int(sum(map(mul, data, _POWER_INTS)) + _POWER_SUMS[length] + length * int(_P) + _TAG_STR)
 
 
 _POWERS = np.ones(1, np.uint64)
@@ -125,7 +151,7 @@ def hash_values(values: Sequence[Any]) -> Hashes:
     if len(kinds) == 1:
         kind = kinds.pop()
         if kind is str:
-            return _hash_binary(pa.array(values, pa.large_string()), _TAG_STR)
+            return _hash_strings(values)
         if kind is bytes:
             return _hash_binary(pa.array(values, pa.large_binary()), _TAG_BYTES)
         if kind is float:
@@ -158,7 +184,7 @@ def _scalar(value: Any) -> int:
     if isinstance(value, (float, np.floating)):
         return int(_hash_float64(np.array([value], np.float64))[0])
     if isinstance(value, str):
-        return int(_hash_binary(pa.array([value], pa.large_string()), _TAG_STR)[0])
+        return _hash_text(value)
     if isinstance(value, (bytes, bytearray)):
         return int(_hash_binary(pa.array([bytes(value)], pa.large_binary()), _TAG_BYTES)[0])
     if isinstance(value, (tuple, Row)):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.core.handles import Committable, KeyedHandle, SubtaskSnapshot
-from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask
-from penstock.core.signals import SnapshotKind
+from penstock.core.handles import ChannelHandle, Committable, KeyedPiece, SubtaskSnapshot
+from penstock.core.ids import Epoch, EventTime, Generation, OperatorId, SlotId, Subtask
+from penstock.core.signals import Barrier, SnapshotKind
 
 # --- coordinator to slot ------------------------------------------------------------------------
 
@@ -20,7 +20,7 @@ from penstock.core.signals import SnapshotKind
 class OperatorRestore:
     """State of one operator for one new subtask, already cut to its share."""
 
-    keyed: tuple[KeyedHandle, ...]
+    keyed: tuple[KeyedPiece, ...]
     lists: dict[str, tuple[str, tuple[Any, ...]]]
     """State name to (mode, items)."""
 
@@ -38,6 +38,8 @@ class Deploy:
     """Where the files of the restored snapshot are."""
     restore: dict[Subtask, dict[OperatorId, OperatorRestore]]
     attempt: int
+    channels: tuple[ChannelHandle, ...] = ()
+    """Overtaken records of the restored snapshot among which this slot's receivers find their share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,21 @@ class TriggerSnapshot:
     epoch: Epoch
     kind: SnapshotKind
     triggered_ms: int
+    """By the driver's calendar, when it is sent."""
+    unaligned: bool = False
+    location: str | None = None
+    """Root that a savepoint's files go to."""
+    stop: bool = False
+    """Sources read nothing more behind this barrier; if the snapshot is given up they go on."""
+
+    def barrier(self) -> Barrier:
+        """What a source sends out."""
+        return Barrier(self.epoch, self.kind, self.triggered_ms, self.unaligned, self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class EndInput:
+    """Sources end here, as if nothing more would ever come: windows and timers fire behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +90,14 @@ class SnapshotCompleted:
 
 
 @dataclass(frozen=True, slots=True)
+class AlignWatermarks:
+    """The slowest source of an alignment group is at ``slowest``: the others may be ahead by their drift."""
+
+    group: str
+    slowest: EventTime
+
+
+@dataclass(frozen=True, slots=True)
 class DriverMessageTaken:
     """The driver has dealt with one ``DriverMessage`` of the slot: credit for another."""
 
@@ -85,7 +110,15 @@ class Leave:
 
 
 ToSlot = (
-    Deploy | AssignSplits | TriggerSnapshot | AbortSnapshot | SnapshotCompleted | DriverMessageTaken | Leave
+    Deploy
+    | AssignSplits
+    | TriggerSnapshot
+    | EndInput
+    | AbortSnapshot
+    | SnapshotCompleted
+    | AlignWatermarks
+    | DriverMessageTaken
+    | Leave
 )
 
 # --- slot to coordinator ------------------------------------------------------------------------
@@ -136,6 +169,27 @@ class TaskFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class WatermarkReport:
+    """Where event time is at one place that makes watermarks: a subtask of a source, or of an assigner.
+
+    Sent about once a second, and a last time when the subtask ends.
+    """
+
+    operator_id: OperatorId
+    step: str
+    subtask: int
+    watermark: EventTime
+    counts: bool
+    """Whether the job waits for it: it is neither idle nor at its end."""
+    reading: bool
+    """Whether it has anything to read; one without splits holds no alignment group back."""
+    holder: str
+    """What holds this subtask's watermark where it is, in words."""
+    group: str | None = None
+    """The alignment group; an :class:`AlignWatermarks` is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class DriverMessage:
     """Something a sink writer sends to its driver side (printed lines, collected rows)."""
 
@@ -150,4 +204,13 @@ class Heartbeat:
     metrics: dict[Subtask, dict[str, float]] = field(default_factory=dict)
 
 
-FromSlot = Deployed | SnapshotAck | SnapshotDeclined | TaskFinished | TaskFailed | DriverMessage | Heartbeat
+FromSlot = (
+    Deployed
+    | SnapshotAck
+    | SnapshotDeclined
+    | TaskFinished
+    | TaskFailed
+    | WatermarkReport
+    | DriverMessage
+    | Heartbeat
+)

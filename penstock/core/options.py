@@ -154,7 +154,7 @@ RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING BATCH AUTOMATIC",
     "STREAMING",
-    "Whether the job runs as a stream or as ordinary Spark stages.",
+    "Whether results are running ones, or (BATCH, bounded sources only) the final one of each key.",
 )
 DEFAULT_PARALLELISM = _maybe_integer("parallelism.default", "Subtasks of a step that does not say.")
 MAX_PARALLELISM = _integer(
@@ -163,6 +163,11 @@ MAX_PARALLELISM = _integer(
 JOB_NAME = _text("pipeline.name", "Name of the job, if execute() is not given one.")
 AUTO_WATERMARK_INTERVAL = _duration(
     "pipeline.auto-watermark-interval", "200 ms", "How often watermarks are emitted; 0 turns them off."
+)
+WATERMARK_STALL_TIMEOUT = _duration(
+    "pipeline.watermark-stall-timeout",
+    "60 s",
+    "A watermark that has not advanced for so long is warned about, with what holds it; 0 never warns.",
 )
 AUTO_GENERATE_UIDS = _bool(
     "pipeline.auto-generate-uids", True, "If false, a stateful step without a uid is an error."
@@ -176,7 +181,7 @@ OPERATOR_CHAINING = _bool(
 ALLOW_UNALIGNED_SPLITS = _bool(
     "pipeline.watermark-alignment.allow-unaligned-source-splits",
     False,
-    _LATER,
+    "Has no effect: alignment always pauses single splits.",
 )
 OBJECT_REUSE = _bool("pipeline.object-reuse", False, _UNUSED)
 JARS = _text("pipeline.jars", _UNUSED)
@@ -232,7 +237,11 @@ CHECKPOINT_STORAGE = _maybe_choice(
 CHECKPOINT_DIR = _text(
     "execution.checkpointing.dir", "Directory or URL for snapshots.", "state.checkpoints.dir"
 )
-SAVEPOINT_DIR = _text("execution.checkpointing.savepoint-dir", _LATER, "state.savepoints.dir")
+SAVEPOINT_DIR = _text(
+    "execution.checkpointing.savepoint-dir",
+    "Directory or URL that savepoints go to when none is named.",
+    "state.savepoints.dir",
+)
 CHECKPOINT_SUBDIR = _bool(
     "execution.checkpointing.create-subdir",
     True,
@@ -241,21 +250,21 @@ CHECKPOINT_SUBDIR = _bool(
 )
 CHECKPOINT_INCREMENTAL = _bool(
     "execution.checkpointing.incremental",
-    False,
-    _LATER,
+    True,
+    "Whether checkpoints of the backend rocksdb store only files that are new since earlier ones.",
     "state.backend.incremental",
 )
 UNALIGNED = _bool(
     "execution.checkpointing.unaligned.enabled",
     False,
-    "Whether barriers overtake queued data; not supported yet, so true is refused.",
+    "Whether barriers overtake queued records, which then become part of the checkpoint.",
     "execution.checkpointing.unaligned",
 )
-UNALIGNED_FORCED = _bool("execution.checkpointing.unaligned.forced", False, _LATER)
+UNALIGNED_FORCED = _bool("execution.checkpointing.unaligned.forced", False, _UNUSED)
 ALIGNED_TIMEOUT = _duration(
     "execution.checkpointing.aligned-checkpoint-timeout",
     "0 s",
-    _LATER,
+    "With unaligned checkpoints: how long each is tried aligned first; 0 starts unaligned.",
     "execution.checkpointing.alignment-timeout",
 )
 INTERRUPTIBLE_TIMERS = _bool(
@@ -284,8 +293,23 @@ STATE_BACKEND = _choice(
     "state.backend.type",
     "hashmap rocksdb",
     "hashmap",
-    "Where keyed state lives; only hashmap, the memory of the slots, is supported yet.",
+    "Where keyed state lives: in the memory of the slots, or on their disks.",
     "state.backend",
+)
+ROCKSDB_LOCALDIR = _text(
+    "state.backend.rocksdb.localdir",
+    "Where slots keep RocksDB's files; a local directory of Spark or the system if not set.",
+)
+ROCKSDB_MEMORY = _memory(
+    "state.backend.rocksdb.memory.fixed-per-slot",
+    "128 mb",
+    "Block cache and write buffers of all RocksDB databases of a slot together.",
+)
+ROCKSDB_CACHE_ENTRIES = _integer(
+    "penstock.rocksdb.cache.entries", 20_000, "Entries per state and subtask kept as Python objects at most."
+)
+ROCKSDB_CACHE_BYTES = _memory(
+    "penstock.rocksdb.cache.bytes", "16 mb", "Their size as rows at most; objects take several times as much."
 )
 RECOVERY_PATH = _text(
     "execution.state-recovery.path", "Snapshot or savepoint to start from.", "execution.savepoint.path"
@@ -300,7 +324,7 @@ CLAIM_MODE = _choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM CLAIM LEGACY",
     "NO_CLAIM",
-    _LATER,
+    "Whether the job takes over the savepoint it was started from, and deletes it (CLAIM).",
     "execution.savepoint-restore-mode",
 )
 

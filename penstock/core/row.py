@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 
@@ -20,6 +21,7 @@ class RowKind(Enum):
 
 
 _INSERT = RowKind.INSERT
+_VALUES = attrgetter("_values")
 _KIND_TEXT = {
     RowKind.INSERT: "+I",
     RowKind.UPDATE_BEFORE: "-U",
@@ -31,7 +33,7 @@ _KIND_TEXT = {
 class Row:
     """Values by position and, if named, by name: ``row[0]``, ``row["user"]``, ``row.user``.
 
-    ``Row(1, "a")`` has no names, ``Row(id=1, name="a")`` has.  A row without values but with
+    ``Row(1, "a")`` has no names but f0, f1, ..., ``Row(id=1, name="a")`` has.  A row without values but with
     positional strings, as in ``Person = Row("id", "name")``, acts as a factory when called.
     """
 
@@ -67,6 +69,28 @@ class Row:
             row._kind = _INSERT
             append(row)
         return rows
+
+    @classmethod
+    def renamed(cls, names: tuple[str, ...], rows: Iterable[Row]) -> list[Row]:
+        """The same rows under ``names``; those that have them already are not copied."""
+        new = object.__new__
+        found: list[Row] = []
+        append = found.append
+        for row in rows:
+            if row._fields is names or row._fields == names:
+                append(row)
+            else:
+                copy = new(cls)
+                copy._values = row._values
+                copy._fields = names
+                copy._kind = row._kind
+                append(copy)
+        return found
+
+    @staticmethod
+    def widths(rows: Iterable[Row]) -> set[int]:
+        """The different numbers of fields there are."""
+        return set(map(len, map(_VALUES, rows)))
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
@@ -112,6 +136,10 @@ class Row:
         return row
 
     def _position(self, name: str) -> int:
+        if self._fields is None and name[:1] == "f" and name[1:].isdecimal():
+            position = int(name[1:])
+            if position < len(self._values):
+                return position
         if self._fields is None or name not in self._fields:
             known = ", ".join(self._fields) if self._fields else "none, the row is unnamed"
             raise KeyError(f"the row has no field {name!r}; its fields: {known}")

@@ -46,6 +46,10 @@ class Barrier:
     epoch: Epoch
     kind: SnapshotKind = SnapshotKind.CHECKPOINT
     triggered_ms: int = 0
+    unaligned: bool = False
+    """Whether it overtakes what is queued where the exchange allows it."""
+    location: str | None = None
+    """Root that a savepoint's files go to; checkpoints go to the job's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ __all__ = [
     "TypeInformation",
     "Types",
     "as_type_info",
+    "project_type",
     "to_arrow",
 ]
 
@@ -192,6 +193,16 @@ def as_type_info(declared: TypeInformation | Sequence[TypeInformation] | None) -
     if isinstance(declared, list | tuple) and all(isinstance(field, TypeInformation) for field in declared):
         return RowTypeInfo(declared)
     raise ConfigError(f"{declared!r} is no type; write Types.STRING(), Types.ROW([...]) and so on")
+
+
+def project_type(type_info: TypeInformation | None, positions: Sequence[int]) -> TypeInformation | None:
+    """The type of the fields at ``positions``; ``None`` if the fields have no types."""
+    if not isinstance(type_info, TupleTypeInfo) or any(i >= len(type_info.field_types) for i in positions):
+        return None
+    types = [type_info.field_types[i] for i in positions]
+    if isinstance(type_info, RowTypeInfo):
+        return RowTypeInfo(types, [type_info.field_names[i] for i in positions])
+    return TupleTypeInfo(types)
 
 
 def to_arrow(type_info: TypeInformation | None) -> pa.DataType | None:

@@ -18,7 +18,9 @@ from penstock.connectors.printing import PrintSink
 from penstock.connectors.sink import Sink, TypedSink
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.errors import GraphError
+from penstock.core.typeinfo import as_type_info, project_type
 from penstock.datastream._results import CloseableIterator
+from penstock.datastream._wrappers import SinkFunction
 from penstock.exchange.partition import (
     Broadcast,
     Custom,
@@ -32,13 +34,14 @@ from penstock.exchange.partition import (
 )
 from penstock.graph.nodes import Chaining, Link, Node, NodeId, NodeKind
 from penstock.operators.functions import KeySelector, Partitioner, ProcessFunction
+from penstock.operators.join.functions import JoinKind
 from penstock.operators.map_batches import MapBatchesOperator
 from penstock.operators.operator import Operator
 from penstock.operators.output_tag import OutputTag
 from penstock.operators.process import ProcessOperator
 from penstock.operators.sink_operator import SinkOperator
 from penstock.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
-from penstock.operators.timestamps import AssignTimestampsOperator
+from penstock.operators.timestamps import assigning
 from penstock.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
@@ -139,12 +142,23 @@ class DataStream:
         name: str,
         factory: Callable[[], Operator],
         links: tuple[Link, ...] | None = None,
+        output_type: Any = None,
         **properties: Any,
     ) -> DataStream:
+        """A step. Its results are brought to ``output_type``, if one is declared."""
+        declared = as_type_info(output_type)
         node_id = self._env.graph.add(
-            NodeKind.OPERATOR, name, factory, links=self._links if links is None else links, **properties
+            NodeKind.OPERATOR,
+            name,
+            factory,
+            links=self._links if links is None else links,
+            **{"output_type": declared, "casts": declared is not None, **properties},
         )
         return DataStream(self._env, (Link(node_id),))
+
+    def _add_same_type(self, name: str, factory: Callable[[], Operator], **properties: Any) -> DataStream:
+        """A step that passes records on as they are, so that nothing needs to be converted."""
+        return self._add(name, factory, output_type=self.get_type(), casts=False, **properties)
 
     def map(self, func: Any, output_type: Any = None) -> DataStream:
         """One record out for each record in."""
@@ -156,11 +170,12 @@ class DataStream:
 
     def filter(self, func: Any) -> DataStream:
         """The records for which ``func`` is true."""
-        return self._add("Filter", made(FilterOperator, func), output_type=self.get_type())
+        return self._add_same_type("Filter", made(FilterOperator, func))
 
     def project(self, *field_indexes: int) -> DataStream:
         """The fields at these positions."""
-        return self._add("Projection", made(ProjectOperator, *field_indexes))
+        projected = project_type(self.get_type(), field_indexes)
+        return self._add("Projection", made(ProjectOperator, *field_indexes), output_type=projected)
 
     def map_batches(
         self,
@@ -183,8 +198,7 @@ class DataStream:
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give records event times and the stream watermarks."""
-        factory = partial(AssignTimestampsOperator, watermark_strategy)
-        return self._add("Timestamps/Watermarks", factory, output_type=self.get_type())
+        return self._add_same_type("Timestamps/Watermarks", assigning(watermark_strategy))
 
     def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> _keyed.KeyedStream:
         """Partition by key: a function of the record, or the names of one or more fields.
@@ -214,10 +228,29 @@ class DataStream:
             return _connected.BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return _connected.ConnectedStreams(self, ds)
 
+    def join(self, other_stream: DataStream, how: str = "inner") -> _joined.JoinedStreams:
+        """Pairs of equal key and window: ``.where(k1).equal_to(k2).window(w).apply(f)``.
+
+        ``how`` is inner, left, right or full; a record without a partner comes with ``None``.
+        """
+        return _joined.JoinedStreams(self, other_stream, JoinKind.of(how))
+
+    def co_group(self, other_stream: DataStream) -> _joined.CoGroupedStreams:
+        """All records of equal key and window as two lists: ``.where``, ``.equal_to``, ... as in a join."""
+        return _joined.CoGroupedStreams(self, other_stream, None)
+
+    def iterate(self, *args: Any) -> Any:
+        """Refused: a loop in the dataflow has no place for a barrier."""
+        raise _joined.no_loops()
+
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The records that the step sent to a tag."""
         source = self._node().id
         return DataStream(self._env, (Link(source, tag=output_tag.tag_id),))
+
+    def cache(self) -> CachedDataStream:
+        """The same stream, to be read by several jobs. Each computes it anew; nothing is stored."""
+        return CachedDataStream(self._env, self._links)
 
     # --- partitioning -----------------------------------------------------------------------
 
@@ -282,7 +315,7 @@ class DataStream:
 
     def add_sink(self, sink_func: Any) -> DataStreamSink:
         """The 1.x name of :meth:`sink_to`."""
-        return self.sink_to(sink_func)
+        return self.sink_to(sink_func.sink if isinstance(sink_func, SinkFunction) else sink_func)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the records on the driver's standard output."""
@@ -298,6 +331,13 @@ class DataStream:
             return results
         with results:
             return [value for value, _ in zip(results, range(limit), strict=False)]
+
+
+class CachedDataStream(DataStream):
+    """A stream that several jobs read. Flink may keep its records between them; here they are computed."""
+
+    def invalidate(self) -> None:
+        """Nothing is kept, so there is nothing to forget."""
 
 
 class DataStreamSink:
@@ -350,4 +390,4 @@ def made(kind: Callable[..., Operator], *args: Any) -> Callable[[], Operator]:
 
 # The stream classes make one another, so their modules import each other. These are used only when a
 # method is called, after all modules are complete.
-from penstock.datastream import _connected, _keyed, _windowed  # noqa: E402
+from penstock.datastream import _connected, _joined, _keyed, _windowed  # noqa: E402

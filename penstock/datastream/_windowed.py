@@ -13,6 +13,7 @@ from penstock.exchange.partition import Hash
 from penstock.operators.columnar.aggregates import Aggregate
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.preaggregate import PreAggregateOperator
+from penstock.operators.columnar.row_by_row import AllRowResults, RowAggregate, RowResults
 from penstock.operators.columnar.window_agg import ColumnarInput, ColumnarWindowOperator
 from penstock.operators.output_tag import OutputTag
 from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
@@ -22,7 +23,9 @@ from penstock.operators.window.contents import (
     ReduceContents,
     WindowContents,
 )
+from penstock.operators.window.evictors import Evictor
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.triggers import EventTimeTrigger, PurgingTrigger
 
 
 class _Windows:
@@ -36,6 +39,7 @@ class _Windows:
         self._trigger: Any = None
         self._lateness = 0
         self._late_tag: str | None = None
+        self._evictor: Evictor[Any, Any] | None = None
 
     def trigger(self, trigger: Any) -> Any:
         """When a window emits, if not at its end."""
@@ -50,6 +54,11 @@ class _Windows:
     def side_output_late_data(self, output_tag: OutputTag) -> Any:
         """Where records go that come too late for every window."""
         self._late_tag = output_tag.tag_id
+        return self
+
+    def evictor(self, evictor: Evictor[Any, Any]) -> Any:
+        """What drops elements before or after each evaluation; the window then keeps every element."""
+        self._evictor = evictor
         return self
 
     def reduce(
@@ -84,7 +93,9 @@ class _Windows:
         """Declared type of the records, if any."""
         return self._stream.get_type()
 
-    def _add(self, contents: WindowContents, function: Any, output_type: Any) -> DataStream:
+    def _add(
+        self, contents: WindowContents, function: Any, output_type: Any, name: str | None = None
+    ) -> DataStream:
         factory = partial(
             WindowOperator,
             self._assigner,
@@ -94,12 +105,21 @@ class _Windows:
             allowed_lateness_ms=self._lateness,
             late_tag=self._late_tag,
             keyed=self._keyed,
+            evictor=self._evictor,
         )
-        factory()
+        made = factory()
+        if name is None:
+            name = "Window (shared panes)" if made.shares_panes else "Window"
         properties: dict[str, Any] = {} if self._keyed else {"parallelism": 1, "max_parallelism": 1}
+        properties["any_order"] = bool(self._assigner.is_event_time())
         return self._stream._add(
-            "Window", factory, keyed=self._keyed, stateful=True, output_type=output_type, **properties
+            name, factory, keyed=self._keyed, stateful=True, output_type=output_type, **properties
         )
+
+    def _agg_row_by_row(self, results: Any, aggregates: tuple[Aggregate, ...], why: Any) -> DataStream:
+        """Aggregates over named fields by the row operator; the plan says so, and why."""
+        contents = AggregateContents(RowAggregate(aggregates))
+        return self._add(contents, results, None, f"Window Aggregate (row by row: {why})")
 
 
 class WindowedStream(_Windows):
@@ -111,15 +131,17 @@ class WindowedStream(_Windows):
         self._keyed = True
 
     def agg(self, *aggregates: Aggregate) -> DataStream:
-        """Built-in aggregates over named columns, vectorised: count, sum, min, max, avg.
+        """Built-in aggregates over named columns: count, sum, min, max, avg.
 
-        Needs ``key_by`` with field names and tumbling or sliding event-time windows.  The result has
-        the key columns, ``window_start``, ``window_end`` and one column per aggregate.
+        Needs ``key_by`` with field names.  The result has the key columns, ``window_start`` and
+        ``window_end`` (of windows of time) and one column per aggregate.  Tumbling and sliding
+        event-time windows that fire at their end are vectorised; all others work row by row, and the
+        plan names them so.
         """
         keys = self._key_columns()
         panes = self._panes()
-        if self._trigger is not None:
-            raise GraphError("agg() fires at the end of the window; use aggregate() with a trigger")
+        if not isinstance(panes, Panes):
+            return self._agg_row_by_row(RowResults(keys, aggregates), aggregates, panes)
         origin: DataStream = self._stream
         links = origin._links
         accepts = ColumnarInput.RECORDS
@@ -138,7 +160,9 @@ class WindowedStream(_Windows):
             late_tag=self._late_tag,
         )
         factory()
-        return origin._add("Window Aggregate", factory, links=links, keyed=True, stateful=True)
+        return origin._add(
+            "Window Aggregate", factory, links=links, keyed=True, stateful=True, any_order=True
+        )
 
     def _key_columns(self) -> tuple[str, ...]:
         keys = self._stream.keys.columns if isinstance(self._stream, _keyed.KeyedStream) else ()
@@ -146,14 +170,19 @@ class WindowedStream(_Windows):
             raise GraphError('agg() works on columns: key the stream by field names, key_by("country")')
         return keys
 
-    def _panes(self) -> Panes:
-        assigner = self._assigner
-        if isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows):
+    def _panes(self) -> Any:
+        """The panes for vectorised aggregates, or what stands against them."""
+        assigner, trigger = self._assigner, self._trigger
+        if self._evictor is not None:
+            return self._evictor
+        if type(trigger) is PurgingTrigger and not self._lateness:
+            # Without lateness the end of the window is its last firing, and purging changes nothing.
+            trigger = trigger.nested_trigger
+        if trigger is not None and type(trigger) is not EventTimeTrigger:
+            return trigger
+        if type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows):
             return Panes(assigner.size, assigner.slide, assigner.offset)
-        raise GraphError(
-            "agg() takes tumbling or sliding event-time windows; for others use aggregate() with an "
-            "AggregateFunction"
-        )
+        return assigner
 
 
 class AllWindowedStream(_Windows):
@@ -163,3 +192,7 @@ class AllWindowedStream(_Windows):
         super().__init__(window_assigner)
         self._stream = data_stream
         self._keyed = False
+
+    def agg(self, *aggregates: Aggregate) -> DataStream:
+        """Built-in aggregates over named columns of the whole stream, row by row on one subtask."""
+        return self._agg_row_by_row(AllRowResults(aggregates), aggregates, "window_all")

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.core import options
 from penstock.core.config import Configuration
-from penstock.core.durations import to_millis
+from penstock.core.durations import Duration, DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.options import Option
 from penstock.datastream.checkpoint_storage import (
@@ -15,7 +15,12 @@ from penstock.datastream.checkpoint_storage import (
     JobManagerCheckpointStorage,
 )
 from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.datastream.externalized_checkpoint_retention import (
+    ExternalizedCheckpointCleanup,
+    ExternalizedCheckpointRetention,
+)
+
+__all__ = ["CheckpointConfig", "ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention"]
 
 
 class CheckpointConfig:
@@ -125,6 +130,52 @@ class CheckpointConfig:
         """The 1.x name of :meth:`set_externalized_checkpoint_retention`."""
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 
+    def set_externalized_checkpoint_cleanup(
+        self, cleanup_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
+        """The 1.x name of :meth:`set_externalized_checkpoint_retention`."""
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointRetention:
+        """The 1.x name of :meth:`get_externalized_checkpoint_retention`."""
+        return self.get_externalized_checkpoint_retention()
+
+    def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        """Let barriers overtake queued records, so that checkpoints are quick under backpressure."""
+        return self._set(options.UNALIGNED, str(bool(enabled)).lower())
+
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        """Barriers stay behind the records before them."""
+        return self.enable_unaligned_checkpoints(False)
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether barriers may overtake."""
+        return bool(self._get(options.UNALIGNED))
+
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: DurationLike) -> CheckpointConfig:
+        """How long an unaligned checkpoint is tried aligned first; 0 for not at all."""
+        return self._set(options.ALIGNED_TIMEOUT, f"{to_millis(alignment_timeout)} ms")
+
+    def get_aligned_checkpoint_timeout(self) -> Duration:
+        """How long an unaligned checkpoint is tried aligned first."""
+        return Duration.of_millis(self._get(options.ALIGNED_TIMEOUT))
+
+    def set_alignment_timeout(self, alignment_timeout: DurationLike) -> CheckpointConfig:
+        """The 1.x name of :meth:`set_aligned_checkpoint_timeout`."""
+        return self.set_aligned_checkpoint_timeout(alignment_timeout)
+
+    def get_alignment_timeout(self) -> Duration:
+        """The 1.x name of :meth:`get_aligned_checkpoint_timeout`."""
+        return self.get_aligned_checkpoint_timeout()
+
+    def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        """Remembered, without effect: exchanges that cannot be unaligned stay aligned."""
+        return self._set(options.UNALIGNED_FORCED, str(bool(force_unaligned_checkpoints)).lower())
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """What :meth:`set_force_unaligned_checkpoints` was told."""
+        return bool(self._get(options.UNALIGNED_FORCED))
+
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
         """Keep snapshots in this directory (a path or a URL)."""
         return self._set(options.CHECKPOINT_DIR, checkpoint_path)
@@ -136,3 +187,10 @@ class CheckpointConfig:
         if isinstance(storage, JobManagerCheckpointStorage):
             return self._set(options.CHECKPOINT_STORAGE, "jobmanager")
         raise ConfigError(f"{type(storage).__name__} is not a known checkpoint storage")
+
+    def get_checkpoint_storage(self) -> CheckpointStorage:
+        """Where snapshots are kept."""
+        directory: str | None = self._get(options.CHECKPOINT_DIR)
+        if directory is None or self._get(options.CHECKPOINT_STORAGE) == "jobmanager":
+            return JobManagerCheckpointStorage()
+        return FileSystemCheckpointStorage(directory)

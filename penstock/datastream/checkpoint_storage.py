@@ -9,6 +9,16 @@ class CheckpointStorage:
     """Base of the two kinds."""
 
 
+class CustomCheckpointStorage(CheckpointStorage):
+    """PyFlink's wrapper of a Java class; there is no Java here, so it cannot be made."""
+
+    def __init__(self, *_: object) -> None:
+        raise ConfigError(
+            "a CustomCheckpointStorage is a Java class; use FileSystemCheckpointStorage, which takes any URL "
+            "that fsspec knows, with drivers of your own if need be"
+        )
+
+
 class JobManagerCheckpointStorage(CheckpointStorage):
     """In the driver's memory: survives failures of slots, not of the driver. For experiments."""
 

@@ -7,13 +7,14 @@ from penstock.datastream._connected import (
 )
 from penstock.datastream._keyed import KeyedStream
 from penstock.datastream._results import CloseableIterator
-from penstock.datastream._stream import DataStream, DataStreamSink
+from penstock.datastream._stream import CachedDataStream, DataStream, DataStreamSink
 from penstock.datastream._windowed import AllWindowedStream, WindowedStream
 
 __all__ = [
     "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
+    "CachedDataStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",

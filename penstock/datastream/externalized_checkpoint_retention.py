@@ -11,3 +11,7 @@ class ExternalizedCheckpointRetention(Enum):
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1
     NO_EXTERNALIZED_CHECKPOINTS = 2
+
+
+ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
+"""The 1.x name."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from penstock.datastream._wrappers import SinkFunction, SourceFunction
+from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor
+from penstock.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
 from penstock.operators.functions import (
     AggregateFunction,
     BaseBroadcastProcessFunction,
@@ -23,6 +26,13 @@ from penstock.operators.functions import (
     ReduceFunction,
     RuntimeContext,
 )
+from penstock.operators.join.functions import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
+from penstock.operators.timer_service import TimerService
 from penstock.operators.window.functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -33,14 +43,21 @@ from penstock.operators.window.functions import (
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -50,8 +67,12 @@ __all__ = [
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
+    "SinkFunction",
+    "SourceFunction",
+    "TimerService",
     "WindowFunction",
 ]

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import importlib
-import logging
 from collections.abc import Collection
 from functools import partial
 from typing import Any
 
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.io import InputFormat
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.connectors.collection import CollectionSource
 from penstock.connectors.files.source import FileSource
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
 from penstock.core.config import Configuration
+from penstock.core.conversion import convert_all
 from penstock.core.errors import ConfigError, GraphError
+from penstock.core.typeinfo import as_type_info
+from penstock.datastream._ported import PortedSettings
 from penstock.datastream._stream import DataStream
+from penstock.datastream._wrappers import SourceFunction
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job import Launcher
+from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.graph.explain import plan_json, plan_text
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.operators.source_operator import SourceOperator
 
-_log = logging.getLogger("penstock")
 MAX_PARALLELISM = 32768
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(PortedSettings):
     """Gathers the steps of a program and runs it.
 
     ``execute()`` uses the active Spark session, or starts one with the master that
@@ -48,7 +53,7 @@ class StreamExecutionEnvironment:
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)
-        self._config = ExecutionConfig()
+        self._config = ExecutionConfig(self._configuration)
         self.graph = GraphBuilder()
         self._python_files: list[str] = []
 
@@ -57,6 +62,8 @@ class StreamExecutionEnvironment:
         """The environment to write a program with."""
         env = StreamExecutionEnvironment(configuration)
         env.configuration()
+        if PortedSettings._local_parallelism is not None and env._config.get_parallelism() < 0:
+            env.set_parallelism(PortedSettings._local_parallelism)
         return env
 
     # --- settings ---------------------------------------------------------------------------
@@ -73,6 +80,19 @@ class StreamExecutionEnvironment:
         """Take over all settings of ``configuration``."""
         self._configuration.add_all(configuration)
         self.configuration()
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Choose where keyed state lives."""
+        for key, value in state_backend.settings().items():
+            self._configuration.set_string(key, value)
+        return self
+
+    def get_state_backend(self) -> StateBackend:
+        """Where keyed state lives."""
+        settings = self.configuration()
+        if settings.get(options.STATE_BACKEND) == "hashmap":
+            return HashMapStateBackend()
+        return EmbeddedRocksDBStateBackend(settings.get(options.CHECKPOINT_INCREMENTAL))
 
     def get_config(self) -> ExecutionConfig:
         """The execution config."""
@@ -106,6 +126,16 @@ class StreamExecutionEnvironment:
     def get_max_parallelism(self) -> int:
         """Number of key groups; -1 if not set."""
         return int(self.configuration().get(options.MAX_PARALLELISM))
+
+    def get_default_local_parallelism(self) -> int:
+        """Parallelism of programs that set none: what was set here, else the number of slots there are."""
+        chosen = PortedSettings._local_parallelism
+        return self._launcher().default_parallelism() if chosen is None else chosen
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Parallelism of environments made from now on that set none."""
+        self.check_parallelism(parallelism)
+        PortedSettings._local_parallelism = parallelism
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         """Streaming, batch or automatic."""
@@ -151,11 +181,37 @@ class StreamExecutionEnvironment:
         """The guarantee of snapshots."""
         return self.get_checkpoint_config().get_checkpointing_mode()
 
-    def set_restart_strategy(self, restart_strategy_configuration: Any) -> StreamExecutionEnvironment:
-        """What to do after a failure (the 1.x way; 2.x programs set ``restart-strategy.*``)."""
-        for key, value in restart_strategy_configuration.settings().items():
-            self._configuration.set_string(key, value)
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Where savepoints go when none is named."""
+        self._configuration.set_string(options.SAVEPOINT_DIR.key, directory)
         return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Where savepoints go when none is named, if that was set."""
+        return self.configuration().get(options.SAVEPOINT_DIR)
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """The guarantee of snapshots."""
+        return self.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether barriers may overtake queued records."""
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Whether a ported program asked for that; it has no effect."""
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
+
+    def set_restart_strategy(
+        self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> StreamExecutionEnvironment:
+        """What to do after a failure (the 1.x way; 2.x programs set ``restart-strategy.*``)."""
+        self._config.set_restart_strategy(restart_strategy_configuration)
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """What to do after a failure."""
+        return self._config.get_restart_strategy()
 
     # --- shipping ---------------------------------------------------------------------------
 
@@ -163,21 +219,23 @@ class StreamExecutionEnvironment:
         """Ship a module, package directory or zip to the slots."""
         self._python_files.append(file_path)
 
-    def add_jars(self, *jars_path: str) -> None:
-        """Accepted for ported programs: Penstock's connectors need no jars."""
-        _log.warning("add_jars(%s): Penstock needs no jars; ignored", ", ".join(jars_path))
-
-    def add_classpaths(self, *classpaths: str) -> None:
-        """Accepted for ported programs: Penstock's connectors need no jars."""
-        _log.warning("add_classpaths(%s): Penstock needs no jars; ignored", ", ".join(classpaths))
-
     # --- sources ----------------------------------------------------------------------------
 
     def from_collection(self, collection: Collection[Any], type_info: Any = None) -> DataStream:
         """A bounded stream of Python values, read by one subtask."""
-        source = CollectionSource(list(collection))
-        stream = self.from_source(source, WatermarkStrategy.no_watermarks(), "Collection Source", type_info)
+        declared = as_type_info(type_info)
+        source = CollectionSource(convert_all(list(collection), declared))
+        stream = self.from_source(source, WatermarkStrategy.no_watermarks(), "Collection Source", declared)
         return stream.set_parallelism(1)
+
+    def create_input(self, input_format: InputFormat, type_info: Any = None) -> DataStream:
+        """A bounded stream of what an input format reads."""
+        if not isinstance(input_format, InputFormat):
+            raise GraphError(f"create_input takes an InputFormat, not {type(input_format).__name__}")
+        name = type(input_format).__name__
+        return self.from_source(
+            input_format.create_source(), WatermarkStrategy.no_watermarks(), name, type_info
+        )
 
     def from_source(
         self, source: Source, watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
@@ -194,7 +252,7 @@ class StreamExecutionEnvironment:
             partial(SourceOperator, source, watermark_strategy),
             source=source,
             stateful=True,
-            output_type=type_info if type_info is not None else source.produced_type(),
+            output_type=source.produced_type() if type_info is None else as_type_info(type_info),
         )
         return DataStream(self, (Link(node_id),))
 
@@ -202,7 +260,8 @@ class StreamExecutionEnvironment:
         self, source_func: Any, source_name: str = "Custom Source", type_info: Any = None
     ) -> DataStream:
         """The 1.x name of :meth:`from_source`, without watermarks."""
-        return self.from_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
+        source = source_func.source if isinstance(source_func, SourceFunction) else source_func
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), source_name, type_info)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of text files (the 1.x way)."""
@@ -248,7 +307,7 @@ class StreamExecutionEnvironment:
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the program and return at once."""
         spec = self._spec(job_name)
-        self.graph = GraphBuilder()
+        self.graph.next_job()
         return JobClient(self._launcher().launch(spec))
 
     def _plan(self) -> Plan:

@@ -11,8 +11,17 @@ from penstock.operators.window.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from penstock.operators.window.composite import AfterWatermark, EarlyAndLateTrigger
 from penstock.operators.window.continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from penstock.operators.window.counting import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from penstock.operators.window.delta import DeltaTrigger
+from penstock.operators.window.evictors import (
+    CountEvictor,
+    DeltaEvictor,
+    Evictor,
+    TimeEvictor,
+    TimestampedValue,
+)
 from penstock.operators.window.serializers import (
     CountWindowSerializer,
     GlobalWindowSerializer,
@@ -25,8 +34,10 @@ from penstock.operators.window.sessions import (
     ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
 )
+from penstock.operators.window.timeout import ProcessingTimeoutTrigger
 from penstock.operators.window.triggers import (
     CountTrigger,
+    EndOfStreamTrigger,
     EventTimeTrigger,
     NeverTrigger,
     ProcessingTimeTrigger,
@@ -44,17 +55,24 @@ from penstock.operators.window.windows import (
 )
 
 __all__ = [
+    "AfterWatermark",
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
+    "CountEvictor",
     "CountSlidingWindowAssigner",
     "CountTrigger",
     "CountTumblingWindowAssigner",
     "CountWindow",
     "CountWindowSerializer",
+    "DeltaEvictor",
+    "DeltaTrigger",
     "DynamicEventTimeSessionWindows",
     "DynamicProcessingTimeSessionWindows",
+    "EarlyAndLateTrigger",
+    "EndOfStreamTrigger",
     "EventTimeSessionWindows",
     "EventTimeTrigger",
+    "Evictor",
     "GlobalWindow",
     "GlobalWindowSerializer",
     "GlobalWindows",
@@ -62,12 +80,15 @@ __all__ = [
     "NeverTrigger",
     "ProcessingTimeSessionWindows",
     "ProcessingTimeTrigger",
+    "ProcessingTimeoutTrigger",
     "PurgingTrigger",
     "SessionWindowTimeGapExtractor",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
+    "TimeEvictor",
     "TimeWindow",
     "TimeWindowSerializer",
+    "TimestampedValue",
     "Trigger",
     "TriggerResult",
     "TumblingEventTimeWindows",

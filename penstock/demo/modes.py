@@ -35,6 +35,11 @@ class Mode(Enum):
         return "at-most-once" if self is Mode.NONE else self.value.replace("_", "-")
 
     @property
+    def note(self) -> str:
+        """What somebody who watches should know beforehand, in a sentence; mostly nothing."""
+        return _NOTES.get(self, "")
+
+    @property
     def has_checkpoints(self) -> bool:
         """Whether the job takes any."""
         return self is not Mode.NONE
@@ -64,6 +69,14 @@ class Mode(Enum):
         if self is Mode.EXACTLY_ONCE:
             return verdict.ok
         return self is Mode.NONE or verdict.lost == 0
+
+
+_NOTES = {
+    Mode.AT_LEAST_ONCE: f"One of the two readers is slowed down by {_SLOW_READ_S} s per read: barriers that "
+    "arrive together would repeat nothing, and there would be nothing to see.",
+    Mode.NONE: "No checkpoints are taken: what a killed worker holds is lost, and so are clicks that come "
+    "before the job is back.",
+}
 
 
 class SlowAtOddPartitions(LogSource):

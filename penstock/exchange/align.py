@@ -43,7 +43,8 @@ class Aligner(ABC):
         self._cancelled: set[Epoch] = set()
         """Given up, while an older one may still be under way."""
 
-    def _is_stale(self, epoch: Epoch) -> bool:
+    def is_stale(self, epoch: Epoch) -> bool:
+        """Whether the snapshot is completed or given up: its barriers mean nothing any more."""
         return epoch <= self._done or epoch in self._cancelled
 
     def _finish(self, epoch: Epoch) -> None:
@@ -63,6 +64,15 @@ class Aligner(ABC):
     def on_cancel(self, epoch: Epoch) -> Alignment:
         """Snapshot ``epoch`` was given up, here or upstream."""
 
+    @property
+    def aligning(self) -> Epoch | None:
+        """The epoch that channels are held for, if any."""
+        return None
+
+    def overtake(self, epoch: Epoch) -> None:
+        """Snapshot ``epoch`` is taken without waiting: it and all before it are no longer aligned for."""
+        self._finish(epoch)
+
 
 @dataclass(slots=True)
 class _Pending:
@@ -79,11 +89,14 @@ class ExactlyOnce(Aligner):
 
     @property
     def aligning(self) -> Epoch | None:
-        """The epoch being aligned for, if any."""
         return None if self._pending is None else self._pending.barrier.epoch
 
+    def overtake(self, epoch: Epoch) -> None:
+        super().overtake(epoch)
+        self._pending = None
+
     def on_barrier(self, channel: int, barrier: Barrier) -> Alignment:
-        if self._is_stale(barrier.epoch):
+        if self.is_stale(barrier.epoch):
             return NOTHING
         aborted: tuple[Epoch, ...] = ()
         pending = self._pending
@@ -107,7 +120,7 @@ class ExactlyOnce(Aligner):
         return NOTHING if self._pending.missing else self._complete(())
 
     def on_cancel(self, epoch: Epoch) -> Alignment:
-        if self._is_stale(epoch):
+        if self.is_stale(epoch):
             return NOTHING
         current = self.aligning
         if current is not None and current > epoch:
@@ -138,7 +151,7 @@ class AtLeastOnce(Aligner):
         self._pending: dict[Epoch, _Pending] = {}
 
     def on_barrier(self, channel: int, barrier: Barrier) -> Alignment:
-        if self._is_stale(barrier.epoch):
+        if self.is_stale(barrier.epoch):
             return NOTHING
         pending = self._pending.get(barrier.epoch)
         if pending is None:
@@ -159,7 +172,7 @@ class AtLeastOnce(Aligner):
         return self._complete(max(finished)) if finished else NOTHING
 
     def on_cancel(self, epoch: Epoch) -> Alignment:
-        if self._is_stale(epoch):
+        if self.is_stale(epoch):
             return NOTHING
         self._pending.pop(epoch, None)
         self._cancelled.add(epoch)

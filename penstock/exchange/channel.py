@@ -8,15 +8,17 @@ pass: they are tiny, and a barrier that cannot move would stop everything.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from penstock.core.batch import Batch
 from penstock.core.ids import ChannelId
-from penstock.core.signals import Element
+from penstock.core.signals import Element, EndOfInput
 
 SIGNAL_BYTES = 0
+ALL = sys.maxsize
 
 
 def element_bytes(element: Element) -> int:
@@ -27,21 +29,36 @@ def element_bytes(element: Element) -> int:
 class InputChannel:
     """Queue of elements that wait for the receiving task."""
 
-    __slots__ = ("_consumed", "_queue", "_ready", "id", "queued_bytes")
+    __slots__ = ("_announce", "_consumed", "_queue", "_ready", "id", "queued_bytes", "tap")
 
     def __init__(self, channel_id: ChannelId) -> None:
         self.id = channel_id
         self.queued_bytes = 0
+        self.tap: Callable[[Batch], None] | None = None
+        """Sees every batch as it arrives, while a snapshot records this channel."""
         self._queue: deque[tuple[Element, int]] = deque()
         self._ready: Callable[[], None] = lambda: None
+        self._announce: Callable[[Element], bool] = lambda signal: False
         self._consumed: Callable[[int], None] | None = None
 
     def __len__(self) -> int:
         return len(self._queue)
 
+    def __iter__(self) -> Iterator[Element]:
+        return (element for element, _ in self._queue)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the end of the channel is in the queue: nothing more will come."""
+        return bool(self._queue) and isinstance(self._queue[-1][0], EndOfInput)
+
     def on_ready(self, callback: Callable[[], None]) -> None:
         """Called when an element arrives in an empty queue."""
         self._ready = callback
+
+    def on_signal(self, callback: Callable[[Element], bool]) -> None:
+        """Called with each signal that arrives, before it is queued; if true, it is not queued."""
+        self._announce = callback
 
     def on_consumed(self, callback: Callable[[int], None]) -> None:
         """Called with the bytes of each element taken: the remote sender's credit."""
@@ -49,18 +66,35 @@ class InputChannel:
 
     def put(self, element: Element, size: int) -> None:
         """Append an element that counts ``size`` bytes."""
+        if size == SIGNAL_BYTES:
+            if self._announce(element):
+                return
+        elif self.tap is not None and isinstance(element, Batch):
+            self.tap(element)
         self._queue.append((element, size))
         self.queued_bytes += size
         if len(self._queue) == 1:
             self._ready()
 
-    def take(self) -> Element:
-        """Remove and return the first element."""
-        element, size = self._queue.popleft()
+    def take(self, most: int = ALL) -> Element:
+        """Remove and return the first element.
+
+        Of a batch with more than ``most`` rows only the first rows; the others stay where they are, and
+        the sender gets its credit when the last of them is taken.
+        """
+        element, size = self._queue[0]
+        if size and isinstance(element, Batch) and len(element) > most:
+            self._queue[0] = (element.slice(most, len(element)), size)
+            return element.slice(0, most)
+        self._queue.popleft()
         self.queued_bytes -= size
         if size and self._consumed is not None:
             self._consumed(size)
         return element
+
+    def remove(self, signal: Element) -> None:
+        """Take a signal out of the queue, wherever it is."""
+        self._queue.remove((signal, SIGNAL_BYTES))
 
 
 class Sender(Protocol):

@@ -2,7 +2,7 @@
 
 Columns travel as Arrow IPC messages behind a schema that is sent once per channel (and again when it
 changes), or as whole IPC streams if a column is dictionary-encoded; rows are pickled; event times are
-raw int64.  Signals are a tag and up to three numbers.
+raw int64.  Signals are a tag and up to three numbers; a savepoint's barrier has its place behind them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import pickle
 import struct
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,19 +33,28 @@ from penstock.core.signals import (
     SnapshotKind,
     Watermark,
 )
-from penstock.exchange.frames import Frame, FramedSocket, FrameKind
+from penstock.exchange.frames import Buffer, Frame, FrameKind
 
 _SIGNAL = struct.Struct("<Bqqq")
 _KINDS = list(SnapshotKind)
 _WATERMARK, _IDLE, _ACTIVE, _BARRIER, _CANCEL, _END = range(1, 7)
 _PLAIN, _TUPLES = 0, 1
+_UNALIGNED = 16
 _FLAG = 8
 
 
-class ChannelEncoder:
-    """Writes the elements of one channel into a framed socket."""
+class FrameQueue(Protocol):
+    """Where encoded elements go: a socket, or the file of a snapshot."""
 
-    def __init__(self, channel: ChannelId, out: FramedSocket) -> None:
+    def queue(self, kind: FrameKind, a: int, b: int, c: int, d: int, *payload: Buffer) -> int:
+        """Queue a frame; its payload's size."""
+        ...
+
+
+class ChannelEncoder:
+    """Writes the elements of one channel as frames."""
+
+    def __init__(self, channel: ChannelId, out: FrameQueue) -> None:
         self._channel = (int(channel.edge), int(channel.sender), int(channel.receiver))
         self._out = out
         self._schema: tuple[Any, tuple[str, ...]] | None = None
@@ -172,7 +181,9 @@ def _signal_bytes(signal: Element) -> bytes:
     if isinstance(signal, Watermark):
         return _SIGNAL.pack(_WATERMARK, signal.time, 0, 0)
     if isinstance(signal, Barrier):
-        return _SIGNAL.pack(_BARRIER, signal.epoch, _KINDS.index(signal.kind), signal.triggered_ms)
+        kind = _KINDS.index(signal.kind) + (_UNALIGNED if signal.unaligned else 0)
+        head = _SIGNAL.pack(_BARRIER, signal.epoch, kind, signal.triggered_ms)
+        return head if signal.location is None else head + signal.location.encode()
     if isinstance(signal, CancelBarrier):
         return _SIGNAL.pack(_CANCEL, signal.epoch, 0, 0)
     if isinstance(signal, Idle):
@@ -184,11 +195,15 @@ def _signal_bytes(signal: Element) -> bytes:
 
 
 def _signal_of(payload: bytes | bytearray) -> Element:
-    tag, x, y, z = _SIGNAL.unpack(payload)
+    tag, x, y, z = _SIGNAL.unpack_from(payload)
+    rest = bytes(payload[_SIGNAL.size :])
+    if rest and tag != _BARRIER:
+        raise TransportError("a peer sent a signal with something behind it")
     if tag == _WATERMARK:
         return Watermark(EventTime(x))
     if tag == _BARRIER:
-        return Barrier(Epoch(x), _KINDS[y], z)
+        unaligned, kind = divmod(y, _UNALIGNED)
+        return Barrier(Epoch(x), _KINDS[kind], z, bool(unaligned), rest.decode() if rest else None)
     if tag == _CANCEL:
         return CancelBarrier(Epoch(x))
     if tag == _IDLE:

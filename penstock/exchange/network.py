@@ -1,9 +1,9 @@
 """Channels between slots over TCP: one authenticated connection per pair, driven by the slot's loop.
 
-The slot with the lower number calls, the other answers.  Each caller is greeted in a small thread of its
-own, so that a stranger who connects and says nothing stalls nobody; everything after it is non-blocking
-and belongs to the loop's thread.  Credits: a receiver returns the bytes of each element it has taken, and a
-sender counts what is on its way; see ``channel.py`` for the bound.
+The slot with the lower number calls, the other answers, at a door (``door.py``) with threads of its own;
+everything after the greeting is non-blocking and belongs to the loop's thread.  Credits: a receiver returns
+the bytes of each element it has taken, and a sender counts what is on its way; see ``channel.py`` for the
+bound.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import contextlib
 import queue
 import selectors
 import socket
-import threading
 
 from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, SlotId
@@ -20,6 +19,7 @@ from penstock.core.signals import Element
 from penstock.exchange.auth import Hello, answer, call
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
+from penstock.exchange.door import Door
 from penstock.exchange.frames import Frame, FramedSocket, FrameKind
 
 
@@ -98,27 +98,14 @@ class TcpNetwork:
         self._wake_in.setblocking(False)
         selector.register(self._wake_in, selectors.EVENT_READ, None)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
-        threading.Thread(target=self._accept, daemon=True, name="penstock-accept").start()
+        Door(self._listener, "penstock-data", lambda sock: answer(sock, *self._hello), self._admit)
 
     def wake(self) -> None:
         """Make a waiting ``select`` return; from any thread."""
         with contextlib.suppress(OSError):
             self._wake_out.send(b"\0")
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._greet, args=(sock,), daemon=True, name="penstock-greet").start()
-
-    def _greet(self, sock: socket.socket) -> None:
-        try:
-            hello = answer(sock, *self._hello)
-        except TransportError:
-            sock.close()
-            return
+    def _admit(self, hello: Hello, sock: socket.socket) -> None:
         self._accepted.put((SlotId(hello.slot), sock))
         self.wake()
 

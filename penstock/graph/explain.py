@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.exchange.partition import Forward
 from penstock.graph.nodes import Node, NodeId
+from penstock.graph.overtaking import why_aligned
 from penstock.graph.plan import Plan
 
 
@@ -56,5 +57,7 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"  [{vertex.parallelism}x] {vertex.name}   (max parallelism {vertex.max_parallelism})")
         for edge in plan.edges:
             if edge.source == vertex.id:
-                lines.append(f"        {edge.partitioning.strategy} -> {names[edge.target]}")
+                aligned = why_aligned(plan, edge)
+                note = "" if aligned is None else f"   (barriers stay aligned: {aligned})"
+                lines.append(f"        {edge.partitioning.strategy} -> {names[edge.target]}{note}")
     return "\n".join(lines)

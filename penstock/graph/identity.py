@@ -22,7 +22,7 @@ def operator_ids(nodes: list[Node]) -> dict[NodeId, OperatorId]:
         if node.uid_hash is not None:
             identity = OperatorId(node.uid_hash)
         elif node.uid is not None:
-            identity = _digest(f"uid:{node.uid}")
+            identity = of_uid(node.uid)
         else:
             inputs = ",".join(ids[link.source] for link in node.links if link.source in ids)
             identity = _digest(f"auto:{position}:{node.kind.name}:{len(node.links)}:{inputs}")
@@ -34,6 +34,11 @@ def operator_ids(nodes: list[Node]) -> dict[NodeId, OperatorId]:
         used[identity] = node
         ids[node.id] = identity
     return ids
+
+
+def of_uid(uid: str) -> OperatorId:
+    """The identity of an operator with this ``uid``, in whatever program."""
+    return _digest(f"uid:{uid}")
 
 
 def missing_uids(nodes: list[Node]) -> list[str]:

@@ -73,18 +73,39 @@ class Node:
     buffer_timeout_ms: int | None = None
     slot_group: str | None = None
     output_type: Any = None
+    any_order: bool = False
+    """Whether a keyed step's final results do not depend on the order of the records of a key."""
+    casts: bool = False
+    """Whether results are brought to ``output_type``; else they are known to be of it."""
 
 
 class GraphBuilder:
-    """Gathers nodes; ids are handed out in order of declaration."""
+    """Gathers nodes; ids are handed out in order of declaration.
+
+    A program may run several jobs.  Streams outlive them: the next job has the nodes that were declared
+    since the last one, and everything these read from.
+    """
 
     def __init__(self) -> None:
         self._nodes: dict[NodeId, Node] = {}
+        self._begin = NodeId(1)
 
     @property
     def nodes(self) -> list[Node]:
-        """All nodes, in order of declaration, which is a topological order."""
-        return list(self._nodes.values())
+        """The nodes of the next job in order of declaration, which is a topological order.
+
+        They are numbered from 1 on, whatever jobs came before.
+        """
+        wanted = {node_id for node_id in self._nodes if node_id >= self._begin}
+        for node_id in sorted(self._nodes, reverse=True):
+            if node_id in wanted:
+                wanted.update(link.source for link in self._nodes[node_id].links)
+        numbers = {old: NodeId(new) for new, old in enumerate(sorted(wanted), 1)}
+        return [_renumbered(self._nodes[old], numbers) for old in numbers]
+
+    def next_job(self) -> None:
+        """What was declared so far belongs to a job that runs; only what reads from it runs again."""
+        self._begin = NodeId(len(self._nodes) + 1)
 
     def add(self, kind: NodeKind, name: str, factory: Callable[[], Operator], **properties: Any) -> NodeId:
         """Declare a node."""
@@ -98,10 +119,15 @@ class GraphBuilder:
             return self._nodes[node_id]
         except KeyError:
             raise GraphError(
-                "this stream belongs to a job that was already executed; build the streams again "
-                "after execute()"
+                "this stream belongs to another environment; build all streams of a job with one "
+                "StreamExecutionEnvironment"
             ) from None
 
     def change(self, node_id: NodeId, **changes: Any) -> None:
         """Replace a node by a changed copy."""
         self._nodes[node_id] = dataclasses.replace(self.get(node_id), **changes)
+
+
+def _renumbered(node: Node, numbers: dict[NodeId, NodeId]) -> Node:
+    links = tuple(dataclasses.replace(link, source=numbers[link.source]) for link in node.links)
+    return dataclasses.replace(node, id=numbers[node.id], links=links)

@@ -97,6 +97,16 @@ class Plan:
         """All operators with their vertices."""
         return ((vertex, planned) for vertex in self.vertices for planned in vertex.operators)
 
+    def edge_name(self, edge_id: EdgeId) -> str:
+        """What an exchange is called in snapshots: the same at any parallelism, as long as both ends stay."""
+        edge = self.edges[edge_id]
+        alike = [
+            other
+            for other in self.edges[:edge_id]
+            if (other.source, other.target, other.input_index) == (edge.source, edge.target, edge.input_index)
+        ]
+        return f"{edge.source}>{edge.target}/{edge.input_index}.{len(alike)}"
+
     @staticmethod
     def slot_of(subtask: Subtask) -> SlotId:
         """Where a subtask runs."""

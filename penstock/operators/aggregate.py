@@ -2,6 +2,7 @@
 
 Each record is joined with what its key has gathered so far, and the new state is emitted at the
 record's time.  The state has a fixed name, so the running result survives failures and upgrades.
+In BATCH mode only the last result of each key is emitted, when the input has ended.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
+from penstock.core.ids import MAX_TIME, EventTime
 from penstock.core.row import Row
 from penstock.operators.functions import ReduceFunction
 from penstock.operators.operator import OperatorContext
@@ -54,6 +56,8 @@ class KeyedReduceOperator(FunctionOperator):
     def open(self, ctx: OperatorContext) -> None:
         self._state: ValueState[Any] = ctx.keyed.handle(ValueStateDescriptor(STATE_NAME, self._type_info))
         super().open(ctx)
+        self._at_end = bool(ctx.settings.get("batch"))
+        self._final: list[Any] = []
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         scope, join = self.ctx.keyed.scope, self._join
@@ -66,13 +70,24 @@ class KeyedReduceOperator(FunctionOperator):
                 gathered = load()
                 if gathered is not None:
                     value = join(gathered, value)
+                elif self._at_end:
+                    self.ctx.timers.event.register(MAX_TIME, scope.key, None)
                 store(value)
                 append(value)
         except Exception:
             self.blame(rows[len(out)])
             raise
-        if out:
+        if out and not self._at_end:
             self.ctx.out.emit(Batch(rows=out, times=batch.times))
+
+    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
+        self.ctx.keyed.scope.key = key
+        self._final.append(self._state.value())
+
+    def flush_timers(self) -> None:
+        if self._final:
+            self.ctx.out.emit(Batch(rows=self._final))
+            self._final = []
 
 
 def field_reducer(kind: AccumulateType, field: int | str) -> Join:

@@ -15,6 +15,7 @@ nowhere else.  The classic mistake is an instance attribute that a snapshot does
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -74,6 +75,16 @@ class OperatorContext:
     metrics: MetricGroup
     restored_epoch: Epoch | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    wake: Callable[[], None] | None = None
+    """Called from another thread: has the task's thread look again at ``next_processing_time``.
+
+    ``None`` where time is virtual: there, asynchronous work is done on the task's own thread.
+    """
+    blocked_ms: Callable[[], int] = lambda: 0
+    """How long the task has been backpressured in all; set by the task."""
+
+    def __post_init__(self) -> None:
+        self.keyed.clock = self.clock
 
     @property
     def timers(self) -> Timers:
@@ -143,6 +154,14 @@ class Operator(ABC):
 
     def on_snapshot_complete(self, epoch: Epoch) -> None:  # noqa: B027 - optional hook
         """Snapshot ``epoch`` was published. Best effort: may be missed."""
+
+    def accepts(self) -> bool:
+        """Whether more input may be read now; while not, the task is backpressured."""
+        return True
+
+    def is_drained(self) -> bool:
+        """Whether nothing is under way that will emit by itself; ``finish`` waits for it."""
+        return True
 
     def finish(self) -> None:  # noqa: B027 - optional hook
         """The input has ended (a MAX watermark came before): emit whatever is left."""

@@ -4,6 +4,9 @@ The task's loop calls :meth:`SourceOperator.poll` when nothing else is to do.  S
 from the coordinator through :meth:`~SourceOperator.add_splits`; after a restore those of the
 snapshot are already there.  Each split has watermarks of its own, and the slowest split decides.
 
+Under watermark alignment the subtask reports its watermark and hears that of the group's slowest;
+splits that are too far ahead of it are not polled until it has come closer.
+
 State: the union list ``splits``, see :mod:`penstock.operators.source_splits`.  Watermarks are not
 stored: after a restore event time starts anew.
 """
@@ -17,10 +20,11 @@ from typing import Any
 from penstock.connectors.source import EndOfSplit, Source, Split
 from penstock.connectors.watermarks import CombinedWatermarks, WatermarkStrategy
 from penstock.core.batch import Batch
-from penstock.core.ids import Epoch
+from penstock.core.ids import MAX_TIME, Epoch, EventTime
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_splits import AssignedSplit, claim
-from penstock.operators.timestamps import WatermarkEmitter, stamp
+from penstock.operators.time_report import TimeReporter, describe_holder
+from penstock.operators.timestamps import AHEAD_COUNTER, BOUND_GAUGE, WatermarkEmitter, stamp
 from penstock.state.operator_state import ListMode
 
 SPLIT_STATE = "splits"
@@ -44,8 +48,10 @@ class SourceOperator(Operator):
 
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
-        self._watermarks = CombinedWatermarks(self._strategy)
+        self._watermarks = CombinedWatermarks(self._strategy, ctx.metrics.counter(AHEAD_COUNTER))
         self._emitter = WatermarkEmitter(ctx)
+        self._reporter = TimeReporter(ctx, self._strategy)
+        self._limit: EventTime = MAX_TIME
         self._state = ctx.operator_state.list_state(SPLIT_STATE, ListMode.UNION)
         for assigned in claim(self._state.get(), ctx.info.subtask, ctx.info.parallelism):
             self._take(assigned)
@@ -68,8 +74,8 @@ class SourceOperator(Operator):
         """Whether all splits are read and none can come."""
         return self._no_more and not self._reading and not self._waiting
 
-    def poll(self, max_rows: int) -> bool:
-        """Emit the next records of one split, taking turns; whether there were any."""
+    def poll(self, max_rows: int) -> int:
+        """Emit the next records of one split, taking turns; how many there were."""
         now = self.ctx.clock.now_ms()
         tries = len(self._reading)
         while tries > 0 and self._reading:
@@ -78,6 +84,8 @@ class SourceOperator(Operator):
             self._reading.rotate(-1)
             reader = assigned.reader
             assert reader is not None
+            if assigned.paused:
+                continue
             due = reader.next_poll_ms()
             if due is not None and due > now:
                 continue
@@ -88,13 +96,16 @@ class SourceOperator(Operator):
                 tries = len(self._reading)
                 continue
             if batch is not None and len(batch):
-                self._emit(assigned, batch)
-                return True
-        return False
+                self._emit(assigned, batch, now)
+                return len(batch)
+        return 0
 
     def next_poll_ms(self) -> int | None:
         """Processing time before which polling is useless; ``None`` if some reader cannot tell."""
-        times = [assigned.reader.next_poll_ms() for assigned in self._reading if assigned.reader]
+        ready = [assigned for assigned in self._reading if not assigned.paused]
+        if self._reading and not ready:
+            return self._emitter.next_ms
+        times = [assigned.reader.next_poll_ms() for assigned in ready if assigned.reader]
         known = [time for time in times if time is not None]
         return min(known) if known and len(known) == len(times) else None
 
@@ -103,7 +114,34 @@ class SourceOperator(Operator):
 
     def on_processing_time(self, now_ms: int) -> None:
         if not self.finished and self._emitter.due(now_ms):
-            self._emitter.send(self._watermarks.probe(now_ms))
+            watermarks = self._watermarks
+            self._emitter.send(watermarks.probe(now_ms - self.ctx.blocked_ms()))
+            self._pause()
+            if self._reporter.due(now_ms):
+                holder = describe_holder(watermarks.slowest())
+                self._reporter.report(
+                    watermarks.watermark, not watermarks.is_idle, bool(self._reading), holder
+                )
+
+    def align(self, group: str, slowest: EventTime) -> None:
+        """The slowest source of ``group`` is at ``slowest``: splits beyond the drift wait, others go on."""
+        alignment = self._strategy.alignment
+        if alignment is not None and alignment.group == group:
+            self._limit = EventTime(min(slowest + alignment.max_drift_ms, MAX_TIME))
+            self._pause()
+
+    def _pause(self) -> None:
+        """Hold back the splits whose watermarks are beyond the limit; their idle time stands still."""
+        if self._strategy.alignment is None:
+            return
+        for assigned in self._reading:
+            paused = self._watermarks.split_watermark(assigned.split.id) > self._limit
+            if paused is not assigned.paused:
+                assigned.paused = paused
+                self._watermarks.pause_split(assigned.split.id, paused)
+
+    def finish(self) -> None:
+        self._reporter.report(MAX_TIME, counts=False, reading=False, holder="")
 
     def prepare_barrier(self, epoch: Epoch) -> None:
         self._positions[epoch] = [(assigned, assigned.position) for assigned in self._reading]
@@ -130,16 +168,23 @@ class SourceOperator(Operator):
             assigned = self._waiting.popleft()
             assigned.reader = self._source.open_split(assigned.split, assigned.start, self.ctx.clock)
             self._reading.append(assigned)
-            self._emitter.send(self._watermarks.add_split(assigned.split.id))
+            self._emitter.send(self._watermarks.add_split(assigned.split.id, assigned.learned))
+            self._show_bound(assigned.split.id)
 
-    def _emit(self, assigned: AssignedSplit, batch: Batch) -> None:
+    def _show_bound(self, split_id: str) -> None:
+        tracker = self._watermarks.tracker(split_id)
+        if tracker.bound_ms is not None:
+            group = self.ctx.metrics.add_group("split", split_id)
+            group.gauge(BOUND_GAUGE, lambda: float(tracker.bound_ms or 0))
+
+    def _emit(self, assigned: AssignedSplit, batch: Batch, now_ms: int) -> None:
         stamped = stamp(batch, self._strategy)
-        self._emitter.emit(stamped, self._watermarks.on_batch(assigned.split.id, stamped))
+        self._emitter.emit(stamped, self._watermarks.on_batch(assigned.split.id, stamped, now_ms))
 
     def _end(self, assigned: AssignedSplit) -> None:
         """Count the split's last watermark, then go on without it."""
         if self._emitter.next_ms is not None:
-            self._emitter.send(self._watermarks.probe(self.ctx.clock.now_ms()))
+            self._emitter.send(self._watermarks.probe(self.ctx.clock.now_ms() - self.ctx.blocked_ms()))
         self._reading.remove(assigned)
         assigned.end()
         self._emitter.send(self._watermarks.remove_split(assigned.split.id))
@@ -147,4 +192,6 @@ class SourceOperator(Operator):
 
     def _store(self) -> None:
         info = self.ctx.info
+        for assigned in self._reading:
+            assigned.learned = self._watermarks.tracker(assigned.split.id).snapshot()
         self._state.update(a.stored(info.subtask, info.parallelism) for a in self._splits.values())

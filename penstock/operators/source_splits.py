@@ -13,8 +13,11 @@ from typing import Any
 
 from penstock.connectors.source import Split, SplitReader
 
-StoredSplit = tuple[Split, Any, bool, int, int]
-"""Split, position, whether it is done, owner's subtask index, parallelism: plain, for pickling."""
+StoredSplit = tuple[Any, ...]
+"""Split, position, whether it is done, owner's subtask index, parallelism: plain, for pickling.
+
+Behind these, if there is anything, what the split's watermark generator has learned.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +29,10 @@ class AssignedSplit:
     """Where reading starts, or where it ended; ``None`` is the beginning."""
     done: bool = False
     reader: SplitReader | None = None
+    learned: Any = None
+    """What its watermark generator wants to keep, as of the last snapshot."""
+    paused: bool = False
+    """Whether alignment holds it back."""
 
     @property
     def position(self) -> Any:
@@ -34,7 +41,8 @@ class AssignedSplit:
 
     def stored(self, subtask: int, parallelism: int) -> StoredSplit:
         """What goes into a snapshot."""
-        return (self.split, self.position, self.done, subtask, parallelism)
+        stored = (self.split, self.position, self.done, subtask, parallelism)
+        return stored if self.learned is None else (*stored, self.learned)
 
     def end(self) -> None:
         """The split has no more records."""
@@ -56,12 +64,12 @@ def claim(stored: Iterable[StoredSplit], subtask: int, parallelism: int) -> list
     split goes to exactly one subtask.
     """
     items = list(stored)
-    unfinished = sorted(split.id for split, _, done, _, _ in items if not done)
+    unfinished = sorted(split.id for split, _, done, *_ in items if not done)
     rank = {split_id: i for i, split_id in enumerate(unfinished)}
     mine = []
-    for split, position, done, owner, recorded in items:
+    for split, position, done, owner, recorded, *learned in items:
         if recorded != parallelism:
             owner = (owner if done else rank[split.id]) % parallelism
         if owner == subtask:
-            mine.append(AssignedSplit(split, position, done))
+            mine.append(AssignedSplit(split, position, done, learned=learned[0] if learned else None))
     return mine

@@ -6,12 +6,23 @@ trackers of :mod:`penstock.connectors.watermarks` answer, and keeps the watermar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from penstock.connectors.watermarks import Cut, ValveResult, WatermarkStrategy, WatermarkTracker
 from penstock.core.batch import Batch
-from penstock.core.ids import MAX_TIME, EventTime
+from penstock.core.errors import GraphError
+from penstock.core.ids import MAX_TIME, Epoch, EventTime
 from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.time_report import TimeReporter, describe_records
+from penstock.state.operator_state import ListMode
+
+LEARNED_STATE = "learned-watermarks"
+"""Part of the snapshot format."""
+AHEAD_COUNTER = "numRecordsAhead"
+"""Records that did not move the watermark because their timestamps lie too far ahead."""
+BOUND_GAUGE = "watermarkBoundMs"
+"""How far the watermarks of a learning generator are behind the largest timestamp."""
 
 DEFAULT_INTERVAL_MS = 200
 
@@ -78,6 +89,9 @@ class AssignTimestampsOperator(Operator):
     """Gives records new times and makes watermarks from them.
 
     Watermarks and idleness from upstream end here, except the one that says all input has ended.
+
+    State: the union list ``learned-watermarks``, only for generators that learn: (what was learned,
+    subtask, parallelism).  At another parallelism everybody takes what all have learned.
     """
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
@@ -85,17 +99,36 @@ class AssignTimestampsOperator(Operator):
 
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
-        self._tracker = WatermarkTracker(self._strategy)
+        self._tracker = WatermarkTracker(self._strategy, ctx.metrics.counter(AHEAD_COUNTER))
         self._emitter = WatermarkEmitter(ctx)
+        self._reporter = TimeReporter(ctx, self._strategy)
+        self._learns = self._tracker.snapshot() is not None
+        if self._learns:
+            self._restore(ctx)
+            ctx.metrics.gauge(BOUND_GAUGE, lambda: float(self._tracker.bound_ms or 0))
+
+    def _restore(self, ctx: OperatorContext) -> None:
+        self._state = ctx.operator_state.list_state(LEARNED_STATE, ListMode.UNION)
+        me = (ctx.info.subtask, ctx.info.parallelism)
+        for learned, subtask, parallelism in self._state.get():
+            if parallelism != ctx.info.parallelism or (subtask, parallelism) == me:
+                self._tracker.restore(learned)
+
+    def prepare_barrier(self, epoch: Epoch) -> None:
+        if self._learns:
+            info = self.ctx.info
+            self._state.update([(self._tracker.snapshot(), info.subtask, info.parallelism)])
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         if len(batch):
             stamped = stamp(batch, self._strategy)
-            self._emitter.emit(stamped, self._tracker.on_batch(stamped))
+            now = 0 if self._strategy.max_ahead_ms is None else self.ctx.clock.now_ms()
+            self._emitter.emit(stamped, self._tracker.on_batch(stamped, now))
 
     def on_watermark(self, time: EventTime) -> None:
         if time == MAX_TIME:
             self._emitter.stop()
+            self._reporter.report(time, counts=False, reading=False, holder="")
             self.ctx.out.watermark(time)
 
     def on_idle(self, is_idle: bool) -> None:
@@ -106,4 +139,18 @@ class AssignTimestampsOperator(Operator):
 
     def on_processing_time(self, now_ms: int) -> None:
         if self._emitter.due(now_ms):
-            self._emitter.send(self._tracker.probe(now_ms))
+            tracker = self._tracker
+            self._emitter.send(tracker.probe(now_ms - self.ctx.blocked_ms()))
+            if self._reporter.due(now_ms):
+                holder = f"its input, from which {describe_records(tracker)}"
+                self._reporter.report(tracker.watermark, not tracker.is_idle, True, holder)
+
+
+def assigning(strategy: WatermarkStrategy) -> Callable[[], Operator]:
+    """What makes the operator of ``assign_timestamps_and_watermarks``."""
+    if strategy.alignment is not None:
+        raise GraphError(
+            "watermark alignment works by pausing splits of sources; give the strategy that has "
+            "with_watermark_alignment to from_source, not to assign_timestamps_and_watermarks"
+        )
+    return partial(AssignTimestampsOperator, strategy)

@@ -11,10 +11,19 @@ import dataclasses
 from typing import Any
 
 from penstock.core.errors import CorruptSnapshotError, FormatVersionError
-from penstock.core.handles import Blob, Committable, KeyedHandle, OperatorSnapshot, digest
+from penstock.core.handles import (
+    Blob,
+    ChannelHandle,
+    Committable,
+    KeyedHandle,
+    KeyedPiece,
+    NativeHandle,
+    OperatorSnapshot,
+    digest,
+)
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
 from penstock.core.signals import SnapshotKind
-from penstock.snapshot.manifest import FORMAT_VERSION, Manifest, OperatorEntry, SubtaskEntry
+from penstock.snapshot.manifest import FORMAT_VERSION, Manifest, OperatorEntry, Origin, SubtaskEntry
 from penstock.snapshot.paths import problem_with
 from penstock.snapshot.strict import (
     Malformed,
@@ -31,6 +40,8 @@ from penstock.snapshot.strict import (
 )
 
 MAX_PARALLELISM = 32768
+_SINCE = {"channels": 2, "origin": 2}
+"""Fields that older formats lack."""
 
 
 def from_json(raw: bytes, name: str = "the manifest") -> Manifest:
@@ -69,7 +80,9 @@ def _check_sum(document: dict[str, Any]) -> None:
 
 
 def _manifest(document: dict[str, Any]) -> Manifest:
-    fields(document, "manifest", *(field.name for field in dataclasses.fields(Manifest)))
+    version = document["format_version"]
+    known = (field.name for field in dataclasses.fields(Manifest))
+    fields(document, "manifest", *(name for name in known if version >= _SINCE.get(name, 1)))
     values = document
     operators = tuple(_operator(value) for value in array(values["operators"], "operators"))
     _unique([entry.operator_id for entry in operators], "operators")
@@ -85,8 +98,17 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         committables=tuple(_committable(value) for value in array(values["committables"], "committables")),
         penstock_version=text(values["penstock_version"], "penstock_version"),
         spark_version=optional_text(values["spark_version"], "spark_version"),
-        format_version=values["format_version"],
+        format_version=version,
+        channels=tuple(_channel(value) for value in array(values.get("channels", []), "channels")),
+        origin=_origin(values.get("origin")),
     )
+
+
+def _origin(value: Any) -> Origin | None:
+    if value is None:
+        return None
+    location, promised = fields(value, "origin", "location", "checksum")
+    return Origin(text(location, "location"), checksum(promised, "checksum"))
 
 
 def _kind(value: Any) -> SnapshotKind:
@@ -137,14 +159,48 @@ def _subtask(value: Any, operator_id: OperatorId, parallelism: int, max_parallel
     return SubtaskEntry(SubtaskIndex(position), state, boolean(finished, "finished"))
 
 
-def _keyed(value: Any, max_parallelism: int) -> KeyedHandle:
+def _keyed(value: Any, max_parallelism: int) -> KeyedPiece:
+    if isinstance(value, dict) and "files" in value:
+        backend, files, groups, pickled = fields(
+            value, "keyed state", "backend", "files", "key_groups", "pickled"
+        )
+        return NativeHandle(
+            text(backend, "backend"),
+            tuple((name, _blob(blob)) for name, blob in _named_files(files)),
+            _groups(groups, max_parallelism),
+            boolean(pickled, "pickled"),
+        )
     blob, groups, pickled = fields(value, "keyed state", "blob", "key_groups", "pickled")
-    bounds = array(groups, "key_groups")
+    return KeyedHandle(_blob(blob), _groups(groups, max_parallelism), boolean(pickled, "pickled"))
+
+
+def _groups(value: Any, max_parallelism: int) -> tuple[int, int]:
+    bounds = array(value, "key_groups")
     if len(bounds) != 2:
         raise Malformed("key_groups: a first and a last group were expected")
     first = integer(bounds[0], "key_groups", 0, max_parallelism - 1)
-    last = integer(bounds[1], "key_groups", first, max_parallelism - 1)
-    return KeyedHandle(_blob(blob), (first, last), boolean(pickled, "pickled"))
+    return first, integer(bounds[1], "key_groups", first, max_parallelism - 1)
+
+
+def _named_files(value: Any) -> list[tuple[str, Any]]:
+    """Files of a backend; a name is one part of a path, so that nothing is written elsewhere."""
+    if not isinstance(value, dict):
+        raise Malformed("files: an object was expected")
+    for name in value:
+        problem = "it has several parts" if "/" in name else problem_with(name)
+        if problem is not None:
+            raise Malformed(f"the name of a backend's file cannot be used: {problem}")
+    return sorted(value.items())
+
+
+def _channel(value: Any) -> ChannelHandle:
+    edge, sender, receiver, blob = fields(value, "channel", "edge", "sender", "receiver", "blob")
+    return ChannelHandle(
+        text(edge, "edge"),
+        SubtaskIndex(integer(sender, "sender", 0, MAX_PARALLELISM - 1)),
+        SubtaskIndex(integer(receiver, "receiver", 0, MAX_PARALLELISM - 1)),
+        _blob(blob),
+    )
 
 
 def _blob(value: Any) -> Blob:

@@ -15,7 +15,16 @@ from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import digest
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.journal import Entry, Published, candidates, decode, entry_path, seq_of
+from penstock.snapshot.journal import (
+    Entry,
+    Published,
+    Unreadable,
+    candidates,
+    decode,
+    entry_path,
+    history,
+    seq_of,
+)
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, METADATA, is_manifest, manifest_rank
 from penstock.snapshot.storage import SnapshotStore
@@ -92,8 +101,9 @@ def load_published(root: SnapshotStore, entry: Published) -> tuple[SnapshotStore
 
 def latest_valid(root: SnapshotStore, verify: bool = True, checksums: bool = False) -> Found | None:
     """The newest published snapshot below a job's root that is whole; ``None`` if none was published."""
+    entries = load_entries(root)
     broken: list[str] = []
-    for entry in candidates(load_entries(root)):
+    for entry in candidates(entries):
         try:
             store, found = load_published(root, entry)
             if verify:
@@ -102,13 +112,45 @@ def latest_valid(root: SnapshotStore, verify: bool = True, checksums: bool = Fal
             _log.warning("SNAPSHOT %s IS NOT USED, the one before it is tried: %s", entry.epoch, error)
             broken.append(str(error))
             continue
+        broken += _unreadable(root, history(entries), entry.seq)
+        if broken:
+            _announce_fallback(root, found.manifest, broken)
         return found
+    # Damage below a later entry cuts the history there, so here the whole journal is looked through.
+    broken += _unreadable(root, entries, 0) if _has_manifests(root) else []
     if broken:
         raise CorruptSnapshotError(
             f"none of the {len(broken)} snapshots of {root.url} can be used: {'; '.join(broken)}. Bring the "
             f"files back from a copy, restore a savepoint with -s, or start afresh in another directory"
         )
     return None
+
+
+def _unreadable(root: SnapshotStore, entries: list[Entry], above: int) -> list[str]:
+    """Those of ``entries`` that may have announced a snapshot newer than number ``above``."""
+    return [
+        f"journal entry {root.url}/{entry_path(entry.seq)} is damaged and may have announced a snapshot"
+        for entry in entries
+        if isinstance(entry, Unreadable) and entry.seq > above
+    ]
+
+
+def _has_manifests(root: SnapshotStore) -> bool:
+    return any(is_manifest(path) for path in root.list())
+
+
+def _announce_fallback(root: SnapshotStore, manifest: Manifest, broken: list[str]) -> None:
+    """Going back is right for state, but what was committed since cannot be taken back: say so."""
+    _log.warning(
+        "JOB %r GOES BACK TO SNAPSHOT %s of %s: newer ones cannot be used (%s). State is exact as of that "
+        "snapshot. Output that was committed after it stays where it is and IS PRODUCED AGAIN: readers see "
+        "it twice, unless the sink overwrites by key or they drop repetitions. To avoid that, stop the job "
+        "and bring the damaged files back from a copy",
+        manifest.job_name,
+        manifest.epoch,
+        root.url,
+        "; ".join(broken),
+    )
 
 
 def read_manifest(path: str, verify: bool = True) -> Found:

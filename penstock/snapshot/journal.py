@@ -30,7 +30,8 @@ from penstock.snapshot.strict import Malformed, canonical, checksum, fields, int
 Seq = NewType("Seq", int)
 """Number of a journal entry, from 1."""
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Since 2 an entry carries its own checksum: no other entry vouches for the newest one."""
 _ENTRY_NAME = re.compile(JOURNAL + r"/([0-9]{10})\.json", re.ASCII)
 
 
@@ -44,6 +45,7 @@ class Fence:
     """Random name of the driver, so that no two fences are the same bytes."""
     previous: str | None = None
     """Checksum of the entry before this one."""
+    format_version: int = FORMAT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Published:
     manifest_checksum: str
     manifest_length: int
     previous: str | None = None
+    format_version: int = FORMAT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,34 +114,48 @@ def seq_of(path: str) -> Seq | None:
 def encode(entry: Fence | Published) -> bytes:
     """The bytes of an entry."""
     document: dict[str, Any] = {name: getattr(entry, name) for name in type(entry).__slots__}
-    kind = "fence" if isinstance(entry, Fence) else "published"
-    return canonical({**document, "entry": kind, "format_version": FORMAT_VERSION})
+    document["entry"] = "fence" if isinstance(entry, Fence) else "published"
+    if entry.format_version >= 2:
+        document["checksum"] = digest(canonical(document))
+    return canonical(document)
 
 
 def decode(seq: Seq, raw: bytes) -> Entry:
     """The entry in ``raw``, found under number ``seq``."""
     try:
         document = parse(raw)
-        version = integer(document.pop("format_version", None), "format_version", low=1)
+        version = integer(document.get("format_version"), "format_version", low=1)
         if version > FORMAT_VERSION:
             raise FormatVersionError(
                 f"journal entry {entry_path(seq)} has format {version}, this Penstock reads up to "
                 f"{FORMAT_VERSION}: a newer Penstock runs or ran this job. Use that version or later"
             )
+        if version >= 2:
+            _check_sum(document)
         entry = _entry(document)
     except Malformed:
         return Unreadable(seq, digest(raw))
     return entry if entry.seq == seq else Unreadable(seq, digest(raw))
 
 
+def _check_sum(document: dict[str, Any]) -> None:
+    promised = checksum(document.pop("checksum", None), "checksum")
+    try:
+        found = digest(canonical(document))
+    except (ValueError, RecursionError):
+        raise Malformed("the checksum cannot be computed") from None
+    if found != promised:
+        raise Malformed(f"its checksum is {found}, it says {promised}")
+
+
 def _entry(document: dict[str, Any]) -> Fence | Published:
     kind = document.pop("entry", None)
     if kind == "fence":
-        seq, generation, owner, previous = fields(document, "fence", *Fence.__slots__)
-        return Fence(_seq(seq), _generation(generation), text(owner, "owner"), _previous(previous))
+        seq, generation, owner, previous, version = fields(document, "fence", *Fence.__slots__)
+        return Fence(_seq(seq), _generation(generation), text(owner, "owner"), _previous(previous), version)
     if kind != "published":
         raise Malformed("neither a fence nor a publication")
-    seq, generation, epoch, location, promised, length, previous = fields(
+    seq, generation, epoch, location, promised, length, previous, version = fields(
         document, "published", *Published.__slots__
     )
     return Published(
@@ -149,6 +166,7 @@ def _entry(document: dict[str, Any]) -> Fence | Published:
         checksum(promised, "manifest_checksum"),
         integer(length, "manifest_length"),
         _previous(previous),
+        version,
     )
 
 

@@ -7,16 +7,24 @@ bytes) and carries its own checksum.  Reading is strict and lives in :mod:`penst
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from penstock.core.handles import Blob, Committable, KeyedHandle, OperatorSnapshot, digest
+from penstock.core.handles import (
+    Blob,
+    ChannelHandle,
+    Committable,
+    KeyedHandle,
+    KeyedPiece,
+    OperatorSnapshot,
+    digest,
+)
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.strict import canonical, encode_data
 
-FORMAT_VERSION = 1
-"""The manifest format this Penstock writes, and the newest it reads."""
+FORMAT_VERSION = 2
+"""The manifest format this Penstock writes, and the newest it reads; it reads all older ones too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,19 @@ class OperatorEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The snapshot from outside that a line of checkpoints began with.
+
+    A driver started with the same ``-s`` again sees by it that the job has long gone on from there.
+    """
+
+    location: str
+    """URL of its manifest, as it was named then."""
+    checksum: str
+    """Of the bytes of its manifest."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A complete snapshot.  It is true only once the journal says so (checkpoints)."""
 
@@ -62,6 +83,10 @@ class Manifest:
     penstock_version: str
     spark_version: str | None = None
     format_version: int = FORMAT_VERSION
+    channels: tuple[ChannelHandle, ...] = ()
+    """What an unaligned barrier overtook; since format 2."""
+    origin: Origin | None = None
+    """What the job was started from, if that was not its own checkpoint; since format 2."""
 
     def operator(self, operator_id: OperatorId) -> OperatorEntry | None:
         """The entry of this operator, if it has one."""
@@ -73,6 +98,8 @@ class Manifest:
             for entry in operator.subtasks:
                 yield from entry.state.blobs()
         yield from self.enumerators.values()
+        for channel in self.channels:
+            yield channel.blob
 
     def files(self) -> dict[str, int]:
         """Every referenced file, and how long it must at least be."""
@@ -94,7 +121,7 @@ def sign(document: dict[str, Any]) -> bytes:
 
 
 def _document(manifest: Manifest) -> dict[str, Any]:
-    return {
+    document = {
         "format_version": manifest.format_version,
         "penstock_version": manifest.penstock_version,
         "spark_version": manifest.spark_version,
@@ -108,6 +135,10 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         "enumerators": {name: _blob(blob) for name, blob in manifest.enumerators.items()},
         "committables": [_committable(item) for item in manifest.committables],
     }
+    if manifest.format_version >= 2:
+        document["channels"] = [_channel(handle) for handle in manifest.channels]
+        document["origin"] = None if manifest.origin is None else asdict(manifest.origin)
+    return document
 
 
 def _operator(entry: OperatorEntry) -> dict[str, Any]:
@@ -131,9 +162,21 @@ def _subtask(entry: SubtaskEntry) -> dict[str, Any]:
     }
 
 
-def _keyed(handle: KeyedHandle) -> dict[str, Any]:
-    first, last = handle.key_groups
-    return {"blob": _blob(handle.blob), "key_groups": [first, last], "pickled": handle.pickled}
+def _keyed(handle: KeyedPiece) -> dict[str, Any]:
+    known: dict[str, Any] = {"key_groups": list(handle.key_groups), "pickled": handle.pickled}
+    if isinstance(handle, KeyedHandle):
+        return {**known, "blob": _blob(handle.blob)}
+    files = {name: _blob(blob) for name, blob in handle.files}
+    return {**known, "backend": handle.backend, "files": files}
+
+
+def _channel(handle: ChannelHandle) -> dict[str, Any]:
+    return {
+        "edge": handle.edge,
+        "sender": handle.sender,
+        "receiver": handle.receiver,
+        "blob": _blob(handle.blob),
+    }
 
 
 def _blob(blob: Blob) -> dict[str, Any]:

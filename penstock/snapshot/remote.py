@@ -1,10 +1,9 @@
 """Snapshots on anything fsspec can reach: object stores, HDFS, SFTP, ...
 
-Creation is exclusive as far as the file system supports mode ``xb`` (object stores with conditional
-writes, local and memory file systems do; threads of this process are kept apart by a lock).  Where it
-does not, the name is checked before and the bytes after writing, which two drivers that write at the
-same instant can defeat: a warning says so once.  A fence is then only as good as the pause between
-two drivers.
+Creation is exclusive by mode ``xb``, on S3 and its likes by a conditional write (``If-None-Match: *``),
+of which the server lets exactly one succeed.  Not every server knows it, and one that does not just
+overwrites.  So opening a store for writing creates a probe twice, and a file system that lets the second
+creation pass, or has no such mode, is refused: without it two drivers of one job could both publish.
 
 Files are written under their final name.  Nobody looks at a file before a manifest names it, and
 renaming would copy the bytes once more on an object store.
@@ -12,8 +11,8 @@ renaming would copy the bytes once more on an object store.
 
 from __future__ import annotations
 
-import logging
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -22,9 +21,12 @@ from penstock.core.errors import ConfigError, PenstockError, SnapshotError
 from penstock.snapshot.paths import TEMPORARY, check_path
 from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, missing, too_short
 
-_log = logging.getLogger(__name__)
 _creating = threading.Lock()
-_warned_protocols: set[str] = set()
+"""The memory file system checks and writes; its only users are threads of this process."""
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs"}
+"""File systems without directories: making one costs requests, or would create a bucket."""
+_proven: set[tuple[str, str]] = set()
+"""File systems and roots where exclusive creation was seen to work, in this process."""
 
 
 class FsspecStore(SnapshotStore):
@@ -47,7 +49,8 @@ class FsspecStore(SnapshotStore):
                 raise ConfigError(
                     f"{url} cannot hold snapshots because it is a file; choose another directory"
                 )
-            store._fs.makedirs(store._root or "/", exist_ok=True)
+            _make_directory(store._fs, store._root)
+            store._prove_exclusive()
         except PenstockError:
             raise
         except Exception as error:
@@ -63,29 +66,41 @@ class FsspecStore(SnapshotStore):
             self._fs.invalidate_cache()
             if self._fs.exists(full):
                 return False
-            self._fs.makedirs(full.rpartition("/")[0] or "/", exist_ok=True)
-            try:
+            _make_directory(self._fs, full.rpartition("/")[0])
+            return self._create(full, data)
+
+    def _create(self, full: str, data: bytes) -> bool:
+        """Create without looking first: what is there already must make it fail."""
+        try:
+            if _is_object_store(self._fs):
+                self._fs.pipe_file(full, data, mode="create")  # mode xb has no condition for empty files
+            else:
                 with self._fs.open(full, "xb") as file:
                     file.write(data)
-            except FileExistsError:
-                return False
-            except (NotImplementedError, ValueError):
-                return self._create_weakly(full, data)
-            return True
+        except FileExistsError:
+            return False
+        return True
 
-    def _create_weakly(self, full: str, data: bytes) -> bool:
-        """Write and look whose bytes stayed: for file systems without exclusive creation."""
-        protocol = self.url.split(":", 1)[0]
-        if protocol not in _warned_protocols:
-            _warned_protocols.add(protocol)
-            _log.warning(
-                "%s has no exclusive creation: two drivers of one job that publish at the same instant are "
-                "not kept apart. Make sure that only one runs, or use another snapshot directory",
-                self.url,
+    def _prove_exclusive(self) -> None:
+        """Refuse a file system on which a name can be created twice."""
+        known = (str(self._fs._fs_token), self._root.split("/", 1)[0])
+        if known in _proven:
+            return
+        probe = self._full(f"{TEMPORARY}{uuid.uuid4().hex}")
+        try:
+            exclusive = self._create(probe, b"1") and not self._create(probe, b"2")
+        except (NotImplementedError, ValueError):
+            exclusive = False
+        finally:
+            with suppress(FileNotFoundError):
+                self._fs.rm_file(probe)
+        if not exclusive:
+            raise ConfigError(
+                f"{self.url} cannot hold snapshots: it has no exclusive creation of files (on S3: "
+                f"conditional writes with If-None-Match), so two drivers of one job could not be kept apart. "
+                f"Use a server and client that support it, or a directory all machines share"
             )
-        self._fs.pipe_file(full, data)
-        self._fs.invalidate_cache()
-        return bool(self._fs.cat_file(full) == data)
+        _proven.add(known)
 
     def write(self, path: str) -> FileWriter:
         return _FsspecWriter(path, self._full(path), self.url, self._fs)
@@ -146,7 +161,7 @@ class _FsspecWriter(FileWriter):
         self._url = url
         self._fs = fs
         with _translated(url, path):
-            fs.makedirs(full.rpartition("/")[0] or "/", exist_ok=True)
+            _make_directory(fs, full.rpartition("/")[0])
             self._file = fs.open(full, "wb")
 
     def _append(self, data: bytes) -> None:
@@ -162,6 +177,16 @@ class _FsspecWriter(FileWriter):
             self._file.close()
         with suppress(Exception):
             self._fs.rm_file(self._full)
+
+
+def _is_object_store(fs: Any) -> bool:
+    protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
+    return not _OBJECT_STORES.isdisjoint(protocols)
+
+
+def _make_directory(fs: Any, path: str) -> None:
+    if not _is_object_store(fs):
+        fs.makedirs(path or "/", exist_ok=True)
 
 
 def _filesystem(url: str, options: dict[str, Any]) -> tuple[Any, str]:

@@ -41,9 +41,11 @@ from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import (
     JOURNAL,
     METADATA,
+    SHARED,
     check_path,
     checkpoint_directory,
     epoch_of,
+    is_manifest,
 )
 from penstock.snapshot.permit import CommitPermit, Ownership, permit_publication, permit_restored
 from penstock.snapshot.retain import plan_deletions, stale_manifests
@@ -158,6 +160,24 @@ class Repository:
         self._entries = [entry for entry in history(entries) if entry.seq >= oldest]
         self._delete_entries_below(oldest)
         self._delete_files(kept, max(manifest.epoch for manifest in kept.values()))
+
+    def sweep_shared(self) -> None:
+        """Delete shared files that no manifest names: what snapshots that were given up have left.
+
+        Call it right after :meth:`claim`, while no task of this generation runs: nothing that can still
+        be published is under way then.  A manifest that cannot be read may name anything, so nothing goes.
+        """
+        shared = self.root.list(SHARED)
+        if not shared:
+            return
+        self._check_owned(self.load_entries())
+        named: set[str] = set()
+        for path in self.root.list():
+            if is_manifest(path):
+                named.update(from_json(self.root.read(path), path).files())
+        for path in shared:
+            if path not in named:
+                self.root.delete(path)
 
     def drop_all(self) -> None:
         """Delete all checkpoints, at the end of a job that succeeded.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.errors import ConfigError, SnapshotError
-from penstock.core.handles import Blob, KeyedHandle
+from penstock.core.handles import Blob, KeyedPiece
 from penstock.core.ids import OperatorId, SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.snapshot.manifest import Manifest
@@ -30,7 +30,7 @@ Share = dict[str, tuple[str, tuple[Any, ...]]]
 class Assignment:
     """What one new subtask needs of the old state of an operator."""
 
-    keyed: tuple[KeyedHandle, ...]
+    keyed: tuple[KeyedPiece, ...]
     lists: tuple[Blob | None, ...]
     """The operator state of every old subtask, by index: unpickle, then :func:`redistribute`."""
     finished: bool

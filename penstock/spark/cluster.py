@@ -104,6 +104,7 @@ class SparkCluster(Cluster):
             self._job.store_url,
             self._job.store.inline_limit,
             settings["heartbeat_interval_ms"] / 1000,
+            self._job.settings.heartbeat_timeout_ms / 1000,
         )
 
     # --- callbacks of the control server ----------------------------------------------------
@@ -129,6 +130,7 @@ def slot_function(info: WorkerInfo) -> Any:
         "store_url": info.store_url,
         "inline_limit": info.inline_limit,
         "heartbeat_interval_s": info.heartbeat_interval_s,
+        "heartbeat_timeout_s": info.heartbeat_timeout_s,
     }
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:

@@ -17,6 +17,7 @@ from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello, answer
+from penstock.exchange.door import Door
 from penstock.exchange.frames import FramedSocket, FrameKind
 
 OnHello = Callable[[Hello], None]
@@ -65,8 +66,8 @@ class ControlServer:
         self._listener = socket.create_server((host, 0))
         self._closed = False
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
-        for target, name in ((self._accept, "accept"), (self._serve, "serve")):
-            threading.Thread(target=target, daemon=True, name=f"penstock-control-{name}").start()
+        threading.Thread(target=self._serve, daemon=True, name="penstock-control-serve").start()
+        Door(self._listener, "penstock-control", self._greet, self._on_greeted)
 
     # --- from other threads -----------------------------------------------------------------
 
@@ -96,22 +97,12 @@ class ControlServer:
         with contextlib.suppress(OSError):
             self._wake_out.send(b"\0")
 
-    # --- the accepting thread ---------------------------------------------------------------
+    # --- the door's threads -----------------------------------------------------------------
 
-    def _accept(self) -> None:
-        while not self._closed:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._greet, args=(sock,), daemon=True).start()
+    def _greet(self, sock: socket.socket) -> Hello:
+        return answer(sock, self._job, int(self._generation), self._secret)
 
-    def _greet(self, sock: socket.socket) -> None:
-        try:
-            hello = answer(sock, self._job, int(self._generation), self._secret)
-        except TransportError:
-            sock.close()
-            return
+    def _on_greeted(self, hello: Hello, sock: socket.socket) -> None:
         self._call(lambda: self._admit(hello, sock))
 
     # --- the serving thread -----------------------------------------------------------------

@@ -10,6 +10,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from penstock.coordinator.assemble import RunningJob, assemble, start
+from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import register
 from penstock.core import options
 from penstock.core.clock import SystemClock
@@ -50,9 +51,16 @@ class SparkLauncher:
 
 
 def publish_to_registry(running: RunningJob) -> None:
-    """Let ``penstock list`` and ``penstock cancel`` find the job until it ends."""
-    registration = register(running.job_id.hex, running.job.plan.job_name, running.facts, running.cancel)
+    """Let ``penstock list``, ``cancel``, ``savepoint`` and ``stop`` find the job until it ends."""
+    registration = register(
+        running.job_id.hex,
+        running.job.plan.job_name,
+        running.facts,
+        running.cancel,
+        lambda kind, directory: running.request(RequestKind(kind), directory),
+    )
     if registration is not None:
+        running.listeners.append(lambda _: registration.close())
         running.result().add_done_callback(lambda _: registration.close())
 
 
@@ -63,16 +71,14 @@ def _listed(text: str | None) -> tuple[str, ...]:
 def start_session(configuration: Configuration) -> SparkSession:
     """A quiet Spark session for a program that did not bring one."""
     os.environ.setdefault("PYSPARK_PYTHON", configuration.get(options.PYTHON_EXECUTABLE) or sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME")):
         os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "conf")
-    settings = {
-        "spark.ui.showConsoleProgress": "false",
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-    }
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
     master = configuration.get(options.SPARK_MASTER) or "local[*]"
+    if master.startswith("local"):
+        # Executors of other machines would look for the driver on their own loopback.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master.startswith("local["):
         settings["spark.python.daemon.module"] = "penstock.spark.daemon"
     settings |= {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}

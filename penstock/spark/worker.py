@@ -54,6 +54,7 @@ class WorkerInfo:
     store_url: str | None
     inline_limit: int
     heartbeat_interval_s: float
+    heartbeat_timeout_s: float
 
     def __repr__(self) -> str:
         return f"WorkerInfo({self.job}, generation {self.generation})"
@@ -66,6 +67,7 @@ class ControlLink:
         sock = socket.create_connection(info.driver, timeout=10)
         call(sock, Hello(info.job, info.generation, slot, "control", address), info.secret)
         self.frames = FramedSocket(sock)
+        _give_up_after(sock, info.heartbeat_timeout_s)
         self._lock = threading.Lock()
 
     def report(self, message: FromSlot) -> None:
@@ -86,6 +88,15 @@ class ControlLink:
         with self._lock:
             self.frames.socket.settimeout(timeout_s)
             self.frames.send()
+
+
+def _give_up_after(sock: socket.socket, seconds: float) -> None:
+    """A slot whose signs of life nobody confirms is cut off, and the driver has given it up: it leaves.
+
+    Not for connections between slots: there an unread byte may just mean a slow function.
+    """
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
 
 
 def _pickled(message: FromSlot) -> bytes:
@@ -144,10 +155,15 @@ def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
     storage = _storage(info)
 
     def open_storage(root: str) -> StateStorage:
-        return storage if root.startswith("driver-memory:") else open_store(root, create=False)
+        if root.startswith("driver-memory:"):
+            return storage
+        opened = open_store(root, create=False)
+        if info.store_url is not None:
+            opened.inline_limit = info.inline_limit
+        return opened
 
     environment = TaskEnvironment(
-        clock, storage, files, link.report, open_storage, Generation(info.generation)
+        clock, storage, files, link.report, open_storage, Generation(info.generation), wake=network.wake
     )
     slot = Slot(SlotId(slot_number), environment, network)
     selector.register(link.frames.socket, selectors.EVENT_READ, link)

@@ -3,40 +3,50 @@
 The heap backend keeps each named state in a :class:`~penstock.state.table.Table`.  Key groups are
 not looked up per record: a subtask owns a contiguous range of them, and the group of a key is only
 computed (vectorised) when state is written to files or read back.
+
+Restored state keeps the form it was stored in until the program asks for it with a descriptor; only then
+is it known what is declared now, and the state is brought to that or refused.  State that nobody asks for
+goes into the next snapshot as it came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Protocol
 
 import pyarrow as pa
 
+from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError
-from penstock.state.chunks import ChunkStore, FrozenChunks
-from penstock.state.descriptors import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
-from penstock.state.handles import (
-    AggregatingState,
-    KeyedValueState,
-    ListState,
-    MapState,
-    ReducingState,
-    Scope,
-    State,
-    ValueState,
-)
+from penstock.state.chunks import CarriedChunks, ChunkStore, FrozenChunks
+from penstock.state.columns import encode
+from penstock.state.descriptors import StateDescriptor
+from penstock.state.evolution import does_not_fit, plan_migration
+from penstock.state.files import CHUNK, TableBlock
+from penstock.state.frozen_files import FrozenPart
+from penstock.state.handles import Scope
+from penstock.state.making import make_handle
+from penstock.state.schema import StateKind, StateSchema, StoredForm
 from penstock.state.table import EntryShape, Frozen, Table
 from penstock.state.timers import TimerQueue, Timers
+from penstock.state.ttl import Lifetime
+from penstock.state.ttl_config import StateTtlConfig
 
 EVENT_TIMERS = "_timers/event"
 PROCESSING_TIMERS = "_timers/processing"
+
+
+class StoredBlocks(Protocol):
+    """Stored state, cut to a range of key groups: a state file, or a backend's own files."""
+
+    def tables(self) -> Iterator[TableBlock]:
+        """The entries, some of one table at a time."""
+        ...
+
+    def chunk_batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Batches of chunk stores, by name."""
+        ...
 
 
 class KeyedState:
@@ -44,7 +54,12 @@ class KeyedState:
 
     def __init__(self) -> None:
         self.scope = Scope()
+        self.clock: Clock = SystemClock()
         self._tables: dict[str, Table] = {}
+        self._declared: dict[str, StateSchema] = {}
+        self._lives: dict[str, Lifetime] = {}
+        self._stored: dict[str, StateSchema | None] = {}
+        self._strays: dict[str, list[tuple[StateSchema | None, Table]]] = {}
         self._chunks: dict[str, ChunkStore] = {}
         self._restored_chunks: dict[str, list[pa.RecordBatch]] = {}
         self._timers: Timers | None = None
@@ -53,37 +68,58 @@ class KeyedState:
         """The table called ``name``, made on first use."""
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = Table(name, shape)
+            table = self._tables[name] = self._new_table(name, shape)
         elif table.shape is not shape:
             raise ConfigError(
                 f"state {name!r} is used both with and without a window; give the two different names"
             )
         return table
 
+    def _new_table(self, name: str, shape: EntryShape) -> Table:
+        return Table(name, shape)
+
     def handle(self, descriptor: StateDescriptor, namespaced: bool = False) -> Any:
-        """The state handle for a descriptor."""
-        if descriptor.ttl_config is not None:
+        """The state handle for a descriptor. Restored state of that name is brought to its schema first."""
+        name, kind = descriptor.get_name(), StateKind.of(descriptor)
+        table = self.table(name, EntryShape.NAMESPACED if namespaced else EntryShape.KEY)
+        known = self._declared.get(name)
+        if known is None:
+            declared = StateSchema.of(descriptor)
+            if descriptor.ttl_config is not None and declared.ttl:
+                self._lives[name] = self._lifetime(descriptor.ttl_config, kind, table)
+            self._settle(declared, descriptor, table)
+            self._declared[name] = declared
+        elif (known.kind, known.ttl) != (kind, descriptor.expires):
             raise ConfigError(
-                f"state {descriptor.get_name()!r} has a time to live, which is not supported yet; register a "
-                "timer that clears it instead"
+                f"state {name!r} is asked for as {known.kind.value} and as {kind.value} state, or both with "
+                "and without a time to live; give the two different names"
             )
-        shape = EntryShape.NAMESPACED if namespaced else EntryShape.KEY
-        table = self.table(descriptor.get_name(), shape)
-        state: State
-        if isinstance(descriptor, ValueStateDescriptor):
-            kind = ValueState if namespaced else KeyedValueState
-            state = kind(table, self.scope, namespaced)
-        elif isinstance(descriptor, ListStateDescriptor):
-            state = ListState(table, self.scope, namespaced)
-        elif isinstance(descriptor, MapStateDescriptor):
-            state = MapState(table, self.scope, namespaced)
-        elif isinstance(descriptor, ReducingStateDescriptor):
-            state = ReducingState(table, self.scope, descriptor, namespaced)
-        elif isinstance(descriptor, AggregatingStateDescriptor):
-            state = AggregatingState(table, self.scope, descriptor, namespaced)
-        else:
-            raise ConfigError(f"unknown kind of state descriptor: {type(descriptor).__name__}")
-        return state
+        return make_handle(descriptor, table, self.scope, namespaced, self._lives.get(name))
+
+    def _lifetime(self, config: StateTtlConfig, kind: StateKind, table: Table) -> Lifetime:
+        if config.get_ttl_time_characteristic() is StateTtlConfig.TtlTimeCharacteristic.EventTime:
+            timers = self.timers
+            return Lifetime(config, kind, table, lambda: timers.now)
+        return Lifetime(config, kind, table, self.clock.now_ms)
+
+    def _settle(self, declared: StateSchema, descriptor: StateDescriptor, table: Table) -> None:
+        """Bring what was restored under this name to the declared schema, within ``table``."""
+        name = table.name
+        stamp = self._lives[name].now() if name in self._lives else 0
+        waiting = [(self._stored[name], table)] if name in self._stored else []
+        waiting += self._strays.get(name, [])
+        plans = [(plan_migration(stored, declared, descriptor, stamp), stored, s) for stored, s in waiting]
+        for migration, stored, source in plans:
+            fitting = None if migration.must_fit is None else migration.must_fit.layout
+            if fitting and any(encode(values, fitting) is None for values in _values_of(source)):
+                raise does_not_fit(name, stored, declared)
+        for migration, _, source in plans:
+            if migration.convert is not None or source is not table:
+                convert = migration.convert or (lambda value: value)
+                for entry in source.entries():
+                    table.put(entry, convert(source.peek(entry)))
+        self._stored.pop(name, None)
+        self._strays.pop(name, None)
 
     @property
     def timers(self) -> Timers:
@@ -107,12 +143,71 @@ class KeyedState:
         if restored:
             store.restore(restored)
 
+    def restore(self, blocks: StoredBlocks) -> None:
+        """Take all entries of a state file that are in its range. Called before the operator opens."""
+        for block in blocks.tables():
+            put = self._place_of(block).put
+            for entry, value in zip(block.entries, block.values, strict=True):
+                put(entry, value)
+        for name, batch in blocks.chunk_batches():
+            self.restore_chunks(name, [batch])
+
+    def _place_of(self, block: TableBlock) -> Table:
+        """Where a block's entries wait: its table, or one aside if that holds entries of another schema.
+
+        Schemas differ within a snapshot if it was taken when some subtasks had asked for a state, and
+        brought it to a new schema, and others had not yet.
+        """
+        if self._stored.setdefault(block.name, block.schema) == block.schema:
+            return self.table(block.name, block.shape)
+        strays = self._strays.setdefault(block.name, [])
+        for schema, table in strays:
+            if schema == block.schema:
+                return table
+        strays.append((block.schema, Table(block.name, block.shape)))
+        return strays[-1][1]
+
     def restore_chunks(self, name: str, batches: Iterable[pa.RecordBatch]) -> None:
         """Keep restored batches until the store of that name registers."""
         self._restored_chunks.setdefault(name, []).extend(batches)
 
+    def schema(self, name: str) -> StateSchema | None:
+        """What a snapshot taken now says about a table: as declared, else as restored."""
+        return self._declared.get(name) or self._stored.get(name)
+
     def freeze(self) -> list[Frozen | FrozenChunks]:
         """Freeze all tables and chunk stores, in time independent of their size."""
-        frozen: list[Frozen | FrozenChunks] = [table.freeze() for table in self._tables.values()]
+        frozen: list[Frozen | FrozenChunks] = []
+        for name, table in self._tables.items():
+            frozen.append(_frozen(table, self.schema(name), self._lives.get(name)))
+        return frozen + self._freeze_rest()
+
+    def checkpoint(self) -> list[FrozenPart]:
+        """Freeze for a checkpoint, which need not be readable by other backends."""
+        return [*self.freeze()]
+
+    def close(self) -> None:
+        """Let go of everything outside of memory. Called once, after the operator was closed."""
+
+    def _freeze_rest(self) -> list[Frozen | FrozenChunks]:
+        """What is in memory with every backend."""
+        frozen: list[Frozen | FrozenChunks] = []
+        for strays in self._strays.values():
+            frozen.extend(_frozen(table, schema, None) for schema, table in strays)
         frozen.extend(store.freeze() for store in self._chunks.values())
+        frozen.extend(CarriedChunks(name, batches) for name, batches in self._restored_chunks.items())
         return frozen
+
+
+def _frozen(table: Table, schema: StateSchema | None, life: Lifetime | None) -> Frozen:
+    frozen = table.freeze()
+    if schema is not None:
+        frozen.form = StoredForm(schema, None if life is None else life.trimmer())
+    return frozen
+
+
+def _values_of(table: Table) -> Iterator[list[Any]]:
+    """All values of a table, some at a time."""
+    entries = iter(table.entries())
+    while some := list(islice(entries, CHUNK)):
+        yield [table.peek(entry) for entry in some]

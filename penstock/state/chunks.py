@@ -241,6 +241,20 @@ class FrozenChunks:
         self.parts = []
 
 
+class CarriedChunks(FrozenChunks):
+    """Restored batches of a store that nobody registered: they go into the next snapshot as they came."""
+
+    def __init__(self, name: str, batches: Sequence[pa.RecordBatch]) -> None:
+        super().__init__(name, (), 0, [])
+        self._carried = tuple(batches)
+
+    def record_batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self._carried
+
+    def release(self) -> None:
+        self._carried = ()
+
+
 def split(table: pa.Table, by: str, unit: int = 1) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each distinct value of the int64 column ``by``, values ascending.
 

@@ -1,10 +1,15 @@
-"""How users name and type the state they want.  PyFlink's descriptors."""
+"""How users name and type the state they want.  PyFlink's descriptors.
+
+``with_version`` and ``with_defaults`` are ours: they say how state of an older program is to be read.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 from penstock.core.errors import ConfigError
+from penstock.state.ttl_config import StateTtlConfig
 
 
 class StateDescriptor:
@@ -15,15 +20,45 @@ class StateDescriptor:
             raise ConfigError("a state needs a name that is not empty")
         self.name = name
         self.type_info = type_info
-        self.ttl_config: Any = None
+        self.ttl_config: StateTtlConfig | None = None
+        self.version = 1
+        self.migrations: dict[int, Callable[[Any], Any]] = {}
+        self.defaults: dict[str, Any] = {}
 
     def get_name(self) -> str:
         """The state's name."""
         return self.name
 
-    def enable_time_to_live(self, ttl_config: Any) -> None:
-        """Let entries expire as ``ttl_config`` says."""
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Let entries expire as ``ttl_config`` says. For keyed state only."""
+        if not isinstance(ttl_config, StateTtlConfig):
+            raise ConfigError(
+                f"state {self.name!r} needs a StateTtlConfig for its time to live, got {ttl_config!r}; make "
+                "one with StateTtlConfig.new_builder(...).build()"
+            )
         self.ttl_config = ttl_config
+
+    @property
+    def expires(self) -> bool:
+        """Whether entries of the state expire."""
+        return self.ttl_config is not None and self.ttl_config.is_enabled()
+
+    def with_version(self, version: int, migrate: Mapping[int, Callable[[Any], Any]] | None = None) -> Self:
+        """Give the declared type a number, from 1, and say how older values become newer ones.
+
+        ``migrate[n]`` makes a value of version ``n`` one of version ``n + 1``; it is called with a value, a
+        list's element, a map's value or an accumulator.  State without a version is of version 1.
+        """
+        if version < 1:
+            raise ConfigError(f"versions of state {self.name!r} count from 1, got {version}")
+        self.version = version
+        self.migrations = dict(migrate or {})
+        return self
+
+    def with_defaults(self, **fields: Any) -> Self:
+        """What fields of the declared ROW get where a snapshot lacks them; ``None`` if not said."""
+        self.defaults = fields
+        return self
 
 
 class ValueStateDescriptor(StateDescriptor):

@@ -5,10 +5,10 @@
     block := u32 header length | header (JSON) | u64 body length | body
 
 Each block holds up to :data:`CHUNK` entries of one table, or one batch of a chunk store, with the key
-group of every row, so a reader takes the rows of its own key-group range and leaves the rest.  Columns
-whose values share a plain type (int, float, str, bytes, bool) are Arrow; others are pickled and the
-header says so.  Blocks are small on purpose: between two of them the interpreter lock changes hands,
-so writing a snapshot does not stop the task.
+group of every row, so a reader takes the rows of its own key-group range and leaves the rest.  Columns of a
+declared type are typed Arrow columns, and so are those whose values share a plain type (int, float, str,
+bytes, bool); others are pickled and the header says so.  Blocks are small on purpose: between two of them
+the interpreter lock changes hands, so writing a snapshot does not stop the task.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.errors import CorruptSnapshotError
+from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.pickling import dumps
 from penstock.state.chunks import FrozenChunks
+from penstock.state.columns import decode, encode
+from penstock.state.schema import StateSchema
 from penstock.state.table import EntryShape, Frozen
 
 CHUNK = 4096
@@ -40,6 +42,7 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
     str: pa.string(),
     bytes: pa.binary(),
     bool: pa.bool_(),
+    type(None): pa.null(),
 }
 KEY_GROUP = "__key_group"
 
@@ -53,9 +56,21 @@ def write_blocks(
             for batch in part.record_batches():
                 yield _block({"chunks": part.name, "rows": batch.num_rows}, _to_ipc(batch)), False
             continue
-        items = part.items()
+        items = _kept(part)
         while chunk := list(islice(items, CHUNK)):
             yield _table_block(part, chunk, max_parallelism)
+
+
+def _kept(part: Frozen) -> Iterator[tuple[Any, Any]]:
+    """The entries, without what has expired if the state is to be stored so."""
+    trim = None if part.form is None else part.form.trim
+    if trim is None:
+        yield from part.items()
+        return
+    for entry, value in part.items():
+        left = trim(value)
+        if left is not None:
+            yield entry, left
 
 
 def _table_block(part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: int) -> tuple[bytes, bool]:
@@ -63,6 +78,14 @@ def _table_block(part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: in
     groups = key_groups(hash_values(columns["key"]), max_parallelism)
     arrays: dict[str, pa.Array] = {KEY_GROUP: pa.array(groups, pa.int32())}
     opaque: dict[str, list[Any]] = {}
+    header: dict[str, Any] = {"table": part.name, "shape": part.shape.name, "rows": len(chunk)}
+    if part.form is not None:
+        header["state"] = part.form.schema.to_json()
+        typed = encode(columns["value"], part.form.schema.layout)
+        if typed is not None:
+            arrays["value"] = typed
+            header["typed"] = ["value"]
+            del columns["value"]
     for name, values in columns.items():
         array = _to_arrow(values)
         if array is None:
@@ -70,7 +93,6 @@ def _table_block(part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: in
         else:
             arrays[name] = array
     body = _to_ipc(pa.RecordBatch.from_pydict(arrays))
-    header: dict[str, Any] = {"table": part.name, "shape": part.shape.name, "rows": len(chunk)}
     if opaque:
         header["arrow"] = len(body)
         header["pickled"] = sorted(opaque)
@@ -123,6 +145,17 @@ def _block(header: dict[str, Any], body: bytes) -> bytes:
     return b"".join((_HEADER.pack(len(head)), head, _BODY.pack(len(body)), body))
 
 
+class TableBlock(NamedTuple):
+    """The entries of one block within the range, and what the block says about their state."""
+
+    name: str
+    shape: EntryShape
+    entries: list[Any]
+    values: list[Any]
+    schema: StateSchema | None
+    """``None`` if the block does not describe its state: it is the engine's own, or of format 1."""
+
+
 class StateBlocks:
     """Reads what :func:`write_blocks` wrote, cut to a range of key groups (inclusive)."""
 
@@ -133,12 +166,17 @@ class StateBlocks:
 
     def entries(self) -> Iterator[tuple[str, EntryShape, list[Any], list[Any]]]:
         """For each table block: table name, shape, entries and values within the range."""
+        for block in self.tables():
+            yield block[:4]
+
+    def tables(self) -> Iterator[TableBlock]:
+        """The table blocks, read as far as they are within the range."""
         for header, body in self._blocks():
             if "table" in header:
                 with _refusing_nonsense():
                     arrow_length = int(header.get("arrow", len(body)))
                     batch = _from_ipc(body[:arrow_length])
-                opaque = pickle.loads(body[arrow_length:]) if "pickled" in header else {}
+                opaque = _unpickled(header, body[arrow_length:]) if "pickled" in header else {}
                 with _refusing_nonsense():
                     found = self._table(header, batch, opaque)
                 yield found
@@ -154,6 +192,18 @@ class StateBlocks:
                 if kept.num_rows:
                     yield name, kept
 
+    def parts(self) -> Iterator[tuple[dict[str, Any], pa.RecordBatch, pa.Array, memoryview]]:
+        """For each block: header, typed columns, which rows are within the range, and the pickled rest.
+
+        Nothing is unpickled.
+        """
+        for header, body in self._blocks():
+            with _refusing_nonsense():
+                arrow_length = int(header.get("arrow", len(body)))
+                batch = _from_ipc(body[:arrow_length])
+                mask = self._mask(batch)
+            yield header, batch, mask, body[arrow_length:]
+
     def _mask(self, batch: pa.RecordBatch) -> pa.Array:
         groups = batch.column(KEY_GROUP)
         return pc.and_(
@@ -163,7 +213,9 @@ class StateBlocks:
 
     def _table(
         self, header: dict[str, Any], batch: pa.RecordBatch, opaque: dict[str, list[Any]]
-    ) -> tuple[str, EntryShape, list[Any], list[Any]]:
+    ) -> TableBlock:
+        schema = StateSchema.from_json(header["state"]) if "state" in header else None
+        typed = header.get("typed", ())
         keep = np.nonzero(self._mask(batch).to_numpy(zero_copy_only=False))[0]
         everything = len(keep) == batch.num_rows
 
@@ -171,9 +223,10 @@ class StateBlocks:
             if name in opaque:
                 values: list[Any] = opaque[name]
                 return values if everything else [values[i] for i in keep.tolist()]
-            found: list[Any] = (
-                batch.column(name) if everything else batch.column(name).take(pa.array(keep))
-            ).to_pylist()
+            array = batch.column(name) if everything else batch.column(name).take(pa.array(keep))
+            if name in typed and schema is not None:
+                return decode(array, schema.layout)
+            found: list[Any] = array.to_pylist()
             return found
 
         shape = EntryShape[header["shape"]]
@@ -185,24 +238,46 @@ class StateBlocks:
         values = column("value")
         if len(entries) != len(values):
             raise ValueError("columns of different lengths")
-        return _name_in(header, "table"), shape, entries, values
+        return TableBlock(_name_in(header, "table"), shape, entries, values, schema)
 
     def _blocks(self) -> Iterator[tuple[dict[str, Any], memoryview]]:
         position, end = 0, len(self._data)
         while position < end:
             try:
-                (head_length,) = _HEADER.unpack_from(self._data, position)
-                position += _HEADER.size
-                header = json.loads(bytes(self._data[position : position + head_length]))
-                position += head_length
-                (body_length,) = _BODY.unpack_from(self._data, position)
-                position += _BODY.size
-                if position + body_length > end or not isinstance(header, dict):
+                header, start, after = block_head(self._data, position)
+                if after > end:
                     raise ValueError("a block is longer than the file")
             except (struct.error, ValueError, RecursionError) as error:
                 raise CorruptSnapshotError(f"a state file is not readable: {error}") from error
-            yield header, self._data[position : position + body_length]
-            position += body_length
+            yield header, self._data[start:after]
+            position = after
+
+
+def block_head(data: memoryview, position: int) -> tuple[dict[str, Any], int, int]:
+    """Header of the block at ``position``, and where its body begins and ends.
+
+    The end may lie beyond ``data``.  Bytes that are no block, or too few of them, are a ``struct.error``,
+    ``ValueError`` or ``RecursionError``.
+    """
+    (head_length,) = _HEADER.unpack_from(data, position)
+    start = position + _HEADER.size + head_length
+    header = json.loads(bytes(data[position + _HEADER.size : start]))
+    if not isinstance(header, dict):
+        raise ValueError("a header is not an object")
+    (body_length,) = _BODY.unpack_from(data, start)
+    return header, start + _BODY.size, start + _BODY.size + body_length
+
+
+def _unpickled(header: dict[str, Any], data: memoryview) -> dict[str, list[Any]]:
+    try:
+        found: dict[str, list[Any]] = pickle.loads(data)
+    except (AttributeError, ImportError) as error:
+        raise SnapshotError(
+            f"state {header['table']!r} is stored pickled and names a class that this program does not have: "
+            f"{error}. Bring the class back under its old name; state with a declared type is not pickled, "
+            "so neither classes nor their modules matter to it"
+        ) from error
+    return found
 
 
 def _from_ipc(body: memoryview) -> pa.RecordBatch:

@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
+from penstock.state.schema import StoredForm
+
 _GONE: Any = object()
-_ATOMIC = frozenset({int, float, bool, str, bytes, type(None), complex, frozenset})
+ATOMIC = frozenset({int, float, bool, str, bytes, type(None), complex, frozenset})
+"""Types whose values cannot change in place."""
 
 
 class EntryShape(Enum):
@@ -45,6 +48,9 @@ class Table:
     """
 
     __slots__ = ("_active", "_layers", "_shallow", "get", "name", "put", "remove", "shape")
+
+    keeps_owned = True
+    """Whether what ``own`` gave may be changed until the next freeze, and not just until the next call."""
 
     get: Callable[[Any], Any]
     put: Callable[[Any, Any], None]
@@ -110,12 +116,13 @@ class Table:
 
     def guard(self, value: Any) -> Any:
         """``value`` itself, or a copy if it could be changed under a running snapshot."""
-        if len(self._layers) == 1 or type(value) in _ATOMIC:
+        if len(self._layers) == 1 or type(value) in ATOMIC:
             return value
         return copy.deepcopy(value)
 
     def __contains__(self, entry: Any) -> bool:
-        return self._find(entry)[0] is not _GONE
+        layers = self._layers
+        return entry in layers[0] if len(layers) == 1 else self._find(entry)[0] is not _GONE
 
     def __len__(self) -> int:
         if len(self._layers) == 1:
@@ -154,13 +161,14 @@ class Table:
 class Frozen:
     """What a table held at one moment. Iterable from any thread until released."""
 
-    __slots__ = ("_layers", "_table", "name", "shape")
+    __slots__ = ("_layers", "_table", "form", "name", "shape")
 
     def __init__(self, table: Table, layers: tuple[dict[Any, Any], ...]) -> None:
         self._table = table
         self._layers = layers
         self.name = table.name
         self.shape = table.shape
+        self.form: StoredForm | None = None
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Entries and values; each once."""

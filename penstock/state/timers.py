@@ -27,6 +27,8 @@ class TimerQueue:
         self._heap: list[tuple[int, int, Any, Any]] = []
         self._serial = 0
         self._deleted = 0
+        self.firing: int | None = None
+        """The time of the timer that is being fired."""
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -68,10 +70,12 @@ class TimerQueue:
             entry = (due, key, namespace)
             if entry in self._table:
                 self._table.remove(entry)
+                self.firing = due
                 fire(EventTime(due), key, namespace)
                 heap = self._heap
             elif self._deleted:
                 self._deleted -= 1
+        self.firing = None
 
 
 class Timers:
@@ -81,3 +85,9 @@ class Timers:
         self.event = event
         self.processing = processing
         self.watermark: EventTime = MIN_TIME
+
+    @property
+    def now(self) -> int:
+        """Event time as a function sees it: that of the timer being fired, else the watermark."""
+        firing = self.event.firing
+        return self.watermark if firing is None else firing

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.core.ids import ChannelId, Epoch, OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.keygroups import key_group_range
-from penstock.core.messages import Deploy, DriverMessage, OperatorRestore
+from penstock.core.messages import Deploy, DriverMessage
 from penstock.core.metrics import MetricGroup
 from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender, Sender
-from penstock.exchange.gate import InputGate
+from penstock.exchange.gate import InputGate, Overtaking
 from penstock.exchange.outputs import OutputEdge
 from penstock.exchange.partition import channel_targets, make_router
 from penstock.graph.nodes import NodeId
+from penstock.graph.overtaking import may_overtake
 from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
 from penstock.operators.chain import FanOut, OperatorInput
 from penstock.operators.operator import Operator, OperatorContext, Output, RuntimeInfo
-from penstock.state.backend import KeyedState
-from penstock.state.files import StateBlocks
-from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
+from penstock.operators.typed import typed_output
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.failures import explain_failure
+from penstock.task.recovered import recovered
+from penstock.task.restoring import restored_keyed, restored_lists
 from penstock.task.snapshot import SnapshotLadder
 from penstock.task.task import Task
+from penstock.task.writing import StateWriter
 
 
 class Network(Protocol):
@@ -66,7 +69,15 @@ def build_tasks(
         for edge in plan.edges:
             if edge.target == vertex.id:
                 _open_channels(place, edge)
-    return [_build_task(place, vertex) for vertex in mine]
+    tasks: list[Task] = []
+    try:
+        for vertex in mine:
+            tasks.append(_build_task(place, vertex))
+    except Exception:
+        for task in tasks:
+            task.close()
+        raise
+    return tasks
 
 
 def _open_channels(place: _Place, edge: Edge) -> None:
@@ -94,24 +105,10 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         for _, edge_id in planned.edges
     }
     operators = _build_operators(place, vertex, subtask, edges, metrics)
-    incoming = [
-        (channel, plan.edges[channel_id.edge].input_index)
-        for channel_id, channel in place.channels.items()
-        if plan.edges[channel_id.edge].target == vertex.id
-    ]
-    gate = None
-    if vertex.head.node.links:
-        aligner: Aligner = (
-            AtLeastOnce(len(incoming)) if settings.get("at_least_once") else ExactlyOnce(len(incoming))
-        )
-        gate = InputGate(incoming, aligner, env.clock)
-    ladder = SnapshotLadder(
-        subtask,
-        operators,
-        key_group_range(index, vertex.parallelism, vertex.max_parallelism),
-        vertex.max_parallelism,
-        env,
-    )
+    gate = _gate(place, vertex, index) if vertex.head.node.links else None
+    key_groups = key_group_range(index, vertex.parallelism, vertex.max_parallelism)
+    writer = StateWriter(subtask, key_groups, vertex.max_parallelism, env, plan.edge_name)
+    ladder = SnapshotLadder(subtask, operators, writer, env)
     return Task(
         subtask,
         operators,
@@ -123,6 +120,28 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         int(settings.get("max_rows", 8192)),
         metrics,
     )
+
+
+def _gate(place: _Place, vertex: Vertex, index: SubtaskIndex) -> InputGate:
+    plan, deploy, settings = place.plan, place.deploy, place.plan.settings
+    incoming = [
+        (channel, plan.edges[channel_id.edge].input_index)
+        for channel_id, channel in place.channels.items()
+        if plan.edges[channel_id.edge].target == vertex.id
+    ]
+    count = len(incoming)
+    aligner: Aligner = AtLeastOnce(count) if settings.get("at_least_once") else ExactlyOnce(count)
+    timeout = settings.get("aligned_timeout_ms")
+    overtaking = Overtaking(may_overtake(plan, vertex.id), timeout)
+    numbered = [channel.id for channel, _ in incoming]
+    storage = _restored_storage(place)
+    old = recovered(plan, vertex, index, numbered, deploy.channels, storage)
+    return InputGate(incoming, aligner, place.env.clock, overtaking, old)
+
+
+def _restored_storage(place: _Place) -> StateStorage:
+    root = place.deploy.restore_root
+    return place.env.storage if root is None else place.env.open_storage(root)
 
 
 def _output_edge(place: _Place, edge: Edge, vertex: Vertex, index: SubtaskIndex) -> OutputEdge:
@@ -160,12 +179,32 @@ def _build_operators(
         ]
         wrapped = OperatorInput(operator, _on_failure(planned.node.name, subtask))
         inputs[planned.node.id] = wrapped
-        context = _context(place, vertex, planned, subtask, FanOut(consumers), metrics)
+        out: Output = FanOut(consumers)
+        if planned.node.casts:
+            out = typed_output(out, planned.node.output_type)
+        context = _context(place, vertex, planned, subtask, out, metrics)
         contexts.append((operator, context))
-    for operator, context in contexts:
-        inputs_by_operator = next(i for i in inputs.values() if i.operator is operator)
-        inputs_by_operator.run(lambda operator=operator, context=context: operator.open(context))  # type: ignore[misc]
+    _open_operators(inputs, contexts)
     return [(planned.operator_id, inputs[planned.node.id]) for planned in vertex.operators]
+
+
+def _open_operators(
+    inputs: dict[NodeId, OperatorInput], contexts: list[tuple[Operator, OperatorContext]]
+) -> None:
+    """Open all; if one fails, close those that were opened, and the one that was half open."""
+    opened: list[Operator] = []
+    try:
+        for operator, context in contexts:
+            wrapped = next(i for i in inputs.values() if i.operator is operator)
+            opened.append(operator)
+            wrapped.run(lambda operator=operator, context=context: operator.open(context))  # type: ignore[misc]
+    except Exception:
+        for operator in reversed(opened):
+            with contextlib.suppress(Exception):
+                operator.close()
+        for _, context in contexts:
+            context.keyed.close()
+        raise
 
 
 def _on_failure(step: str, subtask: Subtask) -> Callable[[Exception, Operator], Exception]:
@@ -183,9 +222,7 @@ def _context(
 ) -> OperatorContext:
     deploy, env = place.deploy, place.env
     restore = deploy.restore.get(subtask, {}).get(planned.operator_id)
-    root = deploy.restore_root
-    storage = env.storage if root is None else env.open_storage(root)
-    keyed, store = _restore_state(restore, vertex, subtask, storage)
+    keyed = restored_keyed(restore, place.plan, vertex, subtask, _restored_storage(place), env.storage)
     operator_id = planned.operator_id
     info = RuntimeInfo(
         job_name=place.plan.job_name,
@@ -202,6 +239,7 @@ def _context(
         "generation": int(env.generation),
         "keyed": planned.node.keyed,
         "to_driver": lambda payload: env.report(DriverMessage(operator_id, payload)),
+        "to_coordinator": env.report,
     }
     return OperatorContext(
         operator_id=operator_id,
@@ -209,29 +247,9 @@ def _context(
         out=out,
         clock=env.clock,
         keyed=keyed,
-        operator_state=store,
+        operator_state=restored_lists(restore),
         metrics=metrics.add_group(planned.node.name),
         restored_epoch=Epoch(deploy.restored_epoch) if deploy.restored_epoch is not None else None,
         settings=settings,
+        wake=env.wake,
     )
-
-
-def _restore_state(
-    restore: OperatorRestore | None, vertex: Vertex, subtask: Subtask, storage: StateStorage
-) -> tuple[KeyedState, OperatorStateStore]:
-    keyed = KeyedState()
-    if restore is None:
-        return keyed, OperatorStateStore()
-    first, last = key_group_range(subtask.index, vertex.parallelism, vertex.max_parallelism)
-    for handle in restore.keyed:
-        blocks = StateBlocks(storage.read_blob(handle.blob), first, last)
-        for name, shape, entries, values in blocks.entries():
-            put = keyed.table(name, shape).put
-            for entry, value in zip(entries, values, strict=True):
-                put(entry, value)
-        for name, batch in blocks.chunk_batches():
-            keyed.restore_chunks(name, [batch])
-    lists = {
-        name: ListSnapshot(ListMode(mode), tuple(items)) for name, (mode, items) in restore.lists.items()
-    }
-    return keyed, OperatorStateStore(lists)

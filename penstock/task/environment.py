@@ -15,10 +15,15 @@ from penstock.core.handles import Blob
 from penstock.core.ids import Generation
 from penstock.core.messages import FromSlot
 
+IN_DRIVER_MEMORY = "driver-memory:"
+"""URL of storage that keeps nothing itself: all state travels to the driver."""
+
 
 class StateStorage(Protocol):
     """Where state files go."""
 
+    url: str
+    """Where that is; the same for all who write there."""
     inline_limit: int
     """State up to this many bytes travels inside the acknowledgement instead of a file."""
 
@@ -53,3 +58,5 @@ class TaskEnvironment:
     generation: Generation
     congested: Callable[[], bool] = lambda: False
     """Whether so many messages to the driver wait to be taken that no more should be made."""
+    wake: Callable[[], None] | None = None
+    """Has the slot look at its tasks again, from any thread; ``None`` if everything runs on one thread."""

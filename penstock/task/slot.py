@@ -15,11 +15,13 @@ from penstock.core.errors import PenstockError
 from penstock.core.ids import SlotId, Subtask, SubtaskIndex, VertexId
 from penstock.core.messages import (
     AbortSnapshot,
+    AlignWatermarks,
     AssignSplits,
     Deploy,
     Deployed,
     DriverMessage,
     DriverMessageTaken,
+    EndInput,
     FromSlot,
     Heartbeat,
     Leave,
@@ -89,12 +91,18 @@ class Slot:
         elif isinstance(message, TriggerSnapshot):
             for task in self.tasks:
                 task.trigger(message)
+        elif isinstance(message, EndInput):
+            for task in self.tasks:
+                task.end_input()
         elif isinstance(message, AbortSnapshot):
             for task in self.tasks:
                 task.abort(message)
         elif isinstance(message, SnapshotCompleted):
             for task in self.tasks:
                 task.completed(message)
+        elif isinstance(message, AlignWatermarks):
+            for task in self.tasks:
+                task.align(message)
 
     def _task(self, subtask: Subtask) -> Task:
         for task in self.tasks:

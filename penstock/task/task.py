@@ -6,6 +6,7 @@ The slot's loop calls :meth:`Task.step` again and again; each call does a bounde
 
 from __future__ import annotations
 
+import contextlib
 from enum import Enum
 from functools import partial
 
@@ -13,6 +14,7 @@ from penstock.core.errors import PenstockError
 from penstock.core.ids import MAX_TIME, Epoch, OperatorId, Subtask
 from penstock.core.messages import (
     AbortSnapshot,
+    AlignWatermarks,
     AssignSplits,
     SnapshotCompleted,
     SnapshotDeclined,
@@ -21,19 +23,24 @@ from penstock.core.messages import (
 )
 from penstock.core.metrics import MetricGroup
 from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier, Element
-from penstock.exchange.gate import (
+from penstock.exchange.channel import ALL
+from penstock.exchange.events import (
     BarrierReady,
     Data,
     GateEvent,
     InputEnded,
-    InputGate,
+    OvertakenComplete,
     SnapshotsCancelled,
     TimeAdvanced,
 )
+from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge
+from penstock.exchange.overtaken import Overtaken
 from penstock.operators.chain import OperatorInput
+from penstock.operators.operator import Operator
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.environment import TaskEnvironment
+from penstock.task.pacing import BUDGET_S, Pace
 from penstock.task.snapshot import SnapshotLadder
 
 EVENTS_PER_STEP = 64
@@ -68,23 +75,29 @@ class Task:
         self.metrics = metrics
         self._operators = [operator for _, operator in operators]
         self._head = self._operators[0]
+        self._timed = self._operators
+        self._asynchronous = [op.operator for op in self._operators if _works_beside(op.operator)]
         self._gate = gate
         self._source = self._head.operator if gate is None else None
         self._edges = edges
         self._ladder = ladder
         self._env = environment
         self._buffer_timeout = buffer_timeout_ms / 1000
-        self._max_rows = max_rows
+        self._pace = Pace(max_rows if gate is None else ALL)
         self._last_flush = environment.clock.monotonic()
         self._last_epoch = Epoch(0)
         self._aborted: set[Epoch] = set()
         self._awaited: TriggerSnapshot | None = None
+        self._input_ended = False
+        self._ending = False
         self._records_in = metrics.counter("numRecordsIn")
         self._measured_to = self._last_flush
         self._busy_s = self._blocked_s = self._idle_s = 0.0
         self._was_blocked = False
         self._retry_ms = 1
         self._retry_at: int | None = None
+        for operator in self._operators:
+            operator.operator.ctx.blocked_ms = lambda: int(self._blocked_s * 1000)
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -117,10 +130,19 @@ class Task:
         }
 
     def _work(self) -> bool:
-        worked = self._run_timers()
+        worked = self._answer_barriers()
+        if self._is_held():
+            return worked
+        worked = self._run_timers() or worked
         self._was_blocked = not self.writable()
         if self._was_blocked:
             return worked
+        if self._ending:
+            self._end()
+            return self._flush() or worked or self.phase is not Phase.RUNNING
+        self._was_blocked = not self._accepts()
+        if self._was_blocked:
+            return self._flush() or worked
         if self._read_source() if self._gate is None else self._read_gate(self._gate):
             self._flush_if_due()
             return True
@@ -130,19 +152,35 @@ class Task:
         """Whether all outputs are below their bounds; if not, the task is backpressured."""
         return all(edge.writable() for edge in self._edges) and not self._env.congested()
 
+    def _accepts(self) -> bool:
+        """Whether all operators take more input; those that work beside the task may be full."""
+        return all(operator.accepts() for operator in self._asynchronous)
+
     def next_deadline_ms(self) -> int | None:
         """Processing time at which the task wants a step although no input arrived."""
-        if self.phase is not Phase.RUNNING:
+        if self.phase is not Phase.RUNNING or self._is_held():
             return None
-        due = [op.operator.next_processing_time() for op in self._operators]
-        if self._gate is None:
-            due.append(self._retry_at)
+        due = [op.operator.next_processing_time() for op in self._timed]
+        due.append(self._retry_at if self._gate is None else self._gate.next_deadline_ms())
         return min((time for time in due if time is not None), default=None)
+
+    def _answer_barriers(self) -> bool:
+        """Also a task that cannot emit takes part in snapshots: barriers may overtake."""
+        gate = self._gate
+        if gate is None:
+            return False
+        if gate.next_deadline_ms() is not None:
+            gate.on_time(self._env.clock.now_ms())
+        worked = False
+        while (event := gate.poll_snapshot()) is not None:
+            self._on_signal(event)
+            worked = True
+        return worked
 
     def _run_timers(self) -> bool:
         now = self._env.clock.now_ms()
         worked = False
-        for operator in self._operators:
+        for operator in self._timed:
             due = operator.operator.next_processing_time()
             if due is not None and due <= now:
                 operator.run(partial(operator.operator.on_processing_time, now))
@@ -150,16 +188,21 @@ class Task:
         return worked
 
     def _read_gate(self, gate: InputGate) -> bool:
-        served = 0
+        served, pace = 0, self._pace
+        monotonic = self._env.clock.monotonic
+        began = last = monotonic()
         while served < EVENTS_PER_STEP and self.phase is Phase.RUNNING:
-            event = gate.poll()
+            event = gate.poll(pace.rows)
             if event is None:
                 break
             served += 1
             if isinstance(event, Data):
-                self._records_in.count += len(event.batch)
+                rows = len(event.batch)
+                self._records_in.count += rows
                 self._head.process(event.batch, event.input_index)
-                if not self.writable():
+                last, before = monotonic(), last
+                pace.took(rows, last - before)
+                if not self.writable() or not self._accepts() or last - began > BUDGET_S:
                     break
             else:
                 self._on_signal(event)
@@ -168,26 +211,31 @@ class Task:
     def _read_source(self) -> bool:
         source = self._source
         assert isinstance(source, SourceOperator)
+        if self._input_ended:
+            self._end()
+            return True
         now = self._env.clock.now_ms()
         if self._retry_at is not None and now < self._retry_at:
             return False
-        emitted = False
+        emitted = 0
 
         def poll() -> None:
             nonlocal emitted
-            emitted = source.poll(self._max_rows)
+            emitted = source.poll(self._pace.rows)
 
+        began = self._env.clock.monotonic()
         self._head.run(poll)
         if source.finished:
-            self._finish()
+            self._end()
             return True
         if emitted:
+            self._pace.took(emitted, self._env.clock.monotonic() - began)
             self._retry_ms, self._retry_at = 1, None
         else:
             wanted = source.next_poll_ms()
             self._retry_at = now + self._retry_ms if wanted is None else max(wanted, now + 1)
             self._retry_ms = min(2 * self._retry_ms, 16)
-        return emitted
+        return emitted > 0
 
     # --- signals ----------------------------------------------------------------------------
 
@@ -200,14 +248,17 @@ class Task:
             if event.idle is True:
                 self._head.idle(True)
         elif isinstance(event, BarrierReady):
-            self._snapshot(event.barrier, event.alignment_ms)
+            self._snapshot(event.barrier, event.alignment_ms, event.overtaken)
+        elif isinstance(event, OvertakenComplete):
+            self._ladder.recorded(event.epoch, event.alignment_ms)
         elif isinstance(event, SnapshotsCancelled):
             for epoch in event.epochs:
+                self._ladder.abort(epoch)
                 self._broadcast(CancelBarrier(epoch))
                 reason = "a newer snapshot overtook it"
                 self._env.report(SnapshotDeclined(epoch, self.subtask, reason, overtaken=True))
         elif isinstance(event, InputEnded) and event.all_ended:
-            self._finish()
+            self._end()
 
     def _broadcast(self, signal: Element) -> None:
         for edge in self._edges:
@@ -222,10 +273,18 @@ class Task:
         flushed = [edge.flush() for edge in self._edges]
         return any(flushed)
 
+    def _end(self) -> None:
+        """The end of input: last watermark, then the rest as soon as nothing is under way any more."""
+        if not self._ending:
+            self._ending = True
+            if self._gate is None:
+                self._timed, self._retry_at = self._timed[1:], None
+                self._head.operator.ctx.out.watermark(MAX_TIME)
+        if all(operator.is_drained() for operator in self._asynchronous):
+            self._finish()
+
     def _finish(self) -> None:
-        """The end of input: last watermark, flush the operators, close the outputs."""
-        if self._gate is None:
-            self._head.operator.ctx.out.watermark(MAX_TIME)
+        """Flush the operators, close the outputs."""
         for operator in self._operators:
             operator.run(operator.operator.finish)
         self._broadcast(END_OF_INPUT)
@@ -233,7 +292,7 @@ class Task:
         self._env.report(TaskFinished(self.subtask))
         awaited = self._awaited
         if awaited is not None and awaited.epoch > self._last_epoch:
-            self._snapshot(Barrier(awaited.epoch, awaited.kind, awaited.triggered_ms), 0.0)
+            self._snapshot(awaited.barrier(), 0.0)
 
     # --- mail -------------------------------------------------------------------------------
 
@@ -245,18 +304,32 @@ class Task:
         """
         self._awaited = message
         if self._gate is None or self.phase is Phase.FINISHED:
-            self._snapshot(Barrier(message.epoch, message.kind, message.triggered_ms), 0.0)
+            self._snapshot(message.barrier(), 0.0)
+        else:
+            self._gate.expect(message.barrier())
 
-    def _snapshot(self, barrier: Barrier, alignment_ms: float) -> None:
+    def _snapshot(self, barrier: Barrier, alignment_ms: float, overtaken: Overtaken | None = None) -> None:
         if barrier.epoch <= self._last_epoch or barrier.epoch in self._aborted:
             return
         self._last_epoch = barrier.epoch
         finished = self.phase is Phase.FINISHED
         forward = (lambda: None) if finished else partial(self._broadcast, barrier)
-        self._ladder.take(barrier.epoch, forward, finished, alignment_ms)
+        self._ladder.take(barrier, forward, finished, alignment_ms, overtaken)
+
+    def _is_held(self) -> bool:
+        """Whether the job stops with a snapshot that this task has taken: nothing comes behind it."""
+        awaited = self._awaited
+        return awaited is not None and awaited.stop and awaited.epoch == self._last_epoch
+
+    def end_input(self) -> None:
+        """A source ends here, whatever it could still read."""
+        self._input_ended = True
+        self._retry_at = None
 
     def abort(self, message: AbortSnapshot) -> None:
         """The coordinator gave a snapshot up."""
+        if self._awaited is not None and self._awaited.epoch == message.epoch:
+            self._awaited = None
         self._aborted = {epoch for epoch in (*self._aborted, message.epoch) if epoch > self._last_epoch}
         self._ladder.abort(message.epoch)
         if self._gate is not None and self.phase is Phase.RUNNING:
@@ -277,12 +350,23 @@ class Task:
             self._source.no_more_splits()
         self._retry_at = None
 
+    def align(self, message: AlignWatermarks) -> None:
+        """Sources of the group may read on, or must wait."""
+        if isinstance(self._source, SourceOperator):
+            self._source.align(message.group, message.slowest)
+            self._retry_at = None
+
     def close(self) -> None:
         """Release everything; errors while closing do not hide the cause of the end."""
         if self.phase is not Phase.CLOSED:
             self.phase = Phase.CLOSED
             for operator in self._operators:
-                try:
+                with contextlib.suppress(Exception):
                     operator.operator.close()
-                except Exception:
-                    continue
+                with contextlib.suppress(Exception):
+                    operator.operator.ctx.keyed.close()
+
+
+def _works_beside(operator: Operator) -> bool:
+    """Whether an operator has anything under way between two calls; the others are not asked each time."""
+    return type(operator).is_drained is not Operator.is_drained

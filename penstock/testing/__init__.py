@@ -1,16 +1,20 @@
 """The public test kit: run programs without Spark, simulate them with faults, check connectors."""
 
 from penstock.testing.compare import VerificationFailed
+from penstock.testing.harness import Harness, PendingTimer
+from penstock.testing.items import EndOfInput, ProcessingTimeTo, Record, WatermarkTo
 from penstock.testing.local import local_cluster
 from penstock.testing.sim.ends import SimSink, SimSource
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.simulation import Report, simulate
 from penstock.testing.sim.story import SimulationFailed
-from penstock.testing.verify import EndOfInput, ProcessingTimeTo, Record, WatermarkTo, verify
+from penstock.testing.verify import verify
 
 __all__ = [
     "EndOfInput",
     "Faults",
+    "Harness",
+    "PendingTimer",
     "ProcessingTimeTo",
     "Record",
     "Report",

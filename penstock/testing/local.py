@@ -26,7 +26,7 @@ from penstock.exchange.channel import InputChannel, LocalSender
 from penstock.graph.job import JobSpec
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.store import open_store
-from penstock.task.environment import TaskEnvironment
+from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 
 
@@ -124,6 +124,14 @@ class LocalCluster(Cluster):
         storage = MemoryStore() if url is None else open_store(url)
         storage.inline_limit = self._job.store.inline_limit
 
+        def open_storage(root: str) -> StateStorage:
+            if root.startswith("driver-memory:"):
+                return storage
+            opened = open_store(root, create=False)
+            if url is not None:
+                opened.inline_limit = storage.inline_limit
+            return opened
+
         def report(message: FromSlot) -> None:
             if int(slot) not in self._killed:
                 notify(SlotSaid(generation, slot, message))
@@ -133,8 +141,9 @@ class LocalCluster(Cluster):
             storage,
             _Inline(),
             report,
-            lambda root: storage if root.startswith("driver-memory:") else open_store(root, create=False),
+            open_storage,
             generation,
+            wake=lambda: None,
         )
 
     def _drive(self, generation: Generation, slots: int, notify: Notify, stop: threading.Event) -> None:

@@ -23,11 +23,13 @@ from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime, OperatorId, 
 from penstock.core.keygroups import key_group_range
 from penstock.core.metrics import MetricGroup
 from penstock.core.pickling import dumps
-from penstock.operators.operator import Operator, OperatorContext, RuntimeInfo
+from penstock.operators.operator import Operator, OperatorContext, Output, RuntimeInfo
 from penstock.snapshot.rescale import redistribute
 from penstock.state.backend import KeyedState
+from penstock.state.chunks import FrozenChunks
 from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
+from penstock.state.table import Frozen
 
 KEY_GROUPS = 128
 
@@ -43,7 +45,7 @@ class Result:
     """Which input item made it come out."""
 
 
-class _Collector:
+class Collector:
     """An output that keeps copies, as the next operator would have seen them."""
 
     def __init__(self) -> None:
@@ -67,13 +69,33 @@ class _Collector:
         pass
 
 
-class Trial:
-    """The instances of one operator. ``make`` gives a new one that has seen nothing yet."""
+@dataclass(frozen=True, slots=True)
+class TrialSnapshot:
+    """What a snapshot of a trial holds: one state file and one pickle of operator state per subtask."""
 
-    def __init__(self, make: Callable[[], Operator], parallelism: int = 1) -> None:
+    files: tuple[bytes, ...]
+    lists: tuple[bytes, ...]
+    watermark: EventTime
+
+
+class Trial:
+    """The instances of one operator. ``make`` gives a new one that has seen nothing yet.
+
+    ``out`` is where results go; by default they are kept in ``results``.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Operator],
+        parallelism: int = 1,
+        *,
+        out: Output | None = None,
+        clock: ManualClock | None = None,
+    ) -> None:
         self._make = make
-        self._clock = ManualClock()
-        self._out = _Collector()
+        self._clock = ManualClock() if clock is None else clock
+        self._collector = Collector()
+        self._out: Output = self._collector if out is None else out
         self._watermark = MIN_TIME
         self._epoch = 0
         nothing = [OperatorStateStore() for _ in range(parallelism)]
@@ -82,11 +104,16 @@ class Trial:
     @property
     def results(self) -> list[Result]:
         """What came out so far."""
-        return self._out.results
+        return self._collector.results
+
+    @property
+    def operators(self) -> list[Operator]:
+        """The instances, by subtask."""
+        return self._operators
 
     def at(self, item: int) -> None:
         """Results from here on are due to input item number ``item``."""
-        self._out.item = item
+        self._collector.item = item
 
     def process(self, batch: Batch) -> None:
         """Give each subtask its records."""
@@ -108,50 +135,69 @@ class Trial:
 
     def clock_to(self, now_ms: int) -> None:
         """The clock advances, and everything due on the way is fired at its time."""
-        while (due := self._next_due()) is not None and due <= now_ms:
-            self._clock.advance(max(0, due - self._clock.now_ms()))
-            for operator in self._operators:
-                operator.on_processing_time(self._clock.now_ms())
-        self._clock.advance(max(0, now_ms - self._clock.now_ms()))
+        run_clock(self._clock, [self], now_ms)
 
-    def _next_due(self) -> int | None:
+    def next_due(self) -> int | None:
+        """The earliest time at which an instance wants the clock's attention."""
         due = [operator.next_processing_time() for operator in self._operators]
         return min((time for time in due if time is not None), default=None)
+
+    def on_clock(self) -> None:
+        """Fire what is due now."""
+        for operator in self._operators:
+            operator.on_processing_time(self._clock.now_ms())
 
     def finish(self) -> None:
         """The input has ended."""
         self.watermark(MAX_TIME)
+        self._drain()
         for operator in self._operators:
             operator.finish()
+
+    def _drain(self) -> None:
+        """Let time pass until nothing is under way in asynchronous steps."""
+        for operator in self._operators:
+            while not operator.is_drained() and (due := operator.next_processing_time()) is not None:
+                run_clock(self._clock, [self], max(due, self._clock.now_ms()))
 
     def close(self) -> None:
         """Close all instances."""
         for operator in self._operators:
             operator.close()
 
-    def restore(self, parallelism: int) -> None:
-        """Take a snapshot, drop the instances, and go on with new ones restored from it.
-
-        The new ones are told the watermark at once: the sources would repeat it.
-        """
+    def snapshot(self) -> TrialSnapshot:
+        """Do what a barrier makes the instances do, and write their state."""
         self._epoch += 1
         files, lists = [], []
         for operator in self._operators:
             operator.prepare_barrier(Epoch(self._epoch))
             files.append(_write_keyed(operator.ctx.keyed))
             lists.append(_write_lists(operator.ctx.operator_state))
+        return TrialSnapshot(tuple(files), tuple(lists), self._watermark)
+
+    def load(self, snapshot: TrialSnapshot, parallelism: int) -> None:
+        """Drop the instances and go on with new ones restored from ``snapshot``.
+
+        The new ones are told the watermark of then at once: the sources would repeat it.
+        """
         self.close()
-        shares = redistribute([pickle.loads(data) for data in lists], parallelism)
+        shares = redistribute([pickle.loads(data) for data in snapshot.lists], parallelism)
         stores = [
             OperatorStateStore(
                 {name: ListSnapshot(ListMode(mode), items) for name, (mode, items) in s.items()}
             )
             for s in shares
         ]
+        files = list(snapshot.files)
         self._operators = self._open([_read_keyed(files, n, parallelism) for n in range(parallelism)], stores)
+        self._watermark = snapshot.watermark
         if self._watermark > MIN_TIME:
             for operator in self._operators:
                 operator.on_watermark(self._watermark)
+
+    def restore(self, parallelism: int) -> None:
+        """Take a snapshot, drop the instances, and go on with new ones restored from it."""
+        self.load(self.snapshot(), parallelism)
 
     def _open(self, keyed: list[KeyedState], stores: list[OperatorStateStore]) -> list[Operator]:
         operators = []
@@ -174,6 +220,18 @@ class Trial:
         return operators
 
 
+def run_clock(clock: ManualClock, trials: list[Trial], now_ms: int) -> None:
+    """Move the clock of several trials to ``now_ms``; everything due on the way is fired at its time."""
+    while True:
+        due = [time for trial in trials if (time := trial.next_due()) is not None]
+        if not due or min(due) > now_ms:
+            break
+        clock.advance(max(0, min(due) - clock.now_ms()))
+        for trial in trials:
+            trial.on_clock()
+    clock.advance(max(0, now_ms - clock.now_ms()))
+
+
 def owners_of(keys: list[Any], parallelism: int) -> Any:
     """The subtask of each key, as an array."""
     return key_groups(hash_values(keys), KEY_GROUPS) * parallelism // KEY_GROUPS
@@ -181,7 +239,7 @@ def owners_of(keys: list[Any], parallelism: int) -> Any:
 
 def _write_keyed(keyed: KeyedState) -> bytes:
     frozen = keyed.freeze()
-    data = b"".join(block for block, _ in write_blocks(frozen, KEY_GROUPS))
+    data = write_frozen(frozen)
     for part in frozen:
         part.release()
     return data
@@ -191,14 +249,18 @@ def _read_keyed(files: list[bytes], subtask: int, parallelism: int) -> KeyedStat
     keyed = KeyedState()
     first, last = key_group_range(SubtaskIndex(subtask), parallelism, KEY_GROUPS)
     for data in files:
-        blocks = StateBlocks(data, first, last)
-        for name, shape, entries, values in blocks.entries():
-            put = keyed.table(name, shape).put
-            for entry, value in zip(entries, values, strict=True):
-                put(entry, value)
-        for name, batch in blocks.chunk_batches():
-            keyed.restore_chunks(name, [batch])
+        restore_keyed(keyed, data, first, last)
     return keyed
+
+
+def restore_keyed(keyed: KeyedState, data: bytes, first: int = 0, last: int = KEY_GROUPS - 1) -> None:
+    """Put the entries of a state file that belong to the key groups ``first`` to ``last`` into ``keyed``."""
+    keyed.restore(StateBlocks(data, first, last))
+
+
+def write_frozen(frozen: list[Frozen | FrozenChunks]) -> bytes:
+    """A state file, as the snapshot writer makes it. Whoever froze releases."""
+    return b"".join(block for block, _ in write_blocks(frozen, KEY_GROUPS))
 
 
 def _write_lists(store: OperatorStateStore) -> bytes:

@@ -22,7 +22,6 @@ they emit waits behind them.  Operators with two inputs are not covered.
 
 from __future__ import annotations
 
-import inspect
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,19 +34,9 @@ from penstock.core.batch import Batch, can_concat, concat
 from penstock.core.errors import ConfigError
 from penstock.core.pickling import dumps
 from penstock.core.signals import EndOfInput
-from penstock.operators.aggregate import KeyedReduceOperator
-from penstock.operators.functions import (
-    FilterFunction,
-    FlatMapFunction,
-    KeyedProcessFunction,
-    MapFunction,
-    ProcessFunction,
-    ReduceFunction,
-)
 from penstock.operators.operator import Operator
-from penstock.operators.process import KeyedProcessOperator, ProcessOperator
-from penstock.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.testing.compare import Expected, Standard, VerificationFailed
+from penstock.testing.items import ProcessingTimeTo, Record, WatermarkTo, atoms_of, is_keyed, operator_for
 from penstock.testing.trial import KEY_GROUPS, Result, Trial, owners_of
 
 __all__ = [
@@ -65,28 +54,6 @@ _BATCH_SIZES = (2, 3, 7)
 _MOST_PLACES = 40
 """Long inputs are interrupted at this many places, evenly spread, instead of everywhere."""
 _START = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A value with its event time; in ``expect``, a result whose time matters."""
-
-    value: Any
-    time: int
-
-
-@dataclass(frozen=True, slots=True)
-class WatermarkTo:
-    """Event time advances to ``time``."""
-
-    time: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessingTimeTo:
-    """The clock, which starts at 0, advances to ``ms``; timers fire on the way."""
-
-    ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +99,10 @@ class Verifier:
         Plain values, :class:`Record`, :class:`WatermarkTo`, :class:`ProcessingTimeTo`, ``EndOfInput()``,
         or whole batches: their rows count as items of their own, and columnar ones bring their keys.
         """
-        atoms = [atom for item in items for atom in _atoms(item, self._keyed_by)]
+        atoms = [atom for item in items for atom in atoms_of(item, self._keyed_by)]
         if not atoms:
             raise ConfigError("verify() needs an input: without items there is nothing to compare")
-        keys = [key for atom in atoms if _is_keyed(atom) for key in atom.key_list()]
+        keys = [key for atom in atoms if is_keyed(atom) for key in atom.key_list()]
         self._keys = list(dict.fromkeys(keys))
         self._shown = [_shown(atom) for atom in atoms]
         self._atoms = dumps(atoms)
@@ -210,27 +177,7 @@ class Verifier:
         return trial.results
 
     def _make(self) -> Operator:
-        return _operator(cloudpickle.loads(self._pristine), self._keyed_by is not None)
-
-
-def _atoms(item: Any, keyed_by: Callable[[Any], Any] | None) -> list[Any]:
-    """The smallest pieces of an item: signals, and batches of one record with its key."""
-    if isinstance(item, WatermarkTo | ProcessingTimeTo | EndOfInput):
-        return [item]
-    if isinstance(item, type) and issubclass(item, EndOfInput):
-        raise ConfigError("the input holds the class EndOfInput; write EndOfInput() with brackets")
-    if not isinstance(item, Batch):
-        value, times = (item.value, [item.time]) if isinstance(item, Record) else (item, None)
-        item = Batch.of_rows([value], times)
-    if keyed_by is not None and not _is_keyed(item):
-        if item.rows is None:
-            raise ConfigError("a batch of columns needs key columns of its own: give it key_columns=")
-        item = Batch(rows=item.rows, times=item.times, keys=[keyed_by(value) for value in item.rows])
-    return [item.slice(n, n + 1) for n in range(len(item))]
-
-
-def _is_keyed(atom: Any) -> bool:
-    return isinstance(atom, Batch) and (atom.keys is not None or bool(atom.key_columns))
+        return operator_for(cloudpickle.loads(self._pristine), self._keyed_by is not None)
 
 
 def _shown(atom: Any) -> str:
@@ -269,39 +216,6 @@ def _feed(trial: Trial, step: Any) -> None:
         trial.clock_to(step.ms)
     else:
         trial.finish()
-
-
-def _operator(subject: Any, keyed: bool) -> Operator:
-    if isinstance(subject, Operator):
-        return subject
-    if isinstance(subject, MapFunction):
-        return MapOperator(subject, keyed)
-    if isinstance(subject, FlatMapFunction):
-        return FlatMapOperator(subject, keyed)
-    if isinstance(subject, FilterFunction):
-        return FilterOperator(subject, keyed)
-    if isinstance(subject, ProcessFunction):
-        return ProcessOperator(subject)
-    if isinstance(subject, ReduceFunction | KeyedProcessFunction) and not keyed:
-        raise ConfigError(f"{type(subject).__name__} needs keys: write verify(..., keyed_by=...)")
-    if isinstance(subject, ReduceFunction):
-        return KeyedReduceOperator(subject)
-    if isinstance(subject, KeyedProcessFunction):
-        return KeyedProcessOperator(subject)
-    if callable(subject) and _needs_nothing(subject):
-        return _operator(subject(), keyed)
-    raise ConfigError(
-        f"verify() cannot run {subject!r}; give a map, flat map, filter, reduce or process function, an "
-        "operator, or a callable without parameters that makes one"
-    )
-
-
-def _needs_nothing(subject: Callable[..., Any]) -> bool:
-    try:
-        inspect.signature(subject).bind()
-    except TypeError:
-        return False
-    return True
 
 
 def _expected(value: Any, side: str | None) -> Expected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ class Desk:
         self.lost.set()
 
     def link(self, generation: int = 1) -> ControlLink:
-        info = WorkerInfo("job", generation, self.secret, self.server.address, None, 0, 10.0)
+        info = WorkerInfo("job", generation, self.secret, self.server.address, None, 0, 10.0, 60.0)
         return ControlLink(info, 0, ("127.0.0.1", 1))
 
 
@@ -63,6 +64,13 @@ def test_last_words_arrive_behind_a_large_message(desk: Desk) -> None:
     assert desk.lost.wait(30)
     assert [type(message) for message in desk.heard] == [DriverMessage, TaskFailed]
     assert desk.heard[0].payload == LARGE  # type: ignore[union-attr]
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux can")
+def test_a_slot_does_not_talk_into_a_dead_line_for_longer_than_the_driver_waits(desk: Desk) -> None:
+    link = desk.link()
+    assert link.frames.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
+    link.frames.close()
 
 
 def test_old_generation_is_refused(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""The nine graphs of the simulation tests.  Their results do not depend on timing or parallelism."""
+"""The graphs of the simulation tests.  Their results do not depend on timing or parallelism."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+from sim_graphs_cep import patterns
+from sim_graphs_joins import JOIN_GRAPHS
+from sim_graphs_rocks import on_disk
+from sim_graphs_unaligned import UNALIGNED_GRAPHS
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import (
@@ -242,11 +246,22 @@ def make_orders(index: Any) -> pa.RecordBatch:
 
 def columns(env: Env) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
-    source = DataGeneratorSource(make_orders, 300, 600.0, columns=True)
+    source = DataGeneratorSource(make_orders, 300, 900.0, columns=True)
     orders = env.from_source(source, strategy, "orders").uid("orders")
     windows = orders.key_by("country").window(TumblingEventTimeWindows.of(150))
     result = windows.agg(Count("orders"), Sum("amount", "total"), Max("amount", "largest"))
     result.uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+# --- 10: splits that appear while the job runs ----------------------------------------------------
+
+
+def discovery(env: Env) -> None:
+    data = numbers(6, 40)
+    expected = dict(Counter(i % KEYS for part in data for i in part))
+    stream = env.from_source(SimSource(data, late_splits=4), untimed(), "numbers").uid("numbers")
+    summed = stream.key_by(lambda i: i % KEYS).process(RunningSum(expected)).uid("sum")
+    summed.sink_to(SimSink("out")).uid("out")
 
 
 GRAPHS: dict[str, Callable[[Env], None]] = {
@@ -259,4 +274,11 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     "union": union,
     "two_sinks": two_sinks,
     "columns": columns,
+    "discovery": discovery,
+    **UNALIGNED_GRAPHS,
+    **JOIN_GRAPHS,
+    "two_inputs_rocks": on_disk(two_inputs),
+    "session_rocks": on_disk(session),
+    "patterns": patterns,
+    "patterns_rocks": on_disk(patterns),
 }

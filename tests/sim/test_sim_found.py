@@ -57,3 +57,22 @@ def test_a_fenced_driver_does_not_speak_of_damage(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(penstock.coordinator.runner, "restored_job", read_late)
         with pytest.raises(FencedError):
             driver._claim(False)
+
+
+def test_a_damaged_entry_below_a_fence_is_not_taken_for_an_empty_journal() -> None:
+    """The newest publication rotted after a restart had put a fence behind it.  The history ended above the
+    damage, no snapshot was found in it, and the job began anew: all its output came twice."""
+    simulation = Simulation(GRAPHS["repartition"])
+    run = Run(simulation._jobs, 2, [], 1, Faults(most=0))
+    world, auditor = run._world, run._auditor
+    with entered(world):
+        run._begin()
+        assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
+        store = SimStore(world, auditor, 0, lambda operation: None)
+        Repository(store, "simulated", "second").claim()
+        entries = sorted(name for name in world.files if "/journal/" in name)
+        world.files[entries[-2]] = world.files[entries[-2]][:20]
+        third = Repository(store, "simulated", "third")
+        third.claim()
+        with pytest.raises(CorruptSnapshotError, match="may have announced a snapshot"):
+            third.latest_valid()

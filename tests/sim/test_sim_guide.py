@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,24 @@ import pytest
 from penstock.testing import Faults, SimSink, SimSource, SimulationFailed, simulate
 from penstock.testing.sim.simulation import Simulation
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "testing.md"
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "guides" / "testing.md"
+EXAMPLE = ROOT / "examples" / "testing" / "session_bug.py"
 
 
 def test_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     exec("\n".join(blocks), {"__name__": "guide"})
     assert "sink 'sessions' lacks" in capsys.readouterr().out
+
+
+def test_the_planted_bug_is_found_by_verify_and_by_simulate(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLE))["main"]()
+    told = capsys.readouterr().out
+    for tool in ("verify", "simulate"):
+        assert f"{tool}: NumberSessions is right" in told
+        assert f"{tool}: NumberSessionsWrong is wrong" in told
+    assert "restored after item 3" in told and "sink 'sessions' lacks" in told
 
 
 def forgetful(env: Any) -> None:
@@ -36,7 +48,7 @@ def test_a_failure_tells_how_to_see_it_again() -> None:
         simulate(forgetful, range(50), Faults(slot_crash=0.05))
     failed = caught.value
     text = str(failed)
-    assert f"python scripts/simulate.py --graph forgetful --seed {failed.seed}" in text
+    assert f"simulate(..., seeds=[{failed.seed}])" in text
     for part in ("FAULT slot crash", "triggered by driver 1", "acknowledged by", "committed out/"):
         assert part in text
     with pytest.raises(SimulationFailed) as again:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from processes import descendants, kill
@@ -19,7 +20,12 @@ class Driver:
     """A running program. Use ``with``: whatever is left of it at the end is killed, by pid."""
 
     def __init__(
-        self, work: Path, script: str, *arguments: object, env: dict[str, str] | None = None
+        self,
+        work: Path,
+        script: str,
+        *arguments: object,
+        env: dict[str, str] | None = None,
+        entry: Sequence[str] = (),
     ) -> None:
         scratch = work / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
@@ -35,7 +41,7 @@ class Driver:
             **(env or {}),
         }
         self.process = subprocess.Popen(
-            [sys.executable, str(JOBS / script), *map(str, arguments)],
+            [*entry, sys.executable, str(JOBS / script), *map(str, arguments)],
             cwd=work,
             env=environment,
             stdout=subprocess.PIPE,

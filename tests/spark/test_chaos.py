@@ -25,3 +25,4 @@ def test_two_troubles_and_nothing_lost_or_repeated(capsys: pytest.CaptureFixture
         "worker,",
         "pause,",
     }
+    assert re.search(r"^pause +1 .* 0 +0$", printed, re.MULTILINE), "a line per kind"

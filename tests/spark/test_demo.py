@@ -45,3 +45,4 @@ def test_at_least_once_a_killed_worker_loses_nothing(tmp_path):
     done = run_demo(tmp_path, "--mode", "at_least_once")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(AT_LEAST, done.stdout), done.stdout
+    assert "One of the two readers is slowed down" in " ".join(done.stdout.split())

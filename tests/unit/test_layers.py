@@ -36,16 +36,18 @@ LAW: dict[str, set[str]] = {
     "metrics": {"core"},
     "common": {"core", "connectors"},
     "datastream": {*BELOW_USERS, "common", "metrics"},
-    "spark": {*ENGINE, *USERS},
+    "cep": {*BELOW_USERS, "common", "datastream"},
+    "state_processor": {"core", "state", "snapshot", "graph.identity", "operators.window.windows"},
+    "spark": {*ENGINE, *USERS, "state_processor"},
     "testing": {*ENGINE, *USERS},
-    "cli": {*ENGINE, *USERS, "spark", "testing", "demo"},
+    "cli": {*ENGINE, *USERS, "state_processor", "spark", "testing", "demo"},
     "demo": {*ENGINE, *USERS, "spark", "testing", "cli"},
 }
 
 STARTS_SPARK = {"spark", "cli", "demo"}
 """Packages that may import pyspark; in ``cli`` and ``demo`` only inside functions."""
 
-SNAPSHOT_STORAGE = {"store", "remote", "memory", "repository", "finding"}
+SNAPSHOT_STORAGE = {"checking", "store", "remote", "memory", "repository", "finding"}
 """Modules of ``snapshot`` that do I/O; all others decide from values they are given."""
 
 OUTSIDE_WORLD = {"os", "io", "time", "random", "pathlib", "socket", "subprocess", "threading", "tempfile"}

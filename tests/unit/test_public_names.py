@@ -12,33 +12,54 @@ from typing import Any
 
 import pytest
 
+import penstock.cep
 import penstock.common
 import penstock.datastream
+import penstock.state_processor
 
 COMMON = """
     AssignerWithPeriodicWatermarksWrapper ByteArraySchema CompletableFuture ConfigOption ConfigOptions
-    Configuration DeserializationSchema Duration Encoder ExecutionConfig InputDependencyConstraint
+    Configuration DeserializationSchema Duration Encoder ExecutionConfig ExecutionMode
+    InputDependencyConstraint
     Instant JobClient JobExecutionResult JobID JobStatus RestartStrategies RestartStrategyConfiguration
     Row RowKind SerializationSchema SimpleStringSchema Time TypeInformation TypeSerializer Types
     WatermarkStrategy
 """.split()
 
 DATASTREAM = """
+    AsyncDataStream AsyncFunction AsyncRetryPredicate AsyncRetryStrategy CoGroupFunction
+    FlatJoinFunction JoinFunction ProcessJoinFunction
     AggregateFunction AllWindowedStream BroadcastConnectedStream BroadcastProcessFunction
     BroadcastStream CheckpointConfig CheckpointStorage CheckpointingMode CloseableIterator
     CoFlatMapFunction CoMapFunction CoProcessFunction ConnectedStreams CountWindow DataStream
-    DataStreamSink ExternalizedCheckpointRetention FileSystemCheckpointStorage FilterFunction
+    DataStreamSink EmbeddedRocksDBStateBackend ExternalizedCheckpointRetention
+    FileSystemCheckpointStorage FilterFunction PredefinedOptions
     FlatMapFunction GlobalWindow HashMapStateBackend JobManagerCheckpointStorage KeySelector
     KeyedBroadcastProcessFunction KeyedCoProcessFunction KeyedProcessFunction KeyedStream MapFunction
     MergingWindowAssigner OutputTag Partitioner ProcessFunction ProcessWindowFunction ReduceFunction
     RuntimeContext RuntimeExecutionMode StateBackend StreamExecutionEnvironment TimeDomain TimeWindow
+    CustomCheckpointStorage CustomStateBackend ExternalizedCheckpointCleanup FsStateBackend MemorySize
+    MemoryStateBackend RocksDBStateBackend SinkFunction SlotSharingGroup SourceFunction TimeCharacteristic
     TimerService Trigger TriggerResult Window WindowAssigner WindowFunction WindowedStream
 """.split()
 
-PUBLIC = [(penstock.common, COMMON), (penstock.datastream, DATASTREAM)]
+CEP = """
+    AfterMatchSkipStrategy CEP ConditionContext EventComparator IterativeCondition Pattern
+    PatternFlatSelectFunction PatternProcessFunction PatternSelectFunction PatternStream
+    PatternTimeoutFunction SimpleCondition SkipError WithinType
+""".split()
+
+STATE_PROCESSOR = ["SavepointWriter", "Snapshot", "open_snapshot", "register"]
+
+PUBLIC = [
+    (penstock.common, COMMON),
+    (penstock.datastream, DATASTREAM),
+    (penstock.state_processor, STATE_PROCESSOR),
+    (penstock.cep, CEP),
+]
 
 
-@pytest.mark.parametrize(("module", "names"), PUBLIC, ids=["common", "datastream"])
+@pytest.mark.parametrize(("module", "names"), PUBLIC, ids=["common", "datastream", "state_processor", "cep"])
 def test_the_public_names_are_these(module: ModuleType, names: list[str]) -> None:
     assert sorted(module.__all__) == sorted(names)
     missing = [name for name in names if not hasattr(module, name)]

@@ -11,6 +11,7 @@ when nothing else was there.  Integer sums are int64 and overflowing is an error
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.errors import ConfigError
+from penstock.core.row import Row
 
 ROWS = "__rows"
 """Partial column that every stream has: how many records were folded into the row."""
@@ -64,6 +66,8 @@ class Partial:
         kind = values.type
         if pa.types.is_floating(kind):
             return values.cast(pa.float64())
+        if pa.types.is_null(kind):  # rows of Python objects without a single value
+            return values.cast(pa.int64())
         if not pa.types.is_integer(kind):
             raise ConfigError(
                 f"column {self.column!r} of type {kind} cannot be summed or averaged; "
@@ -95,6 +99,10 @@ class Aggregate(ABC):
     def finish(self, merged: pa.Table) -> Any:
         """The result column, from fully merged partials, one row a key."""
 
+    @abstractmethod
+    def finish_row(self, rows: int, partials: Mapping[Partial, Any]) -> Any:
+        """The same for one key: from the number of records and its partials."""
+
 
 @dataclass(frozen=True)
 class Count(Aggregate):
@@ -113,6 +121,9 @@ class Count(Aggregate):
     def finish(self, merged: pa.Table) -> Any:
         return merged.column(ROWS)
 
+    def finish_row(self, rows: int, partials: Mapping[Partial, Any]) -> Any:
+        return rows
+
 
 @dataclass(frozen=True)
 class _Single(Aggregate):
@@ -127,6 +138,9 @@ class _Single(Aggregate):
 
     def finish(self, merged: pa.Table) -> Any:
         return merged.column(self.partials[0].name)
+
+    def finish_row(self, rows: int, partials: Mapping[Partial, Any]) -> Any:
+        return partials[self.partials[0]]
 
 
 @dataclass(frozen=True)
@@ -174,3 +188,18 @@ class Avg(Aggregate):
     def finish(self, merged: pa.Table) -> Any:
         total, count = (merged.column(partial.name) for partial in self.partials)
         return pc.divide(total.cast(pa.float64(), safe=False), count.cast(pa.float64(), safe=False))
+
+    def finish_row(self, rows: int, partials: Mapping[Partial, Any]) -> Any:
+        total, count = (partials[partial] for partial in self.partials)
+        return None if total is None else float(total) / count
+
+
+def field_of(row: Any, name: str) -> Any:
+    """A named field of a ``Row``, a dict or an object with attributes."""
+    try:
+        return row[name] if isinstance(row, Row | dict) else getattr(row, name)
+    except (KeyError, AttributeError, ValueError) as e:
+        raise ConfigError(
+            f"agg or key_by asks for the field {name!r}, which the record {row!r} does not have; give the "
+            "records names (Row, dict, dataclass) in the step before"
+        ) from e

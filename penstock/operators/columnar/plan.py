@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError, KeyError_, TimestampError
 from penstock.core.ids import MIN_TIME
-from penstock.operators.columnar.aggregates import ROWS, Aggregate, Partial
+from penstock.operators.columnar.aggregates import ROWS, Aggregate, Partial, field_of
 from penstock.operators.columnar.grouping import grouped
 from penstock.state.chunks import PANE
 
@@ -36,20 +36,25 @@ class AggregatePlan:
             dict.fromkeys(partial for aggregate in aggregates for partial in aggregate.partials)
         )
         self.columns = (*self.keys, ROWS, *(partial.name for partial in self.partials))
+        self.inputs = tuple(dict.fromkeys([*self.keys, *(partial.column for partial in self.partials)]))
         self._folds = [(ROWS, "sum"), *((partial.name, partial.fold.merge) for partial in self.partials)]
-        self._check_names()
+        self.check_names(self.keys, self.aggregates)
+        if not self.keys:
+            raise ConfigError("agg needs a stream keyed by named columns")
 
-    def _check_names(self) -> None:
-        if not self.keys or not self.aggregates:
-            raise ConfigError("agg needs a stream keyed by named columns and at least one aggregate")
-        names = [*self.keys, WINDOW_START, WINDOW_END, *(a.name for a in self.aggregates)]
+    @staticmethod
+    def check_names(keys: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+        """Refuse keys and aggregates that do not make a table of results."""
+        if not aggregates:
+            raise ConfigError("agg needs at least one aggregate, such as Count()")
+        names = [*keys, WINDOW_START, WINDOW_END, *(a.name for a in aggregates)]
         double = sorted({name for name in names if names.count(name) > 1})
         if double:
             raise ConfigError(
                 f"the result of agg would have several columns called {', '.join(double)}; "
                 "give the aggregates other aliases"
             )
-        reserved = [name for name in self.keys if name.startswith("__")]
+        reserved = [name for name in keys if name.startswith("__")]
         if reserved:
             raise ConfigError(
                 f"the key column {reserved[0]!r} must not begin with two underscores; rename it"
@@ -57,7 +62,7 @@ class AggregatePlan:
 
     def raw_partials(self, columns: pa.RecordBatch) -> dict[str, Any]:
         """One partial row per record, as named columns: raw input in the shape of partials."""
-        self._require(columns, [*self.keys, *(partial.column for partial in self.partials)])
+        self._require(columns, self.inputs)
         named: dict[str, Any] = {name: self._key(columns.column(name), name) for name in self.keys}
         named[ROWS] = pa.array(np.ones(columns.num_rows, np.int64))
         for partial in self.partials:
@@ -122,14 +127,21 @@ def _flagged(table: pa.Table, flag: int) -> pa.Table:
     return table.append_column(_TOUCHED, pa.array(np.full(table.num_rows, flag, np.int8)))
 
 
-def columns_of(batch: Batch) -> pa.RecordBatch:
-    """The batch's columns; an error if it has Python objects instead."""
-    if batch.columns is None:
-        raise ConfigError(
-            "agg works on named columns, but the stream carries Python objects; give the step before it a "
-            "row type with field names, or use aggregate() with an AggregateFunction"
-        )
-    return batch.columns
+def columns_of(batch: Batch, names: Sequence[str]) -> pa.RecordBatch:
+    """The batch's columns; if it has Python objects, columns made of their fields ``names``."""
+    if batch.rows is None:
+        return batch.columns
+    named: dict[str, Any] = {}
+    for name in names:
+        values = [field_of(row, name) for row in batch.rows]
+        try:
+            named[name] = pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
+            raise ConfigError(
+                f"the values of field {name!r} are no column of one type ({e}); make them one type in the "
+                "step before agg, or use aggregate() with an AggregateFunction"
+            ) from e
+    return pa.RecordBatch.from_pydict(named)
 
 
 def event_times(batch: Batch) -> Times:

@@ -33,6 +33,6 @@ class PreAggregateOperator(Operator):
         """Emit the batch as partial rows."""
         if not len(batch):
             return
-        folded, times = self._folder.fold(columns_of(batch), event_times(batch))
+        folded, times = self._folder.fold(columns_of(batch, self._plan.inputs), event_times(batch))
         columns = folded.combine_chunks().to_batches()[0]
         self.ctx.out.emit(Batch.of_columns(columns, times, self._plan.keys))

@@ -23,12 +23,13 @@ import pyarrow as pa
 
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError
-from penstock.core.ids import EventTime
+from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.metrics import Counter
 from penstock.operators.columnar.aggregates import ROWS, Aggregate
 from penstock.operators.columnar.fold import Folder
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.plan import AggregatePlan, columns_of, event_times
+from penstock.operators.columnar.running import RunningMerge
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.state.chunks import PANE, Chunk, ChunkStore, split
 
@@ -84,6 +85,7 @@ class ColumnarWindowOperator(Operator):
         self._late = ctx.metrics.counter("numLateRecordsDropped")
         self._store = ChunkStore(STATE_NAME, plan.keys, plan.columns, plan.merge, ctx.info.max_parallelism)
         ctx.keyed.register_chunks(STATE_NAME, self._store)
+        self._running = RunningMerge(self._panes, plan.merge, self._tables)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Store the records, and fire again the windows they come late to."""
@@ -95,6 +97,7 @@ class ColumnarWindowOperator(Operator):
         fresh = {pane: self._store.conform(rows) for pane, rows in split(partials, PANE, self._panes.width)}
         self._fire_again(fresh)
         for pane, rows in fresh.items():
+            self._running.touch(pane)
             self._store.append(pane, rows)
 
     def on_watermark(self, time: EventTime) -> None:
@@ -111,7 +114,7 @@ class ColumnarWindowOperator(Operator):
 
     def _from_records(self, batch: Batch) -> pa.Table | None:
         """Partials of the records that are not late."""
-        columns, times = columns_of(batch), event_times(batch)
+        columns, times = columns_of(batch, self._plan.inputs), event_times(batch)
         verdict = self._judge(times)
         if verdict is not None:
             late, keep = verdict
@@ -124,7 +127,7 @@ class ColumnarWindowOperator(Operator):
 
     def _taken(self, batch: Batch) -> pa.Table | None:
         """The partials of an upstream pre-aggregation that are not late."""
-        columns = columns_of(batch)
+        columns = columns_of(batch, (*self._plan.columns, PANE))
         self._plan.require_partials(columns)
         table = pa.Table.from_batches([columns])
         verdict = self._judge(columns.column(PANE).to_numpy())
@@ -177,6 +180,10 @@ class ColumnarWindowOperator(Operator):
         if self._panes.per_window > 1:
             for pane in self._panes.of_window(start):
                 self._store.compact(pane)
+        if self._panes.slide < self._panes.size and not self._holds_restored(start):
+            self._emit(start, self._running.at(start))
+            return
+        self._running.reset()
         chunks = self._contents(start)
         pending = [chunk.table for chunk in chunks if chunk.fired_to < self._panes.max_time(start)]
         if not pending:
@@ -192,6 +199,17 @@ class ColumnarWindowOperator(Operator):
         closes = self._panes.cleanup_time(start, self._lateness)
         chunks = (chunk for pane in self._panes.of_window(start) for chunk in self._store.chunks(pane))
         return [chunk for chunk in chunks if chunk.fired_to < closes]
+
+    def _holds_restored(self, start: int) -> bool:
+        """Whether the window has rows that event time has not caught up with since a restore."""
+        return any(
+            chunk.fired_to != MIN_TIME
+            for pane in self._panes.of_window(start)
+            for chunk in self._store.chunks(pane)
+        )
+
+    def _tables(self, pane: int) -> list[pa.Table]:
+        return [chunk.table for chunk in self._store.chunks(pane)]
 
     def _emit(self, start: int, merged: pa.Table) -> None:
         result = self._plan.finish(merged, start, start + self._panes.size)

@@ -15,7 +15,13 @@ from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MIN_TIME
 from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.window.serializers import GlobalWindowSerializer, TimeWindowSerializer
-from penstock.operators.window.triggers import EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger, Trigger
+from penstock.operators.window.triggers import (
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    Trigger,
+)
 from penstock.operators.window.windows import GlobalWindow, TimeWindow, Window
 
 T = TypeVar("T")
@@ -209,10 +215,18 @@ def _offset(offset: DurationLike | None) -> int:
 class GlobalWindows(WindowAssigner[T, GlobalWindow]):
     """Everything of a key in one window, which fires only if you give it a trigger that does."""
 
+    def __init__(self, trigger: Trigger[Any, GlobalWindow] | None = None) -> None:
+        self._trigger = NeverTrigger() if trigger is None else trigger
+
     @staticmethod
     def create() -> GlobalWindows[Any]:
         """The assigner."""
         return GlobalWindows()
+
+    @staticmethod
+    def create_with_end_of_stream_trigger() -> GlobalWindows[Any]:
+        """The assigner with a trigger that fires once, when a bounded input has ended."""
+        return GlobalWindows(EndOfStreamTrigger())
 
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
@@ -220,7 +234,7 @@ class GlobalWindows(WindowAssigner[T, GlobalWindow]):
         return (GlobalWindow.get(),)
 
     def get_default_trigger(self, env: Any) -> Trigger[T, GlobalWindow]:
-        return NeverTrigger()
+        return self._trigger
 
     def get_window_serializer(self) -> GlobalWindowSerializer:
         return GlobalWindowSerializer()

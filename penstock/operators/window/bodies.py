@@ -54,7 +54,8 @@ class ValueBody(WindowBody):
     """No function: the reduced or aggregated value is the result."""
 
     def emit(self, gathered: Gathered, key: Any, window: Window, values: list[Any]) -> None:
-        gathered.add(values[0], window.max_timestamp())
+        if values:  # an evictor may have left nothing to reduce
+            gathered.add(values[0], window.max_timestamp())
 
 
 class ApplyBody(WindowBody):

@@ -8,12 +8,14 @@ when ``get`` answers ``None`` is the table asked whether the entry exists.
 from __future__ import annotations
 
 import copy
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from penstock.operators.functions import AggregateFunction, Function, ReduceFunction
 from penstock.operators.runtime_context import RuntimeContext
+from penstock.operators.window.running import NOTHING
 from penstock.operators.window.windows import Window
 from penstock.state.backend import KeyedState
 from penstock.state.handles import Scope
@@ -51,9 +53,24 @@ class WindowContents(ABC):
         if isinstance(self._function, Function):
             self._function.close()
 
+    def on(self, table: Table) -> Self:
+        """The same strategy over another table; opened and closed with this one."""
+        twin = copy.copy(self)
+        twin._table = table
+        return twin
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the table holds anything."""
+        return len(self._table) > 0
+
     @abstractmethod
     def add(self, entry: tuple[Any, Window], value: Any) -> None:
         """Add one element."""
+
+    @abstractmethod
+    def of_list(self, values: list[Any]) -> list[Any]:
+        """What a window function sees of a window that holds just these elements."""
 
     @abstractmethod
     def add_many(
@@ -88,6 +105,11 @@ class WindowContents(ABC):
         self._table.remove(entry)
         return self.read(stored)
 
+    def stored(self, entry: tuple[Any, Window]) -> Any:
+        """The stored value itself, ``NOTHING`` if there is none."""
+        stored = self._table.get(entry)
+        return NOTHING if stored is None and entry not in self._table else stored
+
     def clear(self, entry: tuple[Any, Window]) -> None:
         """Drop the contents."""
         self._table.remove(entry)
@@ -116,7 +138,8 @@ class ListContents(WindowContents):
     def add_many(
         self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
     ) -> None:
-        # A list owned once stays ours until the next freeze, which cannot come within this call.
+        # A list owned once may stay ours until the next freeze, which cannot come within this call.
+        keep = self._table.keeps_owned
         owned: dict[tuple[Any, Window], list[Any]] = {}
         for value, key, window in zip(rows, keys, windows, strict=False):
             entry = (key, window)
@@ -127,8 +150,12 @@ class ListContents(WindowContents):
                     on_new(key, window)
                     found = []
                     self._table.put(entry, found)
-                owned[entry] = found
+                if keep:
+                    owned[entry] = found
             found.append(value)
+
+    def of_list(self, values: list[Any]) -> list[Any]:
+        return values
 
     def read(self, stored: Any) -> list[Any]:
         return stored  # type: ignore[no-any-return]
@@ -174,6 +201,9 @@ class ReduceContents(WindowContents):
             self.failed = value
             raise
 
+    def of_list(self, values: list[Any]) -> list[Any]:
+        return [functools.reduce(self._reduce, values)] if values else []
+
     def read(self, stored: Any) -> list[Any]:
         return [stored]
 
@@ -215,6 +245,12 @@ class AggregateContents(WindowContents):
         except BaseException:
             self.failed = value
             raise
+
+    def of_list(self, values: list[Any]) -> list[Any]:
+        accumulator = self._aggregate.create_accumulator()
+        for value in values:
+            accumulator = self._aggregate.add(value, accumulator)
+        return [self._aggregate.get_result(accumulator)]
 
     def read(self, stored: Any) -> list[Any]:
         return [self._aggregate.get_result(stored)]

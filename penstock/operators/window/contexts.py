@@ -7,6 +7,7 @@ State of triggers and of windows is kept apart from the user's keyed state by a 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from penstock.core.errors import ConfigError
@@ -72,12 +73,20 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 
 
 class TriggerContext(Trigger.OnMergeContext):
-    """Timers and state of one window; ``enter`` says which."""
+    """Timers and state of one window; ``enter`` says which.
+
+    The window's cleanup is a timer too, and may be at the same time as one of the trigger's: it stays
+    when the trigger takes that one back, or the window would never be cleaned up.
+    """
 
     window: Window
     merged: list[Window]
 
-    def __init__(self, ctx: OperatorContext) -> None:
+    def __init__(
+        self, ctx: OperatorContext, cleanup_time: Callable[[Window], int], is_event_time: bool
+    ) -> None:
+        self._cleanup_time = cleanup_time
+        self._is_event_time = is_event_time
         self._clock = ctx.clock
         self._metrics = ctx.metrics
         self._timers = ctx.timers
@@ -106,10 +115,12 @@ class TriggerContext(Trigger.OnMergeContext):
         self._timers.event.register(time, self._scope.key, self.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        self._timers.processing.delete(time, self._scope.key, self.window)
+        if self._is_event_time or time != self._cleanup_time(self.window):
+            self._timers.processing.delete(time, self._scope.key, self.window)
 
     def delete_event_time_timer(self, time: int) -> None:
-        self._timers.event.delete(time, self._scope.key, self.window)
+        if not self._is_event_time or time != self._cleanup_time(self.window):
+            self._timers.event.delete(time, self._scope.key, self.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
         return self._handles.get(state_descriptor)

@@ -1,8 +1,11 @@
 """Triggers that fire every so often while a window is still open, and once more at its end.
 
-The next firing is a multiple of the interval, or the window's end if that comes first; it is kept
-as the trigger's state (the earliest wins when sessions merge), so that each window has one such
+The next firing is a multiple of the interval, or the window's end if that lies ahead and comes first; it
+is kept as the trigger's state (the earliest wins when sessions merge), so that each window has one such
 timer at a time.  Every firing repeats the whole window.
+
+On event-time windows the clock may be far beyond a window's end, or far before it: there the continuous
+processing-time trigger goes on firing every interval until the window is cleaned up.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ T = TypeVar("T")
 
 class _ContinuousTrigger(Trigger[T, TimeWindow]):
     """What both have in common: all but the kind of time."""
+
+    _ends_with_window = True
+    """Whether no firing is planned from the window's end on."""
 
     def __init__(self, interval: int) -> None:
         if interval <= 0:
@@ -44,14 +50,14 @@ class _ContinuousTrigger(Trigger[T, TimeWindow]):
 
     def _on_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         """A timer is due: the planned firing, the end of the window, or a stale one."""
-        if time == window.max_timestamp():
-            return TriggerResult.FIRE
         state = ctx.get_partitioned_state(self._fire_time)
-        if state.get() != time:
-            return TriggerResult.CONTINUE
-        state.clear()
-        self.register_next_fire_timestamp(time, window, ctx, state)
-        return TriggerResult.FIRE
+        at_end = time == window.max_timestamp()
+        if state.get() == time:
+            state.clear()
+            if not (at_end and self._ends_with_window):
+                self.register_next_fire_timestamp(time, window, ctx, state)
+            return TriggerResult.FIRE
+        return TriggerResult.FIRE if at_end else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
         return True
@@ -77,7 +83,9 @@ class _ContinuousTrigger(Trigger[T, TimeWindow]):
         fire_timestamp_state: ReducingState[int],
     ) -> None:
         """Plan the firing that follows the one at ``time``."""
-        due = min(time + self.interval, window.max_timestamp())
+        due = time + self.interval
+        if time < window.max_timestamp():
+            due = min(due, window.max_timestamp())
         fire_timestamp_state.add(due)
         self._register(ctx, due)
 
@@ -121,6 +129,8 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
 
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
     """Fires every ``interval`` of the clock."""
+
+    _ends_with_window = False
 
     @staticmethod
     def of(interval: DurationLike) -> ContinuousProcessingTimeTrigger[Any]:

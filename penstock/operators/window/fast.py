@@ -32,7 +32,7 @@ _CACHED_WINDOWS = 4096
 FixedWindows = TumblingEventTimeWindows[Any] | SlidingEventTimeWindows[Any]
 
 
-class _WindowCache(dict[int, TimeWindow]):
+class WindowCache(dict[int, TimeWindow]):
     """One window object per start, shared by all keys."""
 
     def __init__(self, size: int) -> None:
@@ -78,7 +78,7 @@ class FastPath:
         self._contents = contents
         self._body = body
         self._gathered = gathered
-        self._windows = _WindowCache(assigner.size)
+        self._windows = WindowCache(assigner.size)
 
     def accepts(self, batch: Batch) -> bool:
         """Whether no window of the batch would reach beyond 64 bits."""

@@ -6,12 +6,13 @@ fire and purge, and if it is the window's cleanup time forget everything.
 
 A window is cleaned up when event time reaches its last timestamp plus the allowed lateness (or the
 clock its last timestamp); from that watermark on it is late.  The common case takes the shorter way
-in ``fast``.
+in ``fast``, aggregates of overlapping windows the one in ``shared``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -22,11 +23,14 @@ from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.runtime_context import NO_KEY, RuntimeContext
 from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
 from penstock.operators.window.bodies import AnyWindowFunction, body_for
-from penstock.operators.window.contents import NO_RECORD, ListContents, WindowContents
+from penstock.operators.window.contents import NO_RECORD, AggregateContents, ListContents, WindowContents
 from penstock.operators.window.contexts import AssignerContext, TriggerContext
+from penstock.operators.window.evicting import EvictingContents
+from penstock.operators.window.evictors import Evictor
 from penstock.operators.window.fast import FastPath, fast_assigner
 from penstock.operators.window.gather import Gathered
 from penstock.operators.window.merging import MergingWindowSet
+from penstock.operators.window.shared import SharedPanes, check_restored, shared_panes
 from penstock.operators.window.triggers import Trigger, TriggerResult
 from penstock.operators.window.windows import Window
 from penstock.state.table import EntryShape, Table
@@ -43,7 +47,8 @@ class WindowOperator(Operator):
     ``contents`` says what is kept per window; ``function`` evaluates it, and may be ``None`` for
     reduce and aggregate, whose value then is the result.  ``late_tag`` names the side output for
     late records; without one they are counted as ``numLateRecordsDropped``.  ``keyed=False`` puts
-    all records under one key (``window_all``; run it with parallelism 1).
+    all records under one key (``window_all``; run it with parallelism 1).  ``evictor`` drops elements
+    around each evaluation.
     """
 
     def __init__(
@@ -56,9 +61,11 @@ class WindowOperator(Operator):
         allowed_lateness_ms: int = 0,
         late_tag: str | None = None,
         keyed: bool = True,
+        evictor: Evictor[Any, Any] | None = None,
     ) -> None:
         self._assigner = assigner
         self._contents = contents
+        self._evicting: EvictingContents | None = None
         self._body = body_for(function)
         self._trigger = assigner.get_default_trigger(None) if trigger is None else trigger
         self._lateness = allowed_lateness_ms
@@ -68,6 +75,9 @@ class WindowOperator(Operator):
         self._event_time = assigner.is_event_time()
         self._record: Any = NO_RECORD
         self._check(function)
+        self._panes = shared_panes(assigner, self._trigger, contents) if evictor is None else None
+        if evictor is not None:
+            self._contents = self._evicting = EvictingContents(contents, evictor)
 
     def _check(self, function: AnyWindowFunction | None) -> None:
         if self._lateness < 0:
@@ -89,15 +99,29 @@ class WindowOperator(Operator):
         runtime_context = RuntimeContext(ctx, keyed=True)
         self._gathered = Gathered(ctx.out, self._late_tag, ctx.metrics.counter(LATE_COUNTER))
         self._assigner_context = AssignerContext(ctx, runtime_context)
-        self._trigger_context = TriggerContext(ctx)
+        self._trigger_context = TriggerContext(ctx, self._cleanup_time, self._event_time)
         self._contents.open(ctx.keyed, runtime_context)
         self._body.open(ctx, runtime_context, self._merging)
         if self._merging:
             self._merging_table: Table = ctx.keyed.table(MERGING_TABLE, EntryShape.KEY)
-        self._fast: FastPath | None = None
+        if self._evicting is not None:
+            self._evicting.bind(ctx)
+        check_restored(ctx, self._panes)
+        self._fast = self._shorter_way(ctx)
+
+    def _shorter_way(self, ctx: OperatorContext) -> FastPath | SharedPanes | None:
+        contents, body, gathered = self._contents, self._body, self._gathered
+        if self._panes is not None and isinstance(contents, AggregateContents):
+            return SharedPanes(ctx, self._panes, contents, body, gathered, self._lateness)
         fixed = fast_assigner(self._assigner, self._trigger, self._lateness)
-        if fixed is not None:
-            self._fast = FastPath(ctx, fixed, self._contents, self._body, self._gathered)
+        if fixed is None or self._evicting is not None:
+            return None
+        return FastPath(ctx, fixed, contents, body, gathered)
+
+    @property
+    def shares_panes(self) -> bool:
+        """Whether overlapping windows share what they have gathered."""
+        return self._panes is not None
 
     def close(self) -> None:
         self._contents.close()
@@ -157,7 +181,7 @@ class WindowOperator(Operator):
     def _add(self, value: Any, key: Any, time: int, window: Window, state_window: Any) -> None:
         """Add to the contents, ask the trigger, act on it; the trigger's context is set."""
         entry = (key, state_window)
-        self._contents.add(entry, value)
+        self._contents.add(entry, value if self._evicting is None else (value, time))
         result = self._trigger.on_element(value, time, window, self._trigger_context)
         self._act(result, key, window, entry)
         cleanup = self._cleanup_time(window)
@@ -206,13 +230,19 @@ class WindowOperator(Operator):
         if result is TriggerResult.CONTINUE:
             return
         if result.is_fire():
-            values = self._contents.values(entry)
-            if values is not None:
-                self._body.emit(self._gathered, key, window, values)
+            self._evaluate(key, window, entry)
         if result.is_purge():
             self._contents.clear(entry)
             if self._assigner.is_complete(window, self._assigner_context):
                 self._forget(window, entry)
+
+    def _evaluate(self, key: Any, window: Window, entry: tuple[Any, Any]) -> None:
+        if self._evicting is not None:
+            self._evicting.evaluate(entry, window, partial(self._body.emit, self._gathered, key, window))
+            return
+        values = self._contents.values(entry)
+        if values is not None:
+            self._body.emit(self._gathered, key, window, values)
 
     def _forget(self, window: Window, entry: tuple[Any, Any]) -> None:
         """Drop contents, trigger state and the function's state of a window that has ended."""

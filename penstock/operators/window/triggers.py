@@ -286,3 +286,22 @@ class NeverTrigger(Trigger[T, GlobalWindow]):
 
     def __repr__(self) -> str:
         return "NeverTrigger()"
+
+
+class EndOfStreamTrigger(NeverTrigger[T]):
+    """Fires when the input has ended, and not before."""
+
+    def on_element(
+        self, element: T, timestamp: int, window: GlobalWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        ctx.register_event_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: GlobalWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
+
+    def clear(self, window: GlobalWindow, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+    def __repr__(self) -> str:
+        return "EndOfStreamTrigger()"

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import pickle
 
+from penstock.core.ids import Generation
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.journal import Entry, Published, candidates, decode, history, seq_of
+from penstock.snapshot.journal import (
+    Entry,
+    Published,
+    Unreadable,
+    candidates,
+    decode,
+    entry_path,
+    history,
+    seq_of,
+)
 from penstock.snapshot.manifest import Manifest
-from penstock.snapshot.paths import JOURNAL, epoch_of
+from penstock.snapshot.paths import JOURNAL, TEMPORARY, epoch_of
 from penstock.testing.sim.world import World
 
 
@@ -23,6 +33,10 @@ class Auditor:
         self._prefix = f"{directory}/"
         self._retained = retained
         self._manifests: dict[str, Manifest] = {}
+        self._decoded: dict[tuple[str, bytes], Entry | None] = {}
+        self._files_of: dict[tuple[Published, ...], frozenset[str]] = {}
+        self._rotten: set[str] = set()
+        """Paths of damaged files."""
         self.dropping = False
         """The job is over and removes its snapshots."""
         self.newest = 0
@@ -57,28 +71,75 @@ class Auditor:
     def check_tidy(self) -> None:
         """After a cleanup that went well: what is below the newest snapshot belongs to a retained one."""
         needed = self._needed()
-        newest = max((entry.epoch for entry in candidates(self._entries())), default=0)
+        newest = max((entry.epoch for entry in self._readable()), default=0)
         for name in self._world.files:
             path = name.removeprefix(self._prefix)
             epoch = epoch_of(path)
-            if epoch is not None and epoch < newest and path not in needed:
+            if epoch is not None and epoch < newest and path not in needed and not is_temporary(path):
                 raise self._world.broken(f"{path} is left although no retained snapshot needs it")
 
     def check_dropped(self) -> None:
         """After the end of the job: nothing but one fence may be there."""
-        left = sorted(name.removeprefix(self._prefix) for name in self._world.files)
+        left = sorted(name.removeprefix(self._prefix) for name in self._world.files if not is_temporary(name))
         if len(left) > 1 or any(not path.startswith(f"{JOURNAL}/") for path in left):
             raise self._world.broken(f"the finished job left {', '.join(left)}")
 
+    @property
+    def may_be_refused(self) -> bool:
+        """Whether a driver may decline to start: a torn entry could have announced the first snapshot."""
+        return self.published == 0 and any(isinstance(entry, Unreadable) for entry in self._entries())
+
+    # --- damage -----------------------------------------------------------------------------
+
+    def maybe_rot(self, generation: Generation) -> None:
+        """The driver of ``generation`` has vanished: damage what it published last, where that is sound.
+
+        Nobody may hold a permit for that snapshot, or have used one: then its output was never seen, and
+        a driver that goes back to the one before it must arrive at the same.
+        """
+        chain = history(self._entries())
+        newest = chain[-1] if chain else None
+        older = [entry for entry in self._readable() if entry != newest and self._is_whole(entry)]
+        if not isinstance(newest, Published) or newest.generation != generation or not older:
+            return
+        now, before = self._manifest(newest), self._manifest(older[0])
+        new = _transactions(now) - _transactions(before)
+        if any(new & sink.committed.keys() for sink in self._world.sinks.values()):
+            return
+        places = [entry_path(newest.seq), newest.location, *(now.files().keys() - before.files().keys())]
+        path = self._world.rng.choice(sorted(places))
+        if self._world.faults.turns_out("rotten_file", path):
+            # Other bytes of the same length in a state file show only when slots read it, which is after the
+            # restored output was committed again: the job then says that output comes twice.
+            self._damage(path, cut=path != newest.location or self._world.rng.random() < 0.5)
+
+    def _damage(self, path: str, cut: bool) -> None:
+        self._rotten.add(path)
+        data = self._world.files[self._prefix + path]
+        middle = len(data) // 2
+        changed = bytes([data[middle] ^ 0x40]) + data[middle + 1 :]
+        self._world.files[self._prefix + path] = data[:middle] if cut else data[:middle] + changed
+
+    def _is_whole(self, entry: Published) -> bool:
+        return not self._rotten & {entry.location, *self._manifest(entry).files()}
+
+    def _readable(self) -> list[Published]:
+        """Published snapshots whose manifest can be read, newest first."""
+        return [entry for entry in candidates(self._entries()) if entry.location not in self._rotten]
+
     def _entries(self) -> list[Entry]:
         journal = f"{self._prefix}{JOURNAL}/"
-        found: list[Entry] = []
-        for name, raw in self._world.files.items():
-            if name.startswith(journal):
-                seq = seq_of(name.removeprefix(self._prefix))
-                if seq is not None:
-                    found.append(decode(seq, raw))
-        return found
+        return [
+            entry
+            for name, raw in self._world.files.items()
+            if name.startswith(journal) and (entry := self._entry(name, raw)) is not None
+        ]
+
+    def _entry(self, name: str, raw: bytes) -> Entry | None:
+        if (name, raw) not in self._decoded:
+            seq = seq_of(name.removeprefix(self._prefix))
+            self._decoded[name, raw] = None if seq is None else decode(seq, raw)
+        return self._decoded[name, raw]
 
     def _manifest(self, entry: Published) -> Manifest:
         if entry.manifest_checksum not in self._manifests:
@@ -88,13 +149,20 @@ class Auditor:
             self._manifests[entry.manifest_checksum] = from_json(raw, entry.location)
         return self._manifests[entry.manifest_checksum]
 
-    def _needed(self) -> set[str]:
+    def _needed(self) -> frozenset[str]:
         """Files of the snapshots that must be kept."""
-        needed: set[str] = set()
-        for entry in candidates(self._entries())[: self._retained]:
-            needed.add(entry.location)
-            needed.update(self._manifest(entry).files())
-        return needed
+        kept = tuple(self._readable()[: self._retained])
+        if kept not in self._files_of:
+            found = [entry.location for entry in kept]
+            for entry in kept:
+                found += self._manifest(entry).files()
+            self._files_of = {kept: frozenset(found)}
+        return self._files_of[kept]
+
+
+def is_temporary(name: str) -> bool:
+    """Whether it is what a vanished process left while it created a file: nobody sees it."""
+    return name.rpartition("/")[2].startswith(TEMPORARY)
 
 
 def _transactions(manifest: Manifest) -> set[str]:

@@ -25,7 +25,7 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings
-from penstock.core.errors import FencedError
+from penstock.core.errors import CorruptSnapshotError, FencedError
 from penstock.core.job import JobStatus
 from penstock.core.messages import AbortSnapshot, SnapshotAck, TriggerSnapshot
 from penstock.graph.plan import Plan
@@ -44,6 +44,10 @@ _HANG_MS = (100.0, 1200.0)
 
 class _Vanished(BaseException):
     """The driver's process ended in the middle of something."""
+
+
+def _vanish() -> None:
+    raise _Vanished
 
 
 class _Retired(BaseException):
@@ -87,7 +91,7 @@ class SimDriver(JobRunner):
         self._tick_at: float | None = None
         self._given_up: set[int] = set()
         clock = VirtualClock(world.scheduler)
-        mine = SimStore(world, auditor, job.inline_limit, self._on_storage)
+        mine = SimStore(world, auditor, job.inline_limit, self._on_storage, _vanish)
         slots = SimStore(world, auditor, job.inline_limit, lambda operation: None).sub(job.directory)
         coordinator = Coordinator(job.plan, job.plan_bytes, "0" * 32, job.settings, world.rng)
         self.brain = coordinator
@@ -243,9 +247,14 @@ class SimDriver(JobRunner):
         return super()._claim(checksums)
 
     @property
+    def has_refused(self) -> bool:
+        """Whether it would not start from a damaged journal in which no snapshot was ever published."""
+        return isinstance(self.error, CorruptSnapshotError) and self._auditor.may_be_refused
+
+    @property
     def has_failed_badly(self) -> bool:
         """Whether it ended without a reason: its storage worked, and nobody else took the job over."""
-        excused = isinstance(self.error, FencedError) or SIMULATED in str(self.error)
+        excused = isinstance(self.error, FencedError) or SIMULATED in str(self.error) or self.has_refused
         return not self.running and self.error is not None and not excused
 
     @property
@@ -266,6 +275,7 @@ class SimDriver(JobRunner):
         """The process is gone; its slots may live on for a while."""
         self._leave()
         self._world.tell(f"driver {self.number} is gone")
+        self._auditor.maybe_rot(self.brain.generation)
         self._gone(self)
 
     def _leave(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
-from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError
@@ -24,34 +24,65 @@ View = Callable[[list[Any]], list[Any]]
 
 _MOST_ROWS = 6
 """Polls hand out one to so many records: small batches give many interleavings."""
+_DISCOVERY_MS = 40
+_NEW_SPLIT = 0.4
+"""The chance that a look for late splits finds the next one."""
 
 
 class SimSource(Source):
-    """Records per split, with event times if ``times`` is given, ``rate`` records a second and split."""
+    """Records per split, with event times if ``times`` is given, ``rate`` records a second and split.
+
+    The last ``late_splits`` of them are found only while the job runs, one after the other.
+    """
 
     def __init__(
         self,
         splits: Sequence[Sequence[Any]],
         times: Sequence[Sequence[int]] | None = None,
         rate: float = 200.0,
+        late_splits: int = 0,
     ) -> None:
         self._splits = [list(records) for records in splits]
         self._times = None if times is None else [list(part) for part in times]
         self._rate = rate
+        self._late = late_splits
+        self.discovery_interval_ms = _DISCOVERY_MS if late_splits else None
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return _SimSplits([Split(f"split-{number}", number) for number in range(len(self._splits))])
+        return _SimSplits(
+            [Split(f"split-{number}", number) for number in range(len(self._splits))], self._late
+        )
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         times = None if self._times is None else self._times[split.info]
         return _SimReader(self._splits[split.info], times, position or 0, 1000 / self._rate, clock)
 
 
-class _SimSplits(FixedSplits):
+class _SimSplits(SplitEnumerator):
+    def __init__(self, splits: list[Split], late: int) -> None:
+        self._splits = splits
+        self._early = len(splits) - late
+        self._found = 0
+
     def discover(self) -> Iterable[Split]:
         if current().faults.hit("discovery_error"):
             raise ConnectorError(f"{SIMULATED}the splits could not be listed")
-        return super().discover()
+        start = self._found
+        if start < self._early:
+            self._found = self._early
+        elif not self.is_exhausted() and current().rng.random() < _NEW_SPLIT:
+            self._found += 1
+            current().tell(f"{self._splits[start].id} has appeared")
+        return self._splits[start : self._found]
+
+    def is_exhausted(self) -> bool:
+        return self._found == len(self._splits)
+
+    def snapshot(self) -> Any:
+        return self._found
+
+    def restore(self, state: Any) -> None:
+        self._found = state
 
 
 class _SimReader(SplitReader):
@@ -64,6 +95,11 @@ class _SimReader(SplitReader):
         self._pause_ms = pause_ms
         self._clock = clock
         self._began = clock.monotonic() * 1000 - index * pause_ms
+        self._choose_next()
+
+    def _choose_next(self) -> None:
+        """How many records the next batch waits for: a poll for each would be all that ever happens."""
+        self._awaited = min(current().rng.randint(1, _MOST_ROWS), len(self._records) - self._index)
 
     def poll(self, max_rows: int) -> Batch | None:
         if self._index >= len(self._records):
@@ -71,12 +107,11 @@ class _SimReader(SplitReader):
         if current().faults.hit("source_error"):
             raise ConnectorError(f"{SIMULATED}the split could not be read")
         due = int((self._clock.monotonic() * 1000 - self._began) / self._pause_ms) - self._index
-        if due <= 0:
+        if due < self._awaited:
             return None
         start = self._index
-        self._index = min(
-            start + min(due, max_rows, current().rng.randint(1, _MOST_ROWS)), len(self._records)
-        )
+        self._index = min(start + min(due, max_rows, _MOST_ROWS), len(self._records))
+        self._choose_next()
         times = None if self._times is None else self._times[start : self._index]
         return Batch.of_rows(self._records[start : self._index], times)
 
@@ -84,7 +119,7 @@ class _SimReader(SplitReader):
         return self._index
 
     def next_poll_ms(self) -> int | None:
-        wait = self._began + (self._index + 1) * self._pause_ms - self._clock.monotonic() * 1000
+        wait = self._began + (self._index + self._awaited) * self._pause_ms - self._clock.monotonic() * 1000
         ended = self._index >= len(self._records)
         return self._clock.now_ms() + (0 if ended else math.ceil(max(0.0, wait)))
 

@@ -43,6 +43,11 @@ class Faults:
     """An operation on the storage has its effect and fails all the same."""
     partial_file: float = 0.0
     """Writing a state file fails and leaves half of it."""
+    torn_file: float = 0.0
+    """The driver vanishes while it creates a file: half of it is there, or only a temporary file."""
+    rotten_file: float = 0.0
+    """When a driver vanishes, a file of the snapshot that it published last is damaged.  Only if nothing of
+    it was committed and an older one is whole: then going back must be exact, otherwise it cannot be."""
     slow_channel: float = 0.0
     stall: float = 0.0
     """A slot does nothing for a while."""
@@ -84,6 +89,8 @@ class Faults:
             storage_error=0.003,
             storage_error_after=0.003,
             partial_file=0.03,
+            torn_file=0.004,
+            rotten_file=0.4,
             slow_channel=0.15,
             stall=0.002,
             zombie=0.4,

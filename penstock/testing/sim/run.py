@@ -34,6 +34,8 @@ class RunResult:
     faults: Counter[str]
     snapshots: int
     virtual_ms: float
+    refused: bool = False
+    """The storage was damaged before the first snapshot, and no driver would start from it."""
 
 
 class Run:
@@ -51,7 +53,7 @@ class Run:
         self._settings = replace(
             job.settings,
             retained=rng.choice((1, 1, 2, 3)),
-            max_concurrent=rng.choice((1, 1, 2)),
+            max_concurrent=min(rng.choice((1, 1, 2)), 1 if job.settings.unaligned else 2),
             tolerable_failures=rng.choice((0, 2, 1000)),
             min_pause_ms=rng.choice((0, 0, 30)),
             commit_backoff_ms=20,
@@ -85,6 +87,7 @@ class Run:
             world.faults.counts,
             self._auditor.published,
             world.scheduler.now,
+            problem is None and not world.finished,
         )
 
     def _begin(self) -> None:
@@ -97,7 +100,7 @@ class Run:
 
     def _on_gone(self, driver: SimDriver) -> None:
         """A driver crashed, hangs or has failed: somebody starts another, unless there is one already."""
-        if driver.has_failed_badly:
+        if driver.has_failed_badly or driver.has_refused:
             return
         others = any(other.running for other in self._drivers if other is not driver)
         if others or self._awaited or self._world.finished:
@@ -114,7 +117,7 @@ class Run:
             self._begin()
 
     def _is_over(self) -> bool:
-        if self._awaited:
+        if self._awaited or (self._drivers[-1].running and not self._world.finished):
             return False
         alive = any(driver.running for driver in self._drivers)
         return not alive or (
@@ -130,7 +133,12 @@ class Run:
         for driver in self._drivers:
             if driver.has_failed_badly:
                 return f"driver {driver.number} ended as {driver.status.name}: {driver.error}"
-        return None if self._world.finished else "no driver is left, and none has finished the job"
+        if self._world.finished:
+            return None
+        if not any(driver.has_refused for driver in self._drivers):
+            return "no driver is left, and none has finished the job"
+        seen = [name for name, sink in self._world.sinks.items() if sink.committed]
+        return f"the job was refused although {', '.join(seen)} has output" if seen else None
 
     def _outputs(self) -> Outputs:
         found: Outputs = {}

@@ -38,7 +38,8 @@ class Scheduler:
     def at(self, time: float, action: Action) -> None:
         """Run ``action`` at ``time``, or now if that is over."""
         self._serial += 1
-        heapq.heappush(self._heap, (max(time, self.now), self.rng.random(), self._serial, action))
+        due = time if time > self.now else self.now
+        heapq.heappush(self._heap, (due, self.rng.random(), self._serial, action))
 
     def between(self, low: float, high: float) -> float:
         """A random duration."""
@@ -46,21 +47,22 @@ class Scheduler:
 
     def run(self, done: Callable[[], bool], limit_ms: float, limit_steps: int) -> bool:
         """Run until ``done``; false if nothing is left to do or a limit was reached first."""
-        self._stop = lambda: done() or self.now > limit_ms or self.steps >= limit_steps
-        while self._heap and not self._stop():
-            self._next()
+        self._stop = lambda: self.now > limit_ms or self.steps >= limit_steps or done()
+        heap = self._heap
+        while heap and self.now <= limit_ms and self.steps < limit_steps and not done():
+            self.now, _, _, action = heapq.heappop(heap)
+            self.steps += 1
+            action()
         return done()
 
     def stand_still(self, until: float) -> None:
         """Let everybody else go on until then, in the middle of the action that calls this."""
-        while self._heap and self._heap[0][0] < until and not self._stop():
-            self._next()
+        heap = self._heap
+        while heap and heap[0][0] < until and not self._stop():
+            self.now, _, _, action = heapq.heappop(heap)
+            self.steps += 1
+            action()
         self.now = max(self.now, until)
-
-    def _next(self) -> None:
-        self.now, _, _, action = heapq.heappop(self._heap)
-        self.steps += 1
-        action()
 
 
 class VirtualClock:

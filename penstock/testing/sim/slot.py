@@ -19,7 +19,7 @@ from penstock.testing.sim.scheduler import VirtualClock
 from penstock.testing.sim.storage import SimStore
 from penstock.testing.sim.world import World
 
-_STEP_MS = (0.5, 7.0)
+_STEP_MS = (0.5, 10.0)
 _STALL_MS = (20.0, 250.0)
 _CONTROL_MS = (0.2, 4.0)
 _LATE_MS = (30.0, 400.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.core.errors import SnapshotError
-from penstock.snapshot.paths import check_path
+from penstock.snapshot.paths import TEMPORARY, check_path
 from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, missing, too_short
-from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.audit import Auditor, is_temporary
 from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.world import World
 
@@ -23,6 +23,7 @@ class SimStore(SnapshotStore):
         auditor: Auditor,
         inline_limit: int,
         on_use: Callable[[str], None],
+        vanish: Callable[[], None] | None = None,
         prefix: str = "",
     ) -> None:
         self.url = f"{ROOT}/{prefix}".rstrip("/")
@@ -31,12 +32,15 @@ class SimStore(SnapshotStore):
         self._auditor = auditor
         self._on_use = on_use
         """Called before every operation; the owner may vanish there."""
+        self._vanish = vanish
+        """Called to let the owner vanish in the middle of creating a file, if that can happen to it."""
         self._prefix = prefix
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         name = self._begin("create", path)
         created = name not in self._world.files
         if created:
+            self._maybe_tear(name, path, data)
             self._world.files[name] = bytes(data)
             self._auditor.created(name)
         self._end("create", path)
@@ -62,7 +66,11 @@ class SimStore(SnapshotStore):
     def list(self, prefix: str = "") -> Paths:
         directory = self._directory(prefix)
         self._begin("list", prefix or "all")
-        return sorted(name[len(self._prefix) :] for name in self._world.files if name.startswith(directory))
+        return sorted(
+            name[len(self._prefix) :]
+            for name in self._world.files
+            if name.startswith(directory) and not is_temporary(name)
+        )
 
     def delete(self, path: str) -> None:
         name = self._begin("delete", path)
@@ -79,7 +87,16 @@ class SimStore(SnapshotStore):
 
     def sub(self, path: str) -> SimStore:
         prefix = self._directory(check_path(path))
-        return SimStore(self._world, self._auditor, self.inline_limit, self._on_use, prefix)
+        return SimStore(self._world, self._auditor, self.inline_limit, self._on_use, self._vanish, prefix)
+
+    def _maybe_tear(self, name: str, path: str, data: bytes) -> None:
+        """A store that creates files at once leaves a temporary one; another leaves half under the name."""
+        if self._vanish is None or self._auditor.dropping or not self._world.faults.hit("torn_file", path):
+            return
+        if self._world.rng.random() < 0.5:
+            name = f"{name.rpartition('/')[0]}/{TEMPORARY}{len(self._world.files)}"
+        self._world.files[name] = data[: len(data) // 2]
+        self._vanish()
 
     def put(self, path: str, data: bytes) -> None:
         """The end of a writer: all bytes appear at once, unless a fault says otherwise."""

@@ -18,8 +18,7 @@ class SimulationFailed(AssertionError):
         self.story = story
         super().__init__(
             f"job {job!r}, seed {seed}: {problem}\n"
-            f"see it again: python scripts/simulate.py --graph {job} --seed {seed}   "
-            f"(or simulate(..., seeds=[{seed}]))\n{tell_story(story)}"
+            f"see it again: simulate(..., seeds=[{seed}]) with the same faults and slots\n{tell_story(story)}"
         )
 
 
@@ -38,7 +37,8 @@ def difference(expected: dict[str, list[str]], found: dict[str, list[str]]) -> s
         wanted, got = Counter(rows), Counter(found.get(name, []))
         if wanted != got:
             lost, extra = list((wanted - got).elements()), list((got - wanted).elements())
-            parts.append(f"sink {name!r} {_some('lacks', lost)}{_some('has too many', extra)}".strip())
+            both = filter(None, (_some("lacks", lost), _some("has too many", extra)))
+            parts.append(f"sink {name!r} {', '.join(both)}")
     return "; ".join(parts) or None
 
 
@@ -46,4 +46,4 @@ def _some(what: str, rows: list[str]) -> str:
     if not rows:
         return ""
     more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
-    return f"{what} {len(rows)}: {', '.join(rows[:_SHOWN])}{more} "
+    return f"{what} {len(rows)}: {', '.join(rows[:_SHOWN])}{more}"

@@ -57,6 +57,34 @@ def test_who_has_the_token_is_answered(listener):
     assert "unknown request" in ask(listener.port, "secret", "reboot")["error"]
 
 
+def test_an_answer_on_its_way_is_sent_before_the_listener_is_gone():
+    asked, closing = threading.Event(), threading.Event()
+
+    def slow():
+        asked.set()
+        closing.wait(5)
+        threading.Event().wait(0.1)
+        return {"done": True}
+
+    made = Listener("secret", {"slow": slow})
+    answers = []
+    client = threading.Thread(target=lambda: answers.append(ask(made.port, "secret", "slow")))
+    client.start()
+    asked.wait(5)
+    closing.set()
+    made.close()
+    assert made._answering == 0
+    client.join(5)
+    assert answers == [{"done": True}]
+
+
+def test_arguments_reach_the_answer_and_errors_come_back_as_text(listener):
+    made = Listener("secret", {"add": lambda a, b: {"sum": a + b}})
+    assert ask(made.port, "secret", "add", a=1, b=2) == {"sum": 3}
+    assert "malformed" in ask(made.port, "secret", "add", a=1)["error"]
+    made.close()
+
+
 def test_a_wrong_token_is_refused_without_effect(listener):
     with pytest.raises(TransportError):
         ask(listener.port, "guess", "cancel")

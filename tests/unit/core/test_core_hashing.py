@@ -205,3 +205,12 @@ PINNED: dict[str, int] = {
     "<Colour.RED: 1>": 4102055575638903024,
     "Place(x=1, name='x')": 235268528450655096,
 }
+
+
+def test_lone_surrogates_are_keys_like_any_other() -> None:
+    """They have no UTF-8, so the columns' way of hashing text does not take them."""
+    odd, plain = "\udcff", "plain"
+    assert hash_values([odd, plain]).tolist() == [hash_value(odd), hash_value(plain)]
+    assert hash_value(plain) == int(hash_array(pa.array([plain]))[0])
+    assert hash_value(odd) != hash_value("\udcfe") != hash_value((odd,))
+    assert hash_value(odd) != hash_value(odd.encode("utf-8", "surrogatepass"))

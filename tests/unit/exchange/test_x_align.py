@@ -13,7 +13,8 @@ from penstock.core.ids import ChannelId, EdgeId, Epoch, SubtaskIndex
 from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier, Element
 from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender
-from penstock.exchange.gate import BarrierReady, Data, InputEnded, InputGate, SnapshotsCancelled
+from penstock.exchange.events import BarrierReady, Data, InputEnded, SnapshotsCancelled
+from penstock.exchange.gate import InputGate
 
 
 class Rig:
@@ -96,6 +97,18 @@ def test_a_newer_barrier_gives_the_older_alignment_up() -> None:
     assert rig.feed((0, 1), (0, "x"), (1, 1), (1, "y")) == []
     assert rig.feed((2, 2)) == [-1, "x", "y"]
     assert rig.feed((2, "held"), (0, 2), (1, 2)) == [2, "held"]
+
+
+def test_a_newer_barrier_behind_a_held_channel_leaves_the_older_alignment_alone() -> None:
+    """Several snapshots in flight: only an open channel that brings the newer one has lost the older."""
+    rig = Rig(3)
+    assert rig.feed((0, 1), (0, 2), (0, "x"), (1, 1), (1, 2)) == []
+    assert rig.feed((2, "y"), (2, 1), (2, "z")) == ["y", 1, "z"]
+    assert rig.feed((2, 2)) == [2, "x"]
+    lost = Rig(3)
+    assert lost.feed((0, 1), (0, 2), (0, "x")) == []
+    assert lost.feed((1, 2)) == [-1], "channel 0 is let go, and held again by its own barrier 2"
+    assert lost.feed((2, 1), (2, 2)) == [2, "x"]
 
 
 def test_late_barriers_are_swallowed_and_do_not_hold() -> None:

@@ -72,7 +72,7 @@ def test_folded_and_unfolded_partials_merge_to_the_same(count):
 
 def test_refuses_objects_and_records_without_time():
     operator = PreAggregateOperator(["k"], PANES, [Count("c")])
-    with pytest.raises(ConfigError, match="Python objects"):
+    with pytest.raises(ConfigError, match="give the records names"):
         operator.process(Batch.of_rows([1], [1]))
     with pytest.raises(TimestampError):
         operator.process(Batch.of_columns(batch([1])[0]))

@@ -207,7 +207,7 @@ def test_errors_name_the_thing():
     with pytest.raises(ConfigError, match=r"no column 'k'.*x, y"):
         bare = pa.RecordBatch.from_pydict({"x": [1], "y": [1]})
         operator.process(Batch.of_columns(bare, np.zeros(1, np.int64)))
-    with pytest.raises(ConfigError, match="Python objects"):
+    with pytest.raises(ConfigError, match="give the records names"):
         operator.process(Batch.of_rows([1], [1]))
     with pytest.raises(ConfigError, match="negative"):
         window(Panes.tumbling(10), lateness=-1)

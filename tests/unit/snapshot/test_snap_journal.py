@@ -74,7 +74,28 @@ def test_snap_foreign_bytes_are_unreadable_entries() -> None:
         assert decode(Seq(2), junk) == Unreadable(Seq(2), digest(junk))
     assert decode(Seq(3), raw) == Unreadable(Seq(3), digest(raw))
     with pytest.raises(FormatVersionError):
-        decode(Seq(2), raw.replace(b'"format_version":1', b'"format_version":2'))
+        decode(Seq(2), raw.replace(b'"format_version":2', b'"format_version":3'))
+
+
+def test_snap_every_flipped_bit_of_an_entry_is_noticed() -> None:
+    """The newest entry has no successor to vouch for it."""
+    for entry in JOURNAL[:2]:
+        raw = encode(entry)
+        for bit in range(8 * len(raw)):
+            flipped = bytearray(raw)
+            flipped[bit // 8] ^= 1 << bit % 8
+            try:
+                assert isinstance(decode(entry.seq, bytes(flipped)), Unreadable)
+            except FormatVersionError:
+                continue
+
+
+def test_snap_entries_of_format_1_are_read_and_linked_by_their_own_bytes() -> None:
+    old = Fence(Seq(1), Generation(1), "owner", None, 1)
+    raw = encode(old)
+    assert b"checksum" not in raw and decode(Seq(1), raw) == old and link(old) == digest(raw)
+    newer = Fence(Seq(2), Generation(2), "owner", link(old))
+    assert history([old, newer]) == [old, newer]
 
 
 @settings(max_examples=200, deadline=None)

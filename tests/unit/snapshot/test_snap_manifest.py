@@ -62,7 +62,7 @@ def test_snap_manifest_knows_its_files() -> None:
 def test_snap_newer_format_names_the_penstock_that_reads_it() -> None:
     document = json.loads(FULL.to_json())
     document.update(format_version=FORMAT_VERSION + 1, penstock_version="9.2", something_new=True)
-    with pytest.raises(FormatVersionError, match=r"format 2 .*Penstock 9\.2"):
+    with pytest.raises(FormatVersionError, match=rf"format {FORMAT_VERSION + 1} .*Penstock 9\.2"):
         from_json(sign(document), "chk-7/_metadata")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import ConfigError, SnapshotError
+from penstock.snapshot import remote
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.remote import FsspecStore
 from penstock.snapshot.storage import SnapshotStore
@@ -66,21 +67,26 @@ class _NoExclusive:
         return self._fs.open(path, mode)
 
 
-class TestSnapFsspecWithoutExclusiveCreation(StoreSuite):
-    def new_store(self) -> SnapshotStore:
-        store = FsspecStore(f"memory://{uuid.uuid4().hex}")
-        store._fs = _NoExclusive(store._fs)
-        return store
+class _Overwrites(_NoExclusive):
+    """A file system that takes mode xb and overwrites all the same, as some S3 servers do."""
+
+    def open(self, path: str, mode: str) -> object:
+        return self._fs.open(path, mode.replace("x", "w"))
 
 
-def test_snap_weak_creation_is_announced(caplog: pytest.LogCaptureFixture) -> None:
-    from penstock.snapshot import remote
-
-    remote._warned_protocols.clear()
-    store = TestSnapFsspecWithoutExclusiveCreation().new_store()
-    store.create_if_absent("a", b"")
-    store.create_if_absent("b", b"")
-    assert caplog.text.count("no exclusive creation") == 1
+@pytest.mark.parametrize("kind", [_NoExclusive, _Overwrites])
+def test_snap_a_file_system_without_exclusive_creation_is_refused(
+    kind: type[_NoExclusive], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = remote._filesystem
+    monkeypatch.setattr(remote, "_proven", set())
+    monkeypatch.setattr(
+        remote, "_filesystem", lambda url, options: (kind(real(url, options)[0]), real(url, options)[1])
+    )
+    place = f"memory://{uuid.uuid4().hex}"
+    with pytest.raises(ConfigError, match="no exclusive creation of files"):
+        open_store(place)
+    assert open_store(place, create=False).list() == []
 
 
 def test_snap_memory_store_limits_state() -> None:

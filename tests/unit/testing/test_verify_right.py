@@ -174,7 +174,7 @@ def test_tumbling_windows() -> None:
 
 def test_the_example_tells_right_from_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     module = example()
-    module.main()
+    module.try_verify()
     told = capsys.readouterr().out
     assert "NumberSessions is right" in told and "NumberSessionsWrong is wrong" in told
     page = (ROOT / "docs" / "guides" / "verify.md").read_text(encoding="utf-8")

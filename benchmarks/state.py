@@ -1,0 +1,179 @@
+"""State backends beside each other: speed, memory, and what a checkpoint stores.
+
+``python benchmarks/state.py`` takes about half a minute; ``--gigabytes 1`` makes the state of the checkpoint
+part one gigabyte, ``--times 8`` the state of the memory part eight times its memory.  Part names as arguments
+(speed, memory, checkpoints) run only these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from penstock.core.clock import SystemClock  # noqa: E402
+from penstock.core.handles import Blob  # noqa: E402
+from penstock.snapshot.store import LocalStore  # noqa: E402
+from penstock.state.backend import KeyedState  # noqa: E402
+from penstock.state.descriptors import ValueStateDescriptor  # noqa: E402
+from penstock.state.frozen_files import FrozenFiles  # noqa: E402
+from penstock.state.rocks.backend import RocksKeyedState  # noqa: E402
+from penstock.state.rocks.settings import RocksSettings  # noqa: E402
+
+CLOCK = SystemClock()
+GROUPS = 128
+
+
+def rocks(place: str, **changes: int) -> RocksKeyedState:
+    return RocksKeyedState(RocksSettings(place, **changes), GROUPS)
+
+
+# --- speed ----------------------------------------------------------------------------------------
+
+
+def count_per_key(state: KeyedState, keys: list[int], value_of: Callable[[int], object]) -> float:
+    """Microseconds for one record: read the key's value, put another."""
+    handle, scope = state.handle(ValueStateDescriptor("value")), state.scope
+    began = CLOCK.monotonic()
+    for key in keys:
+        scope.key = key
+        handle.value()
+        handle.update(value_of(key))
+    return (CLOCK.monotonic() - began) / len(keys) * 1e6
+
+
+def speed(place: str, records: int) -> None:
+    rng = random.Random(7)
+    print(f"speed: read and write one value per record, microseconds per record ({records:,} records)")
+    print(f"  {'keys':>9}  {'value':<6} {'heap':>7} {'rocksdb':>8} {'ratio':>6}")
+    for keys in (1_000, 200_000):
+        chosen = [rng.randrange(keys) for _ in range(records)]
+        kinds: list[tuple[str, Callable[[int], object]]] = [
+            ("int", lambda key: key),
+            ("tuple", lambda key: (key, 1.0)),
+        ]
+        for name, value_of in kinds:
+            heap, disk = KeyedState(), rocks(place)
+            fast, slow = count_per_key(heap, chosen, value_of), count_per_key(disk, chosen, value_of)
+            disk.close()
+            print(f"  {keys:>9,}  {name:<6} {fast:>7.2f} {slow:>8.2f} {slow / fast:>6.1f}")
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def memory_child(place: str, limit_mb: int, times: float) -> None:
+    """In a process of its own: its memory may grow by ``limit_mb`` and no more, whatever the state does."""
+    state = rocks(place, memory_bytes=limit_mb << 18, cache_entries=5_000, cache_bytes=2 << 20)
+    handle, scope = state.handle(ValueStateDescriptor("value")), state.scope
+    scope.key = "warm"
+    handle.update("x")
+    state.checkpoint()
+    before = resident()
+    data_before = int(Path("/proc/self/statm").read_text().split()[5]) * 4096
+    resource.setrlimit(resource.RLIMIT_DATA, (data_before + (limit_mb << 20),) * 2)
+    rng = random.Random(1)
+    row = 1000
+    rows = int(times * (limit_mb << 20) / row)
+    for key in range(rows):
+        scope.key = key
+        handle.update(rng.randbytes(row))
+    wrong = 0
+    for _ in range(20_000):
+        scope.key = rng.randrange(rows)
+        wrong += len(handle.value()) != row
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(
+        f"  state {rows * row / 1e6:,.0f} MB, limit {limit_mb * 1.048576:,.0f} MB above the "
+        f"{before / 1e6:,.0f} MB of an empty state, most that was used {(peak - before) / 1e6:,.0f} MB; "
+        f"wrong reads: {wrong}"
+    )
+    state.close()
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def memory(place: str, limit_mb: int, times: float) -> None:
+    print("memory: state that is several times what the process may use")
+    command = [sys.executable, __file__, "--child", place, str(limit_mb), str(times)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    print(done.stdout.rstrip() if done.returncode == 0 else f"  FAILED: {done.stderr.strip()[-400:]}")
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+def take(state: KeyedState, store: LocalStore) -> tuple[int, int, float, float]:
+    """Bytes of a checkpoint, bytes stored for it, and the seconds of its two phases."""
+    began = CLOCK.monotonic()
+    frozen = state.checkpoint()[0]
+    synced = CLOCK.monotonic()
+    assert isinstance(frozen, FrozenFiles)
+    shared, written = frozen.upload(store)
+    small = sum(Blob.of(data).length for data in frozen.small_files().values())
+    frozen.release()
+    full = sum(blob.length for blob in shared.values()) + small
+    return full, written + small, synced - began, CLOCK.monotonic() - synced
+
+
+def checkpoints(place: str, gigabytes: float, share: float, rounds: int) -> None:
+    rng = random.Random(3)
+    row = 500
+    rows = int(gigabytes * 1e9 / row)
+    state, store = rocks(place), LocalStore(Path(place) / "job")
+    handle, scope = state.handle(ValueStateDescriptor("value")), state.scope
+    for key in range(rows):
+        scope.key = key
+        handle.update(rng.randbytes(row))
+    print(f"checkpoints: {rows * row / 1e6:,.0f} MB of state, {share:.0%} of the keys changed between two")
+    print(f"  {'':>3} {'full MB':>8} {'stored MB':>9} {'share':>6} {'sync ms':>8} {'async ms':>8}")
+    total_full = total_stored = 0
+    for number in range(rounds + 1):
+        full, stored, sync, behind = take(state, store)
+        shown = f"{full / 1e6:>8.1f} {stored / 1e6:>9.1f} {stored / full:>6.1%}"
+        print(f"  {number:>3} {shown} {sync * 1000:>8.0f} {behind * 1000:>8.0f}")
+        if number:
+            total_full, total_stored = total_full + full, total_stored + stored
+        for _ in range(int(rows * share)):
+            scope.key = rng.randrange(rows)
+            handle.update(rng.randbytes(row))
+    print(f"  after the first: {total_stored / total_full:.1%} of full checkpoints")
+    state.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], "speed", "memory", "checkpoints"])
+    parser.add_argument("--records", type=int, default=200_000)
+    parser.add_argument("--limit-mb", type=int, default=64)
+    parser.add_argument("--times", type=float, default=4.0)
+    parser.add_argument("--gigabytes", type=float, default=0.1)
+    parser.add_argument("--changed", type=float, default=0.01)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        memory_child(options.child[0], int(options.child[1]), float(options.child[2]))
+        return
+    chosen = options.parts or ["speed", "memory", "checkpoints"]
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as place:
+        if "speed" in chosen:
+            speed(place, options.records)
+        if "memory" in chosen:
+            memory(place, options.limit_mb, options.times)
+        if "checkpoints" in chosen:
+            checkpoints(place, options.gigabytes, options.changed, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""``penstock fork``: two programs from one savepoint over the same input, and what differs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from penstock.cli.output import console
+from penstock.cli.run import as_program, execute, parsed
+from penstock.coordinator import registry
+from penstock.core import options
+from penstock.core.config import Configuration
+from penstock.core.errors import ConfigError
+from penstock.core.ids import EventTime
+from penstock.datastream.job import Launcher
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.graph.job import JobSpec
+from penstock.snapshot.finding import read_manifest
+from penstock.testing.forking import ForkLauncher, Until
+
+Outputs = dict[str, Counter[str]]
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("savepoint")
+@click.argument("script", type=click.Path(path_type=Path))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option("--against", type=click.Path(path_type=Path), help="The original [default: the running job's].")
+@click.option("--until", metavar="TIME", help="Event time to stop at: 2026-01-31T12:00, or milliseconds.")
+@click.option("--quiet-after", default=2.0, show_default=True, help="Seconds without input that end it.")
+@click.option("-p", "--parallelism", type=click.IntRange(1), help="Subtasks of each step.")
+@click.option("--master", metavar="URL", help="Spark master, such as local[4].")
+@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
+@click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@click.option("--show", default=20, show_default=True, help="Differing lines shown of each kind.")
+@click.pass_context
+def fork(
+    ctx: click.Context,
+    savepoint: str,
+    script: Path,
+    args: tuple[str, ...],
+    against: Path | None,
+    until: str | None,
+    quiet_after: float,
+    parallelism: int | None,
+    master: str | None,
+    settings: tuple[str, ...],
+    allow_non_restored_state: bool,
+    show: int,
+) -> None:
+    """What if SCRIPT had run instead? Both programs start from SAVEPOINT and read the same input.
+
+    Nothing is written anywhere: sinks are replaced by recorders, and the difference is printed. Input ends
+    at --until, or where the partitions end now.
+    """
+    original = against or _running_program(savepoint)
+    given = {
+        options.RECOVERY_PATH.key: savepoint,
+        options.DEFAULT_PARALLELISM.key: parallelism,
+        options.SPARK_MASTER.key: master,
+        options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
+    }
+    overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
+    limit = Until(_time(until), quiet_after)
+    debug = bool(ctx.find_root().params.get("debug"))
+    before = recorded(original, args, overrides, limit, debug)
+    after = recorded(script, args, overrides, limit, debug)
+    _print(before, after, original, script, show)
+
+
+def recorded(
+    script: Path, args: tuple[str, ...], overrides: dict[str, str], until: Until, debug: bool
+) -> Outputs:
+    """Run a program with bounded sources; what its sinks would have got."""
+    if not script.is_file():
+        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
+    chosen = StreamExecutionEnvironment.launcher
+    launcher = ForkLauncher(lambda spec: chosen or _spark(spec, overrides), until)
+    StreamExecutionEnvironment.launcher = launcher
+    try:
+        with tempfile.TemporaryDirectory(prefix="penstock-fork-") as scratch:
+            own = {**overrides, options.CHECKPOINT_DIR.key: scratch}
+            with as_program(script, args, own):
+                execute(script, debug)
+    finally:
+        StreamExecutionEnvironment.launcher = chosen
+    return launcher.outputs()
+
+
+def _spark(spec: JobSpec | None, overrides: dict[str, str]) -> Launcher:
+    configuration = Configuration.from_dict(overrides) if spec is None else spec.configuration
+    launcher: Launcher = importlib.import_module("penstock.spark.launcher").SparkLauncher(configuration)
+    return launcher
+
+
+def _running_program(savepoint: str) -> Path:
+    name = read_manifest(savepoint, verify=False).manifest.job_name
+    for entry in registry.entries():
+        if entry.name == name and entry.command is not None:
+            return Path(entry.command["directory"], entry.command["script"])
+    raise ConfigError(
+        f"job {name!r} does not run here under penstock run, so the original program is not known: give it "
+        f"with --against"
+    )
+
+
+def _time(text: str | None) -> EventTime | None:
+    if text is None:
+        return None
+    if text.lstrip("-").isdigit():
+        return EventTime(int(text))
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--until takes a time such as 2026-01-31T12:00, not {text!r}") from None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+    return EventTime(int(aware.timestamp() * 1000))
+
+
+def _print(before: Outputs, after: Outputs, original: Path, changed: Path, show: int) -> None:
+    out = console()
+    for sink in sorted(before.keys() | after.keys()):
+        old, new = before.get(sink, Counter()), after.get(sink, Counter())
+        gone, come = old - new, new - old
+        out.print(
+            f"{sink}: {(old & new).total()} the same, {gone.total()} only from {original.name}, "
+            f"{come.total()} only from {changed.name}",
+            markup=False,
+        )
+        for mark, lines in (("-", gone), ("+", come)):
+            for line in sorted(lines.elements())[:show]:
+                out.print(f"{mark} {line}", markup=False)
+            if lines.total() > show:
+                out.print(f"{mark} ... and {lines.total() - show} more", markup=False)

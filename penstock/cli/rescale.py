@@ -1,0 +1,56 @@
+"""``penstock rescale``: a savepoint, the end of the job, and its start at another parallelism, in one go."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from penstock.cli.run import run
+from penstock.cli.savepoint import taken
+from penstock.coordinator.events import RequestKind
+from penstock.coordinator.registry import find
+from penstock.core.errors import ConfigError
+
+
+@click.command()
+@click.argument("job")
+@click.option("-p", "--parallelism", required=True, type=click.IntRange(1), help="Subtasks of each step.")
+@click.option("--savepoint", "directory", metavar="DIR", help="Where the savepoint goes.")
+@click.option("--timeout", default=900.0, show_default=True, help="Seconds to wait for the savepoint.")
+@click.pass_context
+def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | None, timeout: float) -> None:
+    """Stop JOB with a savepoint and go on from it here at PARALLELISM.
+
+    The program is run again as it was started, by this command, in its place: the environment variables
+    are those of this shell. The savepoint is deleted once the job has checkpoints of its own.
+    """
+    entry = find(job)
+    if entry.command is None:
+        raise ConfigError(
+            f"job {entry.name!r} was not started by penstock run, so nobody knows how to start it again; "
+            f"use penstock stop {entry.name} --savepoint DIR, then start the program with -p "
+            f"{parallelism} and the savepoint (execution.state-recovery.path)"
+        )
+    command = dict(entry.command)
+    script = Path(command["directory"]) / command["script"]
+    if not script.is_file():
+        raise ConfigError(f"the program of job {entry.name!r} is gone: there is no {script}")
+    path = taken(entry, RequestKind.STOP, directory, timeout)
+    click.echo(
+        f"Job {entry.name} has stopped; it goes on from {path} at parallelism {parallelism}.", err=True
+    )
+    os.chdir(command["directory"])
+    ctx.invoke(
+        run,
+        parallelism=parallelism,
+        master=command["master"],
+        settings=tuple(command["settings"]),
+        from_snapshot=path,
+        allow_non_restored_state=False,
+        claim=True,
+        name=command["name"],
+        script=Path(command["script"]),
+        args=tuple(command["args"]),
+    )

@@ -1,0 +1,73 @@
+"""From what the subtasks acknowledged to the manifest of a snapshot.  Pure."""
+
+from __future__ import annotations
+
+from penstock.coordinator.schedule import PendingSnapshot
+from penstock.core.handles import Blob, Committable, OperatorSnapshot
+from penstock.core.ids import Generation, OperatorId, SubtaskIndex
+from penstock.graph.plan import Plan
+from penstock.snapshot.manifest import Manifest, OperatorEntry, Origin, SubtaskEntry
+
+
+class ManifestMaker:
+    """Knows the job; makes its manifests."""
+
+    def __init__(self, plan: Plan, job_id: str, versions: dict[str, str]) -> None:
+        self.generation = Generation(0)
+        self.origin: Origin | None = None
+        """The snapshot the job was started from."""
+        self._plan = plan
+        self._job_id = job_id
+        self._versions = versions
+
+    def make(self, pending: PendingSnapshot, now: int, carried: tuple[Committable, ...]) -> Manifest:
+        """The manifest of a snapshot that all subtasks have acknowledged.
+
+        ``carried`` are committables of snapshots before it that may not be committed yet.
+        """
+        parts = pending.snapshots()
+        return Manifest(
+            job_id=self._job_id,
+            job_name=self._plan.job_name,
+            epoch=pending.epoch,
+            generation=self.generation,
+            kind=pending.kind,
+            created_ms=now,
+            operators=self._entries(pending),
+            enumerators={key: Blob.of(state) for key, state in pending.enumerators.items()},
+            committables=tuple(dict.fromkeys(carried + pending.committables())),
+            penstock_version=self._versions.get("penstock", ""),
+            spark_version=self._versions.get("spark"),
+            channels=tuple(handle for part in parts for handle in part.channels),
+            origin=self.origin,
+        )
+
+    def _entries(self, pending: PendingSnapshot) -> tuple[OperatorEntry, ...]:
+        states: dict[tuple[OperatorId, int], OperatorSnapshot] = {}
+        finished: dict[tuple[str, int], bool] = {}
+        for part in pending.snapshots():
+            finished[part.subtask.vertex, part.subtask.index] = part.finished
+            for state in part.operators:
+                states[state.operator_id, part.subtask.index] = state
+        entries = []
+        for vertex, planned in self._plan.operators():
+            subtasks = tuple(
+                SubtaskEntry(
+                    SubtaskIndex(index),
+                    states.get((planned.operator_id, index), OperatorSnapshot(planned.operator_id, (), None)),
+                    finished.get((vertex.id, index), False),
+                )
+                for index in range(vertex.parallelism)
+            )
+            entries.append(
+                OperatorEntry(
+                    planned.operator_id,
+                    planned.node.uid,
+                    planned.node.name,
+                    vertex.id,
+                    vertex.parallelism,
+                    vertex.max_parallelism,
+                    subtasks,
+                )
+            )
+        return tuple(entries)

@@ -1,0 +1,103 @@
+"""Where a job begins: with its own newest checkpoint, or with the snapshot a person named.
+
+A named snapshot (``-s``) wins over checkpoints of the job, with one exception: those that descend from it.
+So a driver that crashed and is started again with the same command line goes on where the job was, and
+does not silently go back to the savepoint; while naming another snapshot always goes to that one.
+Every checkpoint says in its manifest what its line began with (:class:`Origin`).  Pure but for reading.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from penstock.core.errors import SnapshotError
+from penstock.core.handles import digest
+from penstock.core.signals import SnapshotKind
+from penstock.snapshot.finding import Found, read_manifest
+from penstock.snapshot.manifest import Manifest, Origin
+from penstock.snapshot.store import open_store
+
+_log = logging.getLogger("penstock")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a person named: the snapshot there, or why it cannot be read."""
+
+    path: str
+    found: Found | None
+    problem: SnapshotError | None = None
+
+
+def named(path: str | None) -> Named | None:
+    """Read what a person named.  One that is gone is only a problem if it is needed."""
+    if path is None:
+        return None
+    try:
+        return Named(path, read_manifest(path))
+    except SnapshotError as error:
+        return Named(path, None, error)
+
+
+def choose(own: Found | None, start: Named | None) -> Found | None:
+    """What to restore; raises if a named snapshot is needed and cannot be read."""
+    if start is None:
+        return own
+    if own is not None and descends(own.manifest, start):
+        return own
+    if start.problem is not None:
+        raise start.problem
+    return start.found
+
+
+def descends(manifest: Manifest, start: Named) -> bool:
+    """Whether the checkpoint's line began with what the person names, or is just that snapshot."""
+    mine = manifest.origin
+    if start.found is not None:
+        checksum = _checksum(start.found.manifest)
+        return _checksum(manifest) == checksum or (mine is not None and mine.checksum == checksum)
+    url = open_store(start.path, create=False).url
+    return mine is not None and f"{mine.location}/".startswith(f"{url}/")
+
+
+def line_origin(chosen: Found, start: Named | None) -> Origin | None:
+    """What checkpoints written from here on say their line began with."""
+    if start is not None and start.found is not None:
+        checksum = _checksum(start.found.manifest)
+        if _checksum(chosen.manifest) == checksum:
+            return Origin(str(start.found.location), checksum)
+    return chosen.manifest.origin
+
+
+def say_if_passed_over(chosen: Found | None, start: Named | None) -> None:
+    """A named snapshot that is not the one restored is worth a warning."""
+    if chosen is None or start is None or chosen == start.found:
+        return
+    _log.warning(
+        "the job has gone on from %s before, and its own snapshot %s is newer: that one is restored. To go "
+        "back to %s all the same, start the job under another --name or with another checkpoint directory",
+        start.path,
+        chosen.location,
+        start.path,
+    )
+
+
+def _checksum(manifest: Manifest) -> str:
+    return digest(manifest.to_json())
+
+
+def dispose(found: Found) -> None:
+    """Delete a savepoint: first its manifest, so that nobody finds half of it, then the files it names."""
+    manifest = found.manifest
+    if manifest.kind is not SnapshotKind.SAVEPOINT:
+        raise SnapshotError(
+            f"{found.location} is a checkpoint, not a savepoint: it belongs to job {manifest.job_name!r}, "
+            f"which deletes it when it is not needed"
+        )
+    store = open_store(found.location.root, create=False)
+    store.delete(found.location.manifest)
+    for path in manifest.files():
+        store.delete(path)
+    if not store.list():
+        store.delete_tree()

@@ -1,0 +1,268 @@
+"""Two streams together: interval join, window join, co-group and temporal join."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from penstock.core.durations import DurationLike, to_millis
+from penstock.core.errors import GraphError
+from penstock.datastream import _keyed, _stream
+from penstock.graph.nodes import Link
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.join.cogroup import co_group, window_join
+from penstock.operators.join.columnar_interval import ColumnarIntervalJoinOperator
+from penstock.operators.join.columnar_window import ColumnarWindowJoinOperator
+from penstock.operators.join.columns import ColumnJoin
+from penstock.operators.join.functions import JoinKind
+from penstock.operators.join.interval import Interval, IntervalJoinOperator
+from penstock.operators.join.temporal import TemporalJoinOperator
+from penstock.operators.output_tag import OutputTag
+from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+
+
+def _checked(stream: Any, call: str) -> _keyed.KeyedStream:
+    if not isinstance(stream, _keyed.KeyedStream):
+        raise GraphError(f"{call} needs keyed streams on both sides: call key_by() on each first")
+    return stream
+
+
+def _signed_millis(length: DurationLike) -> int:
+    """Milliseconds of a length of time that may be negative, also as text: ``"-5 min"``."""
+    if isinstance(length, str) and length.strip().startswith("-"):
+        return -to_millis(length.strip()[1:])
+    return to_millis(length)
+
+
+def _links(left: _keyed.KeyedStream, right: _keyed.KeyedStream) -> tuple[Link, ...]:
+    return left.keyed_links(0) + right.keyed_links(1)
+
+
+class IntervalJoin:
+    """Two keyed streams to be joined within an interval of event time; say which with ``between``."""
+
+    def __init__(self, left: Any, right: Any, how: str) -> None:
+        self._left = _checked(left, "interval_join()")
+        self._right = _checked(right, "interval_join()")
+        self._how = JoinKind.of(how)
+
+    def between(self, lower_bound: DurationLike, upper_bound: DurationLike) -> IntervalJoined:
+        """Right records from ``lower_bound`` before or after a left one up to ``upper_bound``, inclusive."""
+        return IntervalJoined(
+            self._left, self._right, self._how, _signed_millis(lower_bound), _signed_millis(upper_bound)
+        )
+
+
+class IntervalJoined:
+    """An interval join that wants a function."""
+
+    def __init__(
+        self, left: _keyed.KeyedStream, right: _keyed.KeyedStream, how: JoinKind, lower: int, upper: int
+    ) -> None:
+        self._left = left
+        self._right = right
+        self._how = how
+        self._lower = lower
+        self._upper = upper
+        self._late: list[str | None] = [None, None]
+
+    def lower_bound_exclusive(self) -> IntervalJoined:
+        """Leave the lower bound itself out."""
+        self._lower += 1
+        return self
+
+    def upper_bound_exclusive(self) -> IntervalJoined:
+        """Leave the upper bound itself out."""
+        self._upper -= 1
+        return self
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Where left records go that are older than the watermark."""
+        self._late[0] = output_tag.tag_id
+        return self
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Where right records go that are older than the watermark."""
+        self._late[1] = output_tag.tag_id
+        return self
+
+    def process(self, process_join_function: Any, output_type: Any = None) -> _stream.DataStream:
+        """A ``ProcessJoinFunction``, a join function, or a function of two records, for each pair."""
+        interval = Interval(self._lower, self._upper)
+        late = (self._late[0], self._late[1])
+        factory = _stream.made(IntervalJoinOperator, process_join_function, interval, self._how, late)
+        return _add(self._left, self._right, "Interval Join", factory, output_type)
+
+    def columns(self, suffixes: tuple[str, str] = ("_left", "_right")) -> _stream.DataStream:
+        """All columns of each pair, vectorised; for inner joins of columnar streams keyed by field names.
+
+        The key columns have their left names; other names that both sides have get the suffix of their side.
+        """
+        join = _column_join(self._left, self._right, self._how, suffixes)
+        interval = Interval(self._lower, self._upper)
+        factory = partial(ColumnarIntervalJoinOperator, join, interval, (self._late[0], self._late[1]))
+        return _add(self._left, self._right, "Interval Join of Columns", factory, None)
+
+
+class _TwoStreams:
+    """Both sides of a window join or co-group, on the way to their keys."""
+
+    def __init__(self, left: _stream.DataStream, right: _stream.DataStream, how: JoinKind | None) -> None:
+        self._left = left._origin if isinstance(left, _keyed.KeyedStream) else left
+        self._right = right._origin if isinstance(right, _keyed.KeyedStream) else right
+        self._how = how
+
+    def where(self, key_selector: Any) -> _Where:
+        """The key of the first stream: a function or the name of a field."""
+        return _Where(self, key_selector)
+
+
+class JoinedStreams(_TwoStreams):
+    """Two streams to be joined by key and window: ``where``, ``equal_to``, ``window``, ``apply``."""
+
+
+class CoGroupedStreams(_TwoStreams):
+    """Two streams to be grouped by key and window: ``where``, ``equal_to``, ``window``, ``apply``."""
+
+
+class _Where:
+    def __init__(self, streams: _TwoStreams, first: Any) -> None:
+        self._streams = streams
+        self._first = first
+
+    def equal_to(self, key_selector: Any) -> _EqualTo:
+        """The key of the second stream."""
+        left = self._streams._left.key_by(self._first)
+        return _EqualTo(left, self._streams._right.key_by(key_selector), self._streams._how)
+
+
+class _EqualTo:
+    def __init__(self, left: _keyed.KeyedStream, right: _keyed.KeyedStream, how: JoinKind | None) -> None:
+        self._left = left
+        self._right = right
+        self._how = how
+
+    def window(self, window_assigner: Any) -> WindowJoined:
+        """The windows in which records meet."""
+        return WindowJoined(self._left, self._right, self._how, window_assigner)
+
+
+class WindowJoined:
+    """A window join or co-group that wants a function."""
+
+    def __init__(
+        self, left: _keyed.KeyedStream, right: _keyed.KeyedStream, how: JoinKind | None, assigner: Any
+    ) -> None:
+        self._left = left
+        self._right = right
+        self._how = how
+        self._assigner = assigner
+        self._options: dict[str, Any] = {}
+        self._late: list[str | None] = [None, None]
+
+    def trigger(self, trigger: Any) -> WindowJoined:
+        """When a window emits, if not at its end."""
+        self._options["trigger"] = trigger
+        return self
+
+    def evictor(self, evictor: Any) -> WindowJoined:
+        """Drop records around each evaluation; the evictor sees pairs of side (0 or 1) and record."""
+        self._options["evictor"] = evictor
+        return self
+
+    def allowed_lateness(self, time_ms: DurationLike) -> WindowJoined:
+        """How long a window is kept, and emits again for late records, after its end."""
+        self._options["allowed_lateness_ms"] = to_millis(time_ms)
+        return self
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> WindowJoined:
+        """Where records of the first stream go that come too late for every window."""
+        self._late[0] = output_tag.tag_id
+        return self
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> WindowJoined:
+        """Where records of the second stream go that come too late for every window."""
+        self._late[1] = output_tag.tag_id
+        return self
+
+    def apply(self, function: Any, output_type: Any = None) -> _stream.DataStream:
+        """A function for each pair of a window, or for a co-group the two lists of its records."""
+        options = {**self._options, "late_tags": (self._late[0], self._late[1])}
+        if self._how is None:
+            name, factory = "Co-Group", partial(co_group, self._assigner, function, **options)
+        else:
+            name, factory = (
+                "Window Join",
+                partial(window_join, self._assigner, function, self._how, **options),
+            )
+        factory()
+        event_time = bool(self._assigner.is_event_time())
+        return _add(self._left, self._right, name, factory, output_type, event_time)
+
+    def columns(self, suffixes: tuple[str, str] = ("_left", "_right")) -> _stream.DataStream:
+        """All columns of each pair and the window's bounds, vectorised.
+
+        For inner joins of columnar streams keyed by field names, in tumbling or sliding event-time windows
+        without trigger and lateness.  Names as in an interval join, then window_start and window_end.
+        """
+        join = _column_join(self._left, self._right, self._how, suffixes)
+        assigner = self._assigner
+        if type(assigner) not in (TumblingEventTimeWindows, SlidingEventTimeWindows) or self._options:
+            raise GraphError(
+                "columns() joins in tumbling or sliding event-time windows without trigger and lateness; for "
+                "others use apply() with a function of two rows"
+            )
+        panes = Panes(assigner.size, assigner.slide, assigner.offset)
+        factory = partial(ColumnarWindowJoinOperator, join, panes, (self._late[0], self._late[1]))
+        return _add(self._left, self._right, "Window Join of Columns", factory, None)
+
+
+class TemporalJoin:
+    """A stream to be joined with the versions of a table; say how with ``process``."""
+
+    def __init__(self, left: Any, versions: Any, how: str) -> None:
+        self._left = _checked(left, "temporal_join()")
+        self._versions = _checked(versions, "temporal_join()")
+        self._how = JoinKind.of(how, JoinKind.INNER, JoinKind.LEFT)
+        self._late: str | None = None
+
+    def side_output_late_data(self, output_tag: OutputTag) -> TemporalJoin:
+        """Where records go whose time the watermark has passed."""
+        self._late = output_tag.tag_id
+        return self
+
+    def process(self, join_function: Any, output_type: Any = None) -> _stream.DataStream:
+        """A join function, or a function of two records, for each record and its version."""
+        factory = _stream.made(TemporalJoinOperator, join_function, self._how, self._late)
+        return _add(self._left, self._versions, "Temporal Join", factory, output_type)
+
+
+def _add(
+    left: _keyed.KeyedStream,
+    right: _keyed.KeyedStream,
+    name: str,
+    factory: Any,
+    output_type: Any,
+    any_order: bool = True,
+) -> _stream.DataStream:
+    links = _links(left, right)
+    properties = {"keyed": True, "stateful": True, "any_order": any_order, "output_type": output_type}
+    return left._add(name, factory, links=links, **properties)
+
+
+def _column_join(
+    left: _keyed.KeyedStream, right: _keyed.KeyedStream, how: JoinKind | None, suffixes: tuple[str, str]
+) -> ColumnJoin:
+    if how is not JoinKind.INNER:
+        raise GraphError("columns() makes inner joins; for outer joins and co-groups give a function of rows")
+    if not left.keys.columns or not right.keys.columns:
+        raise GraphError('columns() needs both streams keyed by field names, as in key_by("user")')
+    return ColumnJoin(left.keys.columns, right.keys.columns, suffixes)
+
+
+def no_loops() -> GraphError:
+    """The answer to ``iterate()``."""
+    return GraphError(
+        "iterative streams are not supported: snapshots need a dataflow without loops. Write what goes "
+        "around to a topic and read it as a source, or keep it in keyed state with timers"
+    )

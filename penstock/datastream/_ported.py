@@ -1,0 +1,142 @@
+"""What ported programs call on their environment although it means something only to Flink.
+
+Nothing here is refused without need: what is superfluous says so once and is passed over, and what has
+another name here is done under that name.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from penstock.core import options
+from penstock.core.config import Configuration
+from penstock.core.errors import ConfigError
+from penstock.datastream.time_characteristic import TimeCharacteristic
+
+if TYPE_CHECKING:
+    from penstock.datastream.slot_sharing_group import SlotSharingGroup
+
+_log = logging.getLogger("penstock")
+_said: set[str] = set()
+
+
+def say_once(what: str, why: str) -> None:
+    """Log ``what: why`` the first time somebody does ``what`` in this process."""
+    if what not in _said:
+        _said.add(what)
+        _log.warning("%s: %s", what, why)
+
+
+class PortedSettings:
+    """Base of ``StreamExecutionEnvironment``."""
+
+    _configuration: Configuration
+    _local_parallelism: int | None = None
+    _time_characteristic = TimeCharacteristic.EventTime
+
+    # --- code and files ---------------------------------------------------------------------
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Not needed: Penstock's connectors are Python."""
+        say_once("add_jars()", "not needed, Penstock's connectors are Python; the jars are not loaded")
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Not needed: Penstock's connectors are Python."""
+        say_once("add_classpaths()", "not needed, Penstock's connectors are Python; nothing is loaded")
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """The interpreter of the slots. Must be set before the first job starts Spark."""
+        self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Not needed where the executors have the packages; nothing is installed."""
+        say_once(
+            "set_python_requirements()",
+            "nothing is installed while a job starts; the executors need the packages beforehand, see "
+            "docs/guides/packages-on-executors.md",
+        )
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Not needed where the executors have the packages; nothing is unpacked."""
+        say_once(
+            "add_python_archive()",
+            "nothing is unpacked while a job starts; give the archive to Spark as spark.archives, see "
+            "docs/guides/packages-on-executors.md",
+        )
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Not needed: functions cannot ask for such files, in PyFlink either."""
+        say_once("register_cached_file()", "not needed; add_python_file() ships files to the slots")
+
+    # --- slots ------------------------------------------------------------------------------
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Any:
+        """Accepted: all groups share the job's slots, and Spark decides their resources."""
+        say_once(
+            "register_slot_sharing_group()",
+            "all groups share the job's slots; set their cores and memory as spark.executor.*",
+        )
+        return self
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Never: steps share a task only if they have the same key groups."""
+        return False
+
+    # --- state ------------------------------------------------------------------------------
+
+    def enable_changelog_state_backend(self, enabled: bool) -> Any:
+        """Accepted: checkpoints of heap and RocksDB state do not stop the records, without a changelog."""
+        if enabled:
+            say_once(
+                "enable_changelog_state_backend()", "not needed; checkpoints are written beside the work"
+            )
+        self._changelog = enabled
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """What :meth:`enable_changelog_state_backend` was told; ``None`` if nothing."""
+        return self._changelog
+
+    _changelog: bool | None = None
+
+    def set_default_savepoint_directory(self, directory: str) -> Any:
+        """Where savepoints go whose caller names no directory."""
+        self._configuration.set(options.SAVEPOINT_DIR, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Where savepoints go whose caller names no directory."""
+        return self._configuration.get(options.SAVEPOINT_DIR)
+
+    # --- the 1.x dialect --------------------------------------------------------------------
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Any:
+        """The 1.x way to choose the time of windows; today the window assigner says which it is.
+
+        As in Flink, processing time turns periodic watermarks off and event time turns them on.
+        """
+        if not isinstance(characteristic, TimeCharacteristic):
+            raise ConfigError(f"a TimeCharacteristic is wanted, not {characteristic!r}")
+        self._time_characteristic = characteristic
+        processing = characteristic is TimeCharacteristic.ProcessingTime
+        self._configuration.set(options.AUTO_WATERMARK_INTERVAL, "0 ms" if processing else "200 ms")
+        return self
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """What was set, else event time."""
+        return self._time_characteristic
+
+    def register_type(self, type_class_name: str) -> None:
+        """Not needed: there is no Java serialisation."""
+        say_once("register_type()", "not needed, there is no Java serialisation")
+
+    def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
+        """Not needed: there is no Java serialisation."""
+        say_once("register_type_with_kryo_serializer()", "not needed, there is no Java serialisation")
+
+    def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
+        """Not needed: there is no Java serialisation."""
+        say_once("add_default_kryo_serializer()", "not needed, there is no Java serialisation")

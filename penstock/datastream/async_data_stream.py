@@ -1,0 +1,104 @@
+"""``AsyncDataStream``: streams through a function that waits for other systems."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from penstock.core.durations import DurationLike
+from penstock.core.errors import ConfigError
+from penstock.datastream._stream import DataStream
+from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor
+from penstock.operators.async_io.operator import AsyncWaitOperator
+from penstock.operators.async_io.retry import AsyncRetryStrategy
+
+_ORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED
+_UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
+
+
+class AsyncDataStream:
+    """Asks another system about each record of a stream, with up to ``capacity`` requests at once.
+
+    ``timeout`` bounds the time from a record's first attempt to its answer, retries included; 0 means no
+    bound.  When ``capacity`` requests are under way, the stream waits.
+    """
+
+    @staticmethod
+    def unordered_wait(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: DurationLike,
+        capacity: int = 100,
+        output_type: Any = None,
+    ) -> DataStream:
+        """Results as they arrive; only watermarks keep their place among them."""
+        once = AsyncRetryStrategy.no_restart()
+        return _wait(data_stream, async_function, timeout, once, capacity, output_type, _UNORDERED)
+
+    @staticmethod
+    def unordered_wait_with_retry(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: DurationLike,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: Any = None,
+    ) -> DataStream:
+        """Results as they arrive; requests are repeated as the strategy says."""
+        return _wait_with_retry(
+            data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _UNORDERED
+        )
+
+    @staticmethod
+    def ordered_wait(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: DurationLike,
+        capacity: int = 100,
+        output_type: Any = None,
+    ) -> DataStream:
+        """Results in the order of the records; a slow answer holds up those behind it."""
+        once = AsyncRetryStrategy.no_restart()
+        return _wait(data_stream, async_function, timeout, once, capacity, output_type, _ORDERED)
+
+    @staticmethod
+    def ordered_wait_with_retry(
+        data_stream: DataStream,
+        async_function: AsyncFunction[Any, Any],
+        timeout: DurationLike,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: Any = None,
+    ) -> DataStream:
+        """Results in the order of the records; requests are repeated as the strategy says."""
+        return _wait_with_retry(
+            data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _ORDERED
+        )
+
+
+def _wait_with_retry(
+    stream: DataStream,
+    function: AsyncFunction[Any, Any],
+    timeout: DurationLike,
+    retry: AsyncRetryStrategy[Any],
+    capacity: int,
+    output_type: Any,
+    mode: AsyncFunctionDescriptor.OutputMode,
+) -> DataStream:
+    if not timeout:
+        raise ConfigError("requests that are repeated need a timeout above 0, which ends the repeating")
+    return _wait(stream, function, timeout, retry, capacity, output_type, mode)
+
+
+def _wait(
+    stream: DataStream,
+    function: AsyncFunction[Any, Any],
+    timeout: DurationLike,
+    retry: AsyncRetryStrategy[Any],
+    capacity: int,
+    output_type: Any,
+    mode: AsyncFunctionDescriptor.OutputMode,
+) -> DataStream:
+    descriptor = AsyncFunctionDescriptor(function, timeout, capacity, retry, mode)
+    name = f"Async Wait ({mode.name.lower()})"
+    return stream._add(name, partial(AsyncWaitOperator, descriptor), stateful=True, output_type=output_type)

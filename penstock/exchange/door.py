@@ -1,0 +1,73 @@
+"""Where callers are greeted before anybody listens to them: a bounded number at once.
+
+Each caller is greeted in a small thread of its own, so that a stranger who connects and says nothing stalls
+nobody.  When too many are at the door and none of them gets on, the one that has stood there longest is
+sent away: a slot is through in milliseconds, so that is a stranger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+
+from penstock.core.errors import TransportError
+from penstock.exchange.auth import Hello
+
+AT_ONCE = 64
+_PATIENCE_S = 0.25
+"""How long a full door waits for somebody to get on before it sends the longest-standing caller away."""
+
+Greet = Callable[[socket.socket], Hello]
+Admit = Callable[[Hello, socket.socket], None]
+
+
+class Door:
+    """Accepts callers until the listening socket is closed; its owner closes that.
+
+    ``greet`` raises :class:`TransportError` for who must not come in.  Both callbacks run on the caller's
+    thread; ``admit`` takes the socket over.
+    """
+
+    def __init__(self, listener: socket.socket, name: str, greet: Greet, admit: Admit) -> None:
+        self._listener = listener
+        self._name = name
+        self._greet, self._admit = greet, admit
+        self._callers: dict[socket.socket, None] = {}
+        """Who is being greeted, in the order of arrival."""
+        self._change = threading.Condition()
+        threading.Thread(target=self._accept, daemon=True, name=f"{name}-accept").start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            self._make_room()
+            with self._change:
+                self._callers[sock] = None
+            threading.Thread(target=self._meet, args=(sock,), daemon=True, name=f"{self._name}-greet").start()
+
+    def _make_room(self) -> None:
+        with self._change:
+            if self._change.wait_for(lambda: len(self._callers) < AT_ONCE, _PATIENCE_S):
+                return
+            longest = next(iter(self._callers))
+            with contextlib.suppress(OSError):
+                longest.shutdown(socket.SHUT_RDWR)
+            self._change.wait_for(lambda: longest not in self._callers)
+
+    def _meet(self, sock: socket.socket) -> None:
+        hello: Hello | None = None
+        try:
+            hello = self._greet(sock)
+        except TransportError:
+            sock.close()
+        finally:
+            with self._change:
+                del self._callers[sock]
+                self._change.notify()
+        if hello is not None:
+            self._admit(hello, sock)

@@ -1,0 +1,110 @@
+"""Early, on-time and late firings of one window, each by a rule of its own.
+
+::
+
+    AfterWatermark.past_end_of_window()
+        .with_early(ContinuousProcessingTimeTrigger.of(Time.seconds(10)))
+        .with_late(CountTrigger.of(100))
+
+Before the watermark passes the window's end the early trigger decides, at the end the window fires, and
+after it, within the allowed lateness, the late trigger decides.  All firings show the whole window;
+``PurgingTrigger.of(...)`` around it makes each show only what is new.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from penstock.operators.window.triggers import Trigger, TriggerResult
+from penstock.operators.window.windows import TimeWindow
+
+T = TypeVar("T")
+
+
+class EarlyAndLateTrigger(Trigger[T, TimeWindow]):
+    """Fires at the window's end, before it as ``early`` says and after it as ``late`` says.
+
+    Without ``early`` nothing fires before the end; without ``late`` every late element does.  The two
+    never work on one window at the same time, so they may use the same names of state.
+    """
+
+    def __init__(
+        self, early: Trigger[T, TimeWindow] | None = None, late: Trigger[T, TimeWindow] | None = None
+    ) -> None:
+        self._early = early
+        self._late = late
+
+    def with_early(self, early: Trigger[Any, Any]) -> EarlyAndLateTrigger[Any]:
+        """The same with ``early`` firings."""
+        return EarlyAndLateTrigger(early, self._late)
+
+    def with_late(self, late: Trigger[Any, Any]) -> EarlyAndLateTrigger[Any]:
+        """The same with ``late`` firings."""
+        return EarlyAndLateTrigger(self._early, late)
+
+    def on_element(
+        self, element: T, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        end = window.max_timestamp()
+        if end > ctx.get_current_watermark():
+            ctx.register_event_time_timer(end)
+            if self._early is None:
+                return TriggerResult.CONTINUE
+            return self._early.on_element(element, timestamp, window, ctx)
+        if self._late is None:
+            return TriggerResult.FIRE
+        return self._late.on_element(element, timestamp, window, ctx)
+
+    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """By the timer's time and not the watermark, which may have jumped over several timers."""
+        end = window.max_timestamp()
+        if time == end:
+            if self._early is not None:
+                self._early.clear(window, ctx)
+            return TriggerResult.FIRE
+        nested = self._early if time < end else self._late
+        return TriggerResult.CONTINUE if nested is None else nested.on_event_time(time, window, ctx)
+
+    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
+        nested = self._late if window.max_timestamp() <= ctx.get_current_watermark() else self._early
+        return TriggerResult.CONTINUE if nested is None else nested.on_processing_time(time, window, ctx)
+
+    def can_merge(self) -> bool:
+        return all(nested.can_merge() for nested in (self._early, self._late) if nested is not None)
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        """The trigger in charge of the merged window takes over what those of the old ones remember."""
+        ended = window.max_timestamp() <= ctx.get_current_watermark()
+        if not ended:
+            ctx.register_event_time_timer(window.max_timestamp())
+        nested = self._late if ended else self._early
+        if nested is not None:
+            nested.on_merge(window, ctx)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        ctx.delete_event_time_timer(window.max_timestamp())
+        for nested in (self._early, self._late):
+            if nested is not None:
+                nested.clear(window, ctx)
+
+    def __repr__(self) -> str:
+        return f"EarlyAndLateTrigger({self._early!r}, {self._late!r})"
+
+
+class AfterWatermark:
+    """Where the chain of names begins: ``AfterWatermark.past_end_of_window().with_early(...)``."""
+
+    @staticmethod
+    def past_end_of_window() -> EarlyAndLateTrigger[Any]:
+        """Fire at the window's end, and for each late element."""
+        return EarlyAndLateTrigger()
+
+    @staticmethod
+    def with_early(early: Trigger[Any, Any]) -> EarlyAndLateTrigger[Any]:
+        """Fire at the window's end, and before it as ``early`` says."""
+        return EarlyAndLateTrigger(early)
+
+    @staticmethod
+    def with_late(late: Trigger[Any, Any]) -> EarlyAndLateTrigger[Any]:
+        """Fire at the window's end, and after it as ``late`` says."""
+        return EarlyAndLateTrigger(None, late)

@@ -1,0 +1,28 @@
+"""What a slot must know to open databases: where, how much memory, how snapshots are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RocksSettings:
+    """Settings of the RocksDB backend, as they travel to the slots."""
+
+    localdir: str | None = None
+    """Where working files go; ``None`` for the place Spark or the system has for such files."""
+    memory_bytes: int = 128 << 20
+    """Block cache and write buffers of all databases of a process together."""
+    cache_entries: int = 20_000
+    """Entries of one state on one subtask that are kept as Python objects, at most."""
+    cache_bytes: int = 16 << 20
+    """And the bytes that these may have as rows."""
+    native: bool = True
+    """Whether checkpoints keep RocksDB's own files, of which only new ones are written."""
+
+    @classmethod
+    def from_plan(cls, plan_settings: Mapping[str, object]) -> RocksSettings | None:
+        """The settings in a plan; ``None`` if the job keeps its state on the heap."""
+        found = plan_settings.get("rocksdb")
+        return cls(**found) if isinstance(found, dict) else None

@@ -1,0 +1,147 @@
+"""What would have happened: a program run from a savepoint over real input, without touching the world.
+
+Sources are read up to a time, or until nothing more comes, and then end; sinks are replaced by
+recorders.  State, splits and positions are those of the savepoint, so two programs that are run this way
+differ in nothing but their logic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from penstock.common.job_client import JobHandle
+from penstock.connectors.collect import CollectedRows, CollectSink
+from penstock.connectors.sink import CommitOutcome
+from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.core.batch import Batch
+from penstock.core.clock import Clock
+from penstock.core.ids import EventTime
+from penstock.datastream.job import Launcher
+from penstock.graph.job import JobSpec
+from penstock.graph.nodes import Node
+from penstock.operators.sink_operator import SinkOperator
+from penstock.operators.source_operator import SourceOperator
+from penstock.operators.timestamps import stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Where the input of a fork ends."""
+
+    time: EventTime | None = None
+    """Records of this event time and later are not read; a partition ends at its first such record."""
+    quiet_s: float = 2.0
+    """A partition ends when nothing came for so long."""
+
+
+class BoundedSource(Source):
+    """Another source, up to an end.  Its splits and positions are the other's."""
+
+    def __init__(self, source: Source, strategy: WatermarkStrategy, until: Until) -> None:
+        self._source = source
+        self._strategy = strategy
+        self._until = until
+        self.read_in_order = source.read_in_order
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        return self._source.create_enumerator(parallelism)
+
+    def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
+        reader = self._source.open_split(split, position, clock)
+        return _BoundedReader(reader, self._strategy, self._until, clock)
+
+
+class _BoundedReader(SplitReader):
+    def __init__(self, reader: SplitReader, strategy: WatermarkStrategy, until: Until, clock: Clock) -> None:
+        self._reader = reader
+        self._strategy = strategy
+        self._until = until
+        self._clock = clock
+        self._heard = clock.monotonic()
+        self._ended = False
+
+    def poll(self, max_rows: int) -> Batch | None:
+        if self._ended:
+            raise EndOfSplit
+        batch = self._reader.poll(max_rows)
+        now = self._clock.monotonic()
+        if batch is None or not len(batch):
+            if now - self._heard > self._until.quiet_s:
+                raise EndOfSplit
+            return None
+        self._heard = now
+        return self._cut(batch)
+
+    def _cut(self, batch: Batch) -> Batch:
+        times = stamp(batch, self._strategy).times
+        if self._until.time is None or times is None:
+            return batch
+        beyond = np.flatnonzero(np.asarray(times) >= self._until.time)
+        if not len(beyond):
+            return batch
+        self._ended = True
+        return batch.slice(0, int(beyond[0]))
+
+    def position(self) -> Any:
+        return self._reader.position()
+
+    def next_poll_ms(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class Recorder(CollectSink):
+    """Takes the place of a sink; what the savepoint holds for that one is left to the original job."""
+
+    def deliver(self, collected: Any) -> CommitOutcome:
+        """Take recorded rows."""
+        if not isinstance(collected, CollectedRows):
+            return CommitOutcome.ALREADY_COMMITTED
+        return super().deliver(collected)
+
+
+class ForkLauncher:
+    """Runs jobs with bounded sources and recording sinks; ``outputs`` gathers the records by sink."""
+
+    def __init__(self, inner: Callable[[JobSpec | None], Launcher], until: Until) -> None:
+        self._inner = inner
+        self._until = until
+        self._queues: dict[str, SimpleQueue[Any]] = {}
+
+    def default_parallelism(self) -> int:
+        """As the launcher that really runs the job says."""
+        return self._inner(None).default_parallelism()
+
+    def launch(self, spec: JobSpec) -> JobHandle:
+        """Start the changed job."""
+        nodes = tuple(self._replaced(node) for node in spec.nodes)
+        return self._inner(spec).launch(replace(spec, nodes=nodes))
+
+    def _replaced(self, node: Node) -> Node:
+        if node.source is not None and isinstance(node.factory, partial):
+            strategy = node.factory.args[1]
+            source = BoundedSource(node.source, strategy, self._until)
+            return replace(node, source=source, factory=partial(SourceOperator, source, strategy))
+        if node.sink is not None:
+            recorder = Recorder(self._queues.setdefault(node.uid or node.name, SimpleQueue()))
+            return replace(node, sink=recorder, factory=partial(SinkOperator, recorder))
+        return node
+
+    def outputs(self) -> dict[str, Counter[str]]:
+        """What each sink got since the last call, as text."""
+        found: dict[str, Counter[str]] = {}
+        for name, records in self._queues.items():
+            found[name] = Counter()
+            while not records.empty():
+                found[name][str(records.get())] += 1
+        return found

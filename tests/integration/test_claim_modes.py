@@ -1,0 +1,84 @@
+"""Starting from another job's checkpoint: whose it is afterwards."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from flow_graphs import GRAPHS, SINKS, Pace, sink_of
+from local_jobs import environment, finish, until
+
+from penstock.core.errors import ConfigError
+from penstock.snapshot.checking import check_snapshot
+from penstock.snapshot.finding import Found, read_manifest
+from penstock.testing.local import LocalLauncher, local_cluster
+
+COUNT = 900
+_, GOLDEN = GRAPHS["keyed"]
+SINK, READ = SINKS[sink_of("keyed")]
+
+
+def start(place: Path, name: str, **settings: str) -> object:
+    env = environment(
+        place / "chk",
+        execution__checkpointing__data_inline_threshold="0 b",
+        execution__checkpointing__externalized_checkpoint_retention="RETAIN_ON_CANCELLATION",
+        **settings,
+    ).set_parallelism(2)
+    build, _ = GRAPHS["keyed"]
+    build(env, lambda: SINK(place / "out"), COUNT, Pace(2500.0, place / "gate"))
+    return env.execute_async(name)
+
+
+def wait_for(launcher: LocalLauncher, count: int) -> None:
+    until(lambda: launcher.jobs[-1].facts()["checkpoints"] >= count, f"{count} snapshots are published")
+
+
+def first_job(place: Path) -> Found:
+    """A job that was cancelled and left a checkpoint behind."""
+    with local_cluster() as launcher:
+        client = start(place, "first")
+        wait_for(launcher, 3)
+        client.cancel().result()
+    return read_manifest(str(place / "chk" / "first"))
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_no_claim_is_the_default_and_never_touches_the_checkpoint(tmp_path: Path) -> None:
+    found = first_job(tmp_path)
+    before = contents(tmp_path / "chk" / "first")
+    with local_cluster() as launcher:
+        client = start(tmp_path, "second", execution__state_recovery__path=str(found.location))
+        wait_for(launcher, 5)
+        (tmp_path / "gate").touch()
+        finish(client)
+    assert contents(tmp_path / "chk" / "first") == before
+    assert READ(tmp_path / "out") == GOLDEN(COUNT)
+
+
+def test_the_first_checkpoint_after_no_claim_needs_no_file_of_the_old_one(tmp_path: Path) -> None:
+    """The old job's directory goes away once the new one has a checkpoint; a crash is survived."""
+    found = first_job(tmp_path)
+    with local_cluster() as launcher:
+        client = start(tmp_path, "second", execution__state_recovery__path=str(found.location))
+        wait_for(launcher, 1)
+        shutil.rmtree(tmp_path / "chk" / "first")
+        own = tmp_path / "chk" / "second"
+        read = [file for file in check_snapshot(str(own)) if not file.problems]
+        assert read and all(file.name.startswith(own.as_uri()) for file in read)
+        launcher.clusters[-1].kill(1)
+        (tmp_path / "gate").touch()
+        finish(client)
+        assert launcher.jobs[-1].runner.restarts == 1
+    assert READ(tmp_path / "out") == GOLDEN(COUNT)
+
+
+@pytest.mark.parametrize("key", ["execution.state-recovery.claim-mode", "execution.savepoint-restore-mode"])
+def test_legacy_is_refused_under_both_names(key: str, tmp_path: Path) -> None:
+    setting = {key.replace(".", "__").replace("-", "_"): "LEGACY"}
+    with local_cluster(), pytest.raises(ConfigError, match="LEGACY is not supported"):
+        start(tmp_path, "second", **setting)

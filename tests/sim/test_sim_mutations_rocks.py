@@ -1,0 +1,110 @@
+"""Planted bugs around incremental checkpoints: each must be found within a number of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sim_graphs import GRAPHS
+
+import penstock.snapshot.repository
+import penstock.state.rocks.backend
+from penstock.core.handles import Blob, digest
+from penstock.snapshot.retain import Deletions, plan_deletions
+from penstock.state.frozen_files import FrozenFiles
+from penstock.state.rocks.native import rows_in_range
+from penstock.state.rocks.table import RocksTable
+from penstock.testing import Faults, SimulationFailed
+from penstock.testing.sim.simulation import Simulation
+
+MOST_SEEDS = 500
+Patch = pytest.MonkeyPatch
+
+
+def delete_shared_files_in_use(patch: Patch) -> None:
+    """What a snapshot that goes has named goes with it, whoever else names it."""
+
+    def greedy(kept: Any, dropped: Any, newest: Any, seen: Any) -> Deletions:
+        gone = list(dropped)
+        planned = plan_deletions(kept, gone, newest, seen)
+        shared = {path for manifest in gone for path in manifest.files() if path.startswith("shared/")}
+        return Deletions(planned.trees, tuple(sorted(shared.union(planned.files) & set(seen))))
+
+    patch.setattr(penstock.snapshot.repository, "plan_deletions", greedy)
+
+
+def restore_a_wrong_range(patch: Patch) -> None:
+    """After a change of parallelism some key groups are nobody's."""
+
+    def short(source: Any, table: Any, first: int, last: int) -> Any:
+        return rows_in_range(source, table, first, last - 40)
+
+    patch.setattr(penstock.state.rocks.backend, "rows_in_range", short)
+
+
+def restore_whole_files(patch: Patch) -> None:
+    """Key groups of others are taken over with the files that they are in."""
+
+    def all_of_it(self: Any, handles: Any, storage: Any, first: int, last: int, own_files: bool) -> None:
+        if handles:
+            self._open_restored(handles[0], storage, own_files)
+        for handle in handles[1:]:
+            self._copy(handle, storage, first, last)
+
+    patch.setattr(penstock.state.rocks.backend.RocksKeyedState, "restore_native", all_of_it)
+
+
+def known_before_it_is_stored(patch: Patch) -> None:
+    """A file whose upload failed counts as stored from then on."""
+    original = FrozenFiles.upload
+
+    def upload(self: FrozenFiles, storage: Any) -> Any:
+        class Hasty:
+            def write_file(_, path: str, chunks: Any) -> Blob:
+                data = b"".join(chunks)
+                for file in self.directory.iterdir():
+                    if self.is_lasting(file.name) and file.read_bytes() == data:
+                        self.known[file.name] = Blob(len(data), digest(data), path)
+                return storage.write_file(path, [data])
+
+        return original(self, Hasty())
+
+    patch.setattr(FrozenFiles, "upload", upload)
+
+
+def checkpoint_without_the_cache(patch: Patch) -> None:
+    """What is only in memory is left out."""
+    original = penstock.state.rocks.backend.RocksKeyedState.checkpoint
+
+    def checkpoint(self: Any) -> Any:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(RocksTable, "flush", lambda table: None)
+            return original(self)
+
+    patch.setattr(penstock.state.rocks.backend.RocksKeyedState, "checkpoint", checkpoint)
+
+
+MUTATIONS: dict[str, tuple[Callable[[Patch], None], str, int]] = {
+    "a shared file is deleted while it is referred to": (delete_shared_files_in_use, "two_inputs_rocks", 0),
+    "a range of key groups too small": (restore_a_wrong_range, "two_inputs_rocks", 37),
+    "a range of key groups too large": (restore_whole_files, "session_rocks", 29),
+    "a file counts as stored before it is": (known_before_it_is_stored, "two_inputs_rocks", 3),
+    "the cache is not part of the checkpoint": (checkpoint_without_the_cache, "two_inputs_rocks", 0),
+}
+"""What is planted, where, and the seed to begin with, which is a little before one that finds it."""
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
+    mutate, graph, first = MUTATIONS[name]
+    simulation = Simulation(GRAPHS[graph], name=graph)
+    assert simulation.expected
+    mutate(monkeypatch)
+    for seed in range(first, MOST_SEEDS):
+        try:
+            simulation.check(seed, Faults.all())
+        except SimulationFailed as failed:
+            print(f"{name}: seed {failed.seed}: {failed.problem[:160]}")
+            return
+    pytest.fail(f"{name!r} was not found in {MOST_SEEDS} seeds")

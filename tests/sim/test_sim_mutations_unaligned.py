@@ -1,0 +1,137 @@
+"""Planted bugs of unaligned checkpoints: each must be found within a number of seeds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sim_graphs_unaligned import UNALIGNED_GRAPHS
+
+import penstock.task.build
+from penstock.core.signals import Barrier
+from penstock.exchange.channel import ALL
+from penstock.exchange.events import Data
+from penstock.exchange.gate import InputGate
+from penstock.exchange.outputs import OutputEdge
+from penstock.exchange.overtaken import Overtaken
+from penstock.testing import Faults, SimulationFailed
+from penstock.testing.sim.simulation import Simulation
+
+MOST_SEEDS = 500
+Patch = pytest.MonkeyPatch
+
+
+def forget_queued_output(patch: Patch) -> None:
+    """The barrier goes out ahead of what is buffered for its channel, and nobody writes that down."""
+    original = OutputEdge.broadcast
+
+    def broadcast(self: OutputEdge, signal: Any) -> None:
+        if not isinstance(signal, Barrier):
+            original(self, signal)
+            return
+        for buffer in self._buffers.values():
+            buffer.sender.send(signal)
+
+    patch.setattr(OutputEdge, "broadcast", broadcast)
+
+
+def forget_queued_input(patch: Patch) -> None:
+    """Only what arrives behind the first barrier is recorded, not what was queued."""
+    original = InputGate._record_queued
+
+    def record(self: InputGate, overtaken: Overtaken, number: int) -> Any:
+        class Deaf(Overtaken):
+            def add(self, channel: Any, batch: Any) -> None:
+                pass
+
+        deaf = Deaf(overtaken.barrier, overtaken.missing)
+        found = original(self, deaf, number)
+        overtaken.missing = deaf.missing
+        if number in overtaken.missing:
+            channel = self._channels[number]
+            channel.tap = lambda batch: overtaken.add(channel.id, batch)
+        return found
+
+    patch.setattr(InputGate, "_record_queued", record)
+
+
+def forget_what_arrives(patch: Patch) -> None:
+    """Only what was queued is recorded, not what still arrives ahead of a barrier."""
+    original = InputGate._record_queued
+
+    def record(self: InputGate, overtaken: Overtaken, number: int) -> Any:
+        found = original(self, overtaken, number)
+        self._channels[number].tap = None
+        return found
+
+    patch.setattr(InputGate, "_record_queued", record)
+
+
+def record_behind_the_barrier(patch: Patch) -> None:
+    """A channel goes on being recorded when its barrier has come."""
+    original = InputGate._on_barrier_in
+
+    def on_barrier_in(self: InputGate, number: int) -> None:
+        tap = self._channels[number].tap
+        original(self, number)
+        if self._recording is not None:
+            self._channels[number].tap = tap
+
+    patch.setattr(InputGate, "_on_barrier_in", on_barrier_in)
+
+
+def replay_after_new_data(patch: Patch) -> None:
+    """What a restored snapshot recorded is served when there is nothing else."""
+    original = InputGate.poll
+
+    def poll(self: InputGate, most: int = ALL) -> Any:
+        waiting, self._recovered = self._recovered, deque()
+        try:
+            event = original(self, most)
+        finally:
+            self._recovered = waiting
+        if event is None and waiting:
+            number, batch = waiting.popleft()
+            return Data(batch, self._input_of[number])
+        return event
+
+    patch.setattr(InputGate, "poll", poll)
+
+
+def no_rerouting(patch: Patch) -> None:
+    """At another parallelism records go to the receiver with the old number, not to their key's."""
+    original = penstock.task.build.recovered
+
+    def by_number(plan: Any, vertex: Any, index: Any, channels: Any, handles: Any, storage: Any) -> Any:
+        for handle in handles:
+            if handle.receiver % vertex.parallelism == index:
+                yield from original(plan, vertex, index, channels, [handle], storage)
+
+    patch.setattr(penstock.task.build, "recovered", by_number)
+
+
+MUTATIONS: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "forget queued output": (forget_queued_output, "unaligned_chain"),
+    "forget queued input": (forget_queued_input, "unaligned_chain"),
+    "forget what arrives": (forget_what_arrives, "unaligned_inputs"),
+    "record behind the barrier": (record_behind_the_barrier, "unaligned_timeout"),
+    "replay after new data": (replay_after_new_data, "unaligned_chain"),
+    "no rerouting of records in flight": (no_rerouting, "unaligned_window"),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
+    mutate, graph = MUTATIONS[name]
+    simulation = Simulation(UNALIGNED_GRAPHS[graph], name=graph)
+    assert simulation.expected
+    mutate(monkeypatch)
+    for seed in range(MOST_SEEDS):
+        try:
+            simulation.check(seed, Faults.all())
+        except SimulationFailed as failed:
+            print(f"{name}: seed {failed.seed}: {failed.problem[:160]}")
+            return
+    pytest.fail(f"{name!r} was not found in {MOST_SEEDS} seeds")

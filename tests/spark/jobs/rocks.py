@@ -1,0 +1,26 @@
+"""Program: ``disturb.py`` with state on disk. Same arguments; at the end says ``left <n>`` directories."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import disturb
+
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.state.rocks.place import PREFIX
+
+
+def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:
+    """Run all jobs on RocksDB, with hardly any cache."""
+    StreamExecutionEnvironment.overrides = {
+        "state.backend.type": "rocksdb",
+        "state.backend.rocksdb.localdir": str(work / "disk"),
+        "penstock.rocksdb.cache.entries": "10",
+    }
+    disturb.main(master, work, kind, graphs)
+    print(f"left {len(list((work / 'disk').glob(f'{PREFIX}*')))}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4:])

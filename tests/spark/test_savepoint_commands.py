@@ -1,0 +1,73 @@
+"""The commands for savepoints against real drivers on Spark."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from drivers import JOBS, Driver, run
+from flow_graphs import read_log
+
+from penstock.connectors.log import Log, Producer
+
+pytestmark = pytest.mark.spark
+
+WORDS = [f"word{i % 7}" for i in range(700)]
+
+
+def feed(log: Log, words: list[str]) -> None:
+    with Producer(log.topic("in")) as producer:
+        for word in words:
+            producer.send(word.encode(), word.encode())
+        producer.sync()
+
+
+def golden(words: list[str]) -> list[str]:
+    return sorted(f"{word} {n}" for word, total in Counter(words).items() for n in range(1, total + 1))
+
+
+def command(work: Path, *arguments: object) -> str:
+    """The last line of a command that ends by itself."""
+    driver = run(work, "cli.py", *arguments, env={"PENSTOCK_HOME": str(work / "home")})
+    return driver.lines[-1]
+
+
+def until_counted(work: Path, words: list[str], driver: Driver) -> None:
+    deadline = time.monotonic() + 120
+    while len(read_log(work / "log")) < len(words):
+        assert time.monotonic() < deadline and driver.process.poll() is None, driver.text
+        time.sleep(0.1)
+
+
+def test_savepoint_rescale_and_stop(tmp_path: Path) -> None:
+    """One job: fed, saved, rescaled by one command, fed again, stopped."""
+    log = Log(tmp_path / "log")
+    log.create_topic("in", partitions=3)
+    log.create_topic("out", partitions=2)
+    home = {"PENSTOCK_HOME": str(tmp_path / "home")}
+    program = (JOBS / "counting.py", tmp_path / "log", tmp_path / "chk")
+    feed(log, WORDS[:300])
+    with Driver(tmp_path, "cli.py", "run", "-p", 1, "--master", "local[2]", *program, env=home) as first:
+        until_counted(tmp_path, WORDS[:300], first)
+        place = command(tmp_path, "savepoint", "counting", "sp")
+        assert (Path(place.removeprefix("file://")) / "_metadata").exists()
+        rescaling = ("rescale", "counting", "-p", 2, "--savepoint", "sp")
+        with Driver(tmp_path, "cli.py", *rescaling, env=home) as second:
+            assert first.finish() == 0, first.text
+            feed(log, WORDS[300:])
+            until_counted(tmp_path, WORDS, second)
+            assert "goes on from" in second.text and "at parallelism 2" in second.text
+            last = command(tmp_path, "stop", "counting", "--savepoint", "sp")
+            assert second.finish() == 0, second.text
+    assert read_log(tmp_path / "log") == golden(WORDS)
+    saved = [path for path in (tmp_path / "sp").iterdir() if (path / "_metadata").exists()]
+    assert {path.as_uri() for path in saved} == {place, last}, "the one of the rescale went when not needed"
+
+
+def test_an_upgrade(tmp_path: Path) -> None:
+    """The example, as a user would run it."""
+    example = Path(__file__).parents[2] / "examples" / "savepoints" / "upgrade.py"
+    driver = run(tmp_path, str(example), tmp_path)
+    assert driver.lines[-1] == "200 orders, each counted once; the fixed code knew the totals of the old one"

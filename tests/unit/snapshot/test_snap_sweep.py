@@ -1,0 +1,50 @@
+"""Shared files that no manifest names go when a driver takes the job over, and only then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from snap_fixtures import make_manifest
+
+from penstock.core.errors import FencedError, SnapshotError
+from penstock.snapshot.repository import Repository
+from penstock.snapshot.store import LocalStore
+
+
+def shared(repository: Repository) -> list[str]:
+    return [path.removeprefix("shared/") for path in repository.root.list("shared")]
+
+
+def test_only_what_no_manifest_names_is_swept(tmp_path: Path) -> None:
+    old = Repository(LocalStore(tmp_path), "job")
+    generation, _ = old.claim()
+    needed = old.root.write_file("shared/needed", [b"rows"])
+    old.publish(make_manifest(1, generation, (needed,)))
+    old.root.write_file("shared/given-up", [b"rows of a snapshot that failed"])
+    old.retain(1)
+    assert shared(old) == ["given-up", "needed"], "it might belong to a snapshot under way"
+    new = Repository(LocalStore(tmp_path), "job")
+    new.claim()
+    new.sweep_shared()
+    assert shared(new) == ["needed"]
+
+
+def test_an_unreadable_manifest_stops_the_sweep(tmp_path: Path) -> None:
+    repository = Repository(LocalStore(tmp_path), "job")
+    repository.claim()
+    repository.root.write_file("shared/some", [b"rows"])
+    repository.root.write_file("chk-1/_metadata", [b"no manifest"])
+    with pytest.raises(SnapshotError):
+        repository.sweep_shared()
+    assert shared(repository) == ["some"]
+
+
+def test_a_driver_that_was_fenced_sweeps_nothing(tmp_path: Path) -> None:
+    old = Repository(LocalStore(tmp_path), "job")
+    old.claim()
+    Repository(LocalStore(tmp_path), "job").claim()
+    old.root.write_file("shared/of-the-new-one", [b"rows"])
+    with pytest.raises(FencedError):
+        old.sweep_shared()
+    assert shared(old) == ["of-the-new-one"]

@@ -1,0 +1,191 @@
+"""Native checkpoints: only new files are stored, and any division of the key groups can be restored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.core.errors import CorruptSnapshotError
+from penstock.core.handles import Blob, NativeHandle
+from penstock.core.ids import SubtaskIndex
+from penstock.core.keygroups import key_group_range
+from penstock.snapshot.store import LocalStore
+from penstock.state.backend import KeyedState
+from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from penstock.state.frozen_files import FrozenFiles
+from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.rocks.native import read_native
+from penstock.state.rocks.settings import RocksSettings
+
+GROUPS = 128
+
+
+class Subtasks:
+    """A state divided among some subtasks, with their checkpoints in a store."""
+
+    def __init__(self, place: Path, count: int) -> None:
+        self.place = place
+        self.store = LocalStore(place / "job")
+        self.ranges = [key_group_range(SubtaskIndex(n), count, GROUPS) for n in range(count)]
+        settings = RocksSettings(str(place / "disk"), memory_bytes=8 << 20, cache_entries=100)
+        self.states = [RocksKeyedState(settings, GROUPS) for _ in range(count)]
+
+    def checkpoint(self) -> tuple[list[NativeHandle], int]:
+        """Handles, and the bytes that were stored."""
+        handles, total = [], 0
+        for state, groups in zip(self.states, self.ranges, strict=True):
+            (frozen,) = state.checkpoint()
+            assert isinstance(frozen, FrozenFiles)
+            shared, written = frozen.upload(self.store)
+            small = {name: Blob.of(data) for name, data in frozen.small_files().items()}
+            files = tuple(sorted({**shared, **small}.items()))
+            handles.append(NativeHandle("rocksdb", files, groups, frozen.pickled))
+            frozen.release()
+            total += written
+        return handles, total
+
+    def restored(self, handles: list[NativeHandle], count: int, own_files: bool = True) -> Subtasks:
+        other = Subtasks(self.place, count)
+        for state, (first, last) in zip(other.states, other.ranges, strict=True):
+            mine = [handle for handle in handles if handle.overlaps(first, last)]
+            state.restore_native(mine, self.store, first, last, own_files)
+        return other
+
+    def close(self) -> None:
+        for state in self.states:
+            state.close()
+
+
+def fill(state: KeyedState, keys: Any, mark: str) -> None:
+    value = state.handle(ValueStateDescriptor("value"))
+    kept = state.handle(MapStateDescriptor("map"), namespaced=True)
+    for key in keys:
+        state.scope.key, state.scope.namespace = key, (0, 10)
+        value.update(f"{mark}-{key}" * 20)
+        kept.put("m", (mark, key))
+        state.timers.event.register(1000 + len(str(key)), key, None)
+
+
+def fill_one(state: KeyedState, key: Any, elements: int) -> None:
+    """A large map and a large list."""
+    state.scope.key = key
+    kept = state.handle(MapStateDescriptor("large map"))
+    grown = state.handle(ListStateDescriptor("large list"))
+    for number in range(elements):
+        kept.put((number, True), f"{key}-{number}")
+        grown.add(number)
+
+
+def contents(state: KeyedState) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for part in state.freeze():
+        found[part.name] = sorted(part.items(), key=repr)  # type: ignore[union-attr]
+        part.release()
+    return found
+
+
+def joined(states: list[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for state in states:
+        for name, items in contents(state).items():
+            found[name] = sorted([*found.get(name, []), *items], key=repr)
+    return {name: items for name, items in found.items() if items}
+
+
+def test_only_new_files_are_stored(quick_disk: Path) -> None:
+    one = Subtasks(quick_disk, 1)
+    fill(one.states[0], range(5000), "old")
+    first, full = one.checkpoint()
+    assert full > 10_000
+    again, nothing = one.checkpoint()
+    assert nothing == 0 and {b.path for _, b in again[0].files} == {b.path for _, b in first[0].files}
+    fill(one.states[0], range(50), "new")
+    changed, little = one.checkpoint()
+    assert 0 < little < full / 10
+    wanted = contents(one.states[0])
+    one.close()
+
+    later = one.restored(changed, 1)
+    assert contents(later.states[0]) == wanted
+    _, after_restart = later.checkpoint()
+    assert after_restart == 0, "restored files are stored already"
+    later.close()
+    elsewhere = one.restored(changed, 1, own_files=False)
+    _, copied = elsewhere.checkpoint()
+    assert copied > full / 2, "files of another job's directory are stored anew"
+    elsewhere.close()
+
+
+def test_one_element_more_is_not_all_elements_again(quick_disk: Path) -> None:
+    one = Subtasks(quick_disk, 1)
+    fill_one(one.states[0], "k", 20_000)
+    _, full = one.checkpoint()
+    fill_one(one.states[0], "k", 1)
+    _, little = one.checkpoint()
+    assert little < full / 20
+    one.states[0].handle(MapStateDescriptor("large map")).clear()
+    one.states[0].handle(ListStateDescriptor("large list")).clear()
+    handles, _ = one.checkpoint()
+    one.close()
+    later = one.restored(handles, 1)
+    assert joined(later.states) == {}
+    later.close()
+
+
+def test_a_checkpoint_is_of_its_moment(quick_disk: Path) -> None:
+    one = Subtasks(quick_disk, 1)
+    fill(one.states[0], range(300), "old")
+    wanted = contents(one.states[0])
+    handles, _ = one.checkpoint()
+    fill(one.states[0], range(600), "new")
+    one.states[0].timers.event.fire_until(5000, lambda *timer: None)
+    later = one.restored(handles, 1)
+    assert contents(later.states[0]) == wanted
+    one.close()
+    later.close()
+
+
+def test_any_division(quick_disk: Path) -> None:
+    at = Subtasks(quick_disk, 1)
+    keys = [*range(300), *(f"k{n}" for n in range(50)), (1, "x"), 2.5, True and 7.0]
+    fill(at.states[0], keys, "mark")
+    for key in ("many", "as many", "few"):
+        fill_one(at.states[0], key, 5 if key == "few" else 600)
+    wanted = joined(at.states)
+    assert dict(wanted["large list"])["many"] == list(range(600))
+    assert dict(wanted["large map"])["as many"][(7, 1)] == "as many-7"
+    for count in (2, 3, 1, 4):
+        handles, _ = at.checkpoint()
+        at.close()
+        at = at.restored(handles, count)
+        assert joined(at.states) == wanted
+        assert all(contents(state)["value"] for state in at.states), "everybody has something"
+    handles, _ = at.checkpoint()
+    at.close()
+
+    heap = KeyedState()
+    for handle in handles:
+        heap.restore(read_native(handle, at.store, 0, GROUPS - 1, str(quick_disk / "disk")))
+    assert joined([heap]) == wanted
+    part = KeyedState()
+    for handle in handles:
+        part.restore(read_native(handle, at.store, 5, 9, str(quick_disk / "disk")))
+    assert 0 < len(part.table("value")) < 50
+    assert not list((quick_disk / "disk").iterdir())
+
+
+def test_damaged_files_are_refused(quick_disk: Path) -> None:
+    one = Subtasks(quick_disk, 1)
+    fill(one.states[0], range(100), "mark")
+    handles, _ = one.checkpoint()
+    one.close()
+    path = next(blob.path for name, blob in handles[0].files if name.endswith(".sst"))
+    file = quick_disk / "job" / str(path)
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    with pytest.raises(CorruptSnapshotError):
+        one.restored(handles, 1)
+    files = tuple((name, blob) for name, blob in handles[0].files if name != "tables.json")
+    with pytest.raises(CorruptSnapshotError):
+        list(read_native(NativeHandle("rocksdb", files, (0, 127), False), one.store, 0, 127).tables())

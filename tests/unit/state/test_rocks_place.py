@@ -1,0 +1,76 @@
+"""Nothing stays on disk: not after closing, not after forgetting, not after a killed process."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.core.errors import ConfigError
+from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.rocks.place import PREFIX, WorkPlace, default_base, sweep
+from penstock.state.rocks.settings import RocksSettings
+
+
+def places(root: Path) -> list[Path]:
+    return list(root.glob(f"{PREFIX}*"))
+
+
+def opened(root: Path) -> RocksKeyedState:
+    state = RocksKeyedState(RocksSettings(str(root)), 128)
+    state.table("t").put("k", 1)
+    return state
+
+
+def test_closed_or_forgotten_is_gone(tmp_path: Path) -> None:
+    state = opened(tmp_path)
+    assert len(places(tmp_path)) == 1
+    state.close()
+    assert not places(tmp_path)
+    forgotten = opened(tmp_path)
+    del forgotten
+    gc.collect()
+    assert not places(tmp_path)
+
+
+_CHILD = """
+import sys, time
+from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.rocks.settings import RocksSettings
+state = RocksKeyedState(RocksSettings(sys.argv[1]), 128)
+state.table("t").put("k", 1)
+state.checkpoint()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", _CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    assert len(places(tmp_path)) == 1
+    sweep(tmp_path)
+    assert len(places(tmp_path)) == 1, "its process lives"
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    mine = WorkPlace.make(str(tmp_path))
+    assert places(tmp_path) == [mine.path]
+    mine.remove()
+    assert not places(tmp_path)
+
+
+def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/a,{tmp_path}/b")
+    assert default_base() == tmp_path / "a"
+
+
+def test_a_place_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="state.backend.rocksdb.localdir"):
+        WorkPlace.make(str(tmp_path / "file"))

@@ -1,0 +1,13 @@
+"""The heap backend passes the suite for state backends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.state.backend import KeyedState
+from penstock.testing.conformance import StateConformance
+
+
+class TestHeapState(StateConformance):
+    def make(self, directory: Path) -> KeyedState:
+        return KeyedState()

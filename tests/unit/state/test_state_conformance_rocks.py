@@ -1,0 +1,44 @@
+"""RocksDB passes the suite for state backends, with caches of every size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.state.backend import KeyedState
+from penstock.state.rocks import spread
+from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.rocks.settings import RocksSettings
+from penstock.testing.conformance import StateConformance
+from penstock.testing.trial import KEY_GROUPS
+
+
+class TestRocksState(StateConformance):
+    histories = 25
+    entries = 20_000
+
+    @pytest.fixture(autouse=True)
+    def _disk(self, quick_disk: Path) -> None:
+        self.disk = str(quick_disk)
+
+    def make(self, directory: Path) -> KeyedState:
+        settings = RocksSettings(self.disk, memory_bytes=8 << 20, cache_entries=self.entries)
+        return RocksKeyedState(settings, KEY_GROUPS)
+
+    def close(self, state: KeyedState) -> None:
+        state.close()
+
+
+class TestRocksStateWithHardlyAnyCache(TestRocksState):
+    entries = 4
+
+
+class TestRocksStateInRowsOfItsOwn(TestRocksState):
+    """Every map and list with two elements is spread over rows."""
+
+    entries = 4
+
+    @pytest.fixture(autouse=True)
+    def _spread_early(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(spread, "SPREAD_ABOVE", 1)

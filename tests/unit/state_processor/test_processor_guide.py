@@ -1,0 +1,35 @@
+"""The code in the guide runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click_job import click, run_until, settings, start
+
+from penstock.state_processor import open_snapshot
+from penstock.testing.local import local_cluster
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "state-processor.md"
+
+
+@pytest.fixture
+def names(tmp_path):
+    """What the guide takes as given."""
+    click(tmp_path, [("ann", 1), ("bob", 2), ("bob", 3)])
+    with local_cluster(slots=2):
+        run_until(tmp_path, start(tmp_path, settings(tmp_path)), 3)
+    return {"CHECKPOINTS": str(tmp_path / "checkpoints" / "click-job"), "DIRECTORY": str(tmp_path)}
+
+
+def test_the_guide(names):
+    blocks = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    plain = [block for block in blocks if "spark" not in block]
+    assert len(plain) >= 3 and len(blocks) > len(plain)
+    exec(compile("\n".join(plain), str(GUIDE), "exec"), names)
+    assert dict(zip(names["counts"]["key"], names["counts"]["value"], strict=True)) == {"ann": 1, "bob": 2}
+    assert open_snapshot(names["savepoint"]).timers("counting")["key"].to_pylist() == ["ann"]
+    corrected = open_snapshot(names["corrected"])
+    assert corrected.read("counting", "count").to_pylist() == [{"key": "bob", "value": 2}]
+    assert corrected.operators()["operator"].to_pylist() == ["clicks", "counting"]

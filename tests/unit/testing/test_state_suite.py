@@ -1,0 +1,100 @@
+"""The suite for state backends finds what a backend can do wrong."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.state.backend import EVENT_TIMERS, KeyedState
+from penstock.state.table import Table
+from penstock.state.timers import TimerQueue
+from penstock.testing.conformance import StateConformance
+
+Patch = pytest.MonkeyPatch
+
+
+class Suite(StateConformance):
+    histories = 30
+
+    def make(self, directory: Path) -> KeyedState:
+        return KeyedState()
+
+
+def hand_out_what_is_frozen(patch: Patch) -> None:
+    patch.setattr(Table, "guard", lambda self, value: value)
+
+
+def change_what_is_frozen(patch: Patch) -> None:
+    patch.setattr(Table, "own", lambda self, entry: self.peek(entry))
+
+
+def forget_deletions(patch: Patch) -> None:
+    patch.setattr(Table, "_remove_layered", lambda self, entry: self._layers[-1].pop(entry, None))
+
+
+def fire_deleted_timers(patch: Patch) -> None:
+    patch.setattr(TimerQueue, "delete", lambda self, time, key, namespace: None)
+
+
+def snapshots_without_timers(patch: Patch) -> None:
+    freeze = KeyedState.freeze
+    patch.setattr(
+        KeyedState, "freeze", lambda self: [part for part in freeze(self) if part.name != EVENT_TIMERS]
+    )
+
+
+def one_snapshot_at_a_time(patch: Patch) -> None:
+    """Releasing one snapshot folds the layers under the others."""
+    released = Table._released
+
+    def all_at_once(self: Table, frozen: Any) -> None:
+        self._active = []
+        released(self, frozen)
+
+    patch.setattr(Table, "_released", all_at_once)
+
+
+def late_freeze(patch: Patch) -> None:
+    """The snapshot shows what is there when it is written."""
+
+    def freeze(self: Any) -> Any:
+        class Late:
+            name, shape, release = self.name, self.shape, staticmethod(lambda: None)
+            items = staticmethod(lambda: iter([(e, copy.copy(self.peek(e))) for e in self.entries()]))
+
+        return Late()
+
+    patch.setattr(Table, "freeze", freeze)
+
+
+BUGS: list[Callable[[Patch], None]] = [
+    hand_out_what_is_frozen,
+    change_what_is_frozen,
+    forget_deletions,
+    fire_deleted_timers,
+    snapshots_without_timers,
+    one_snapshot_at_a_time,
+    late_freeze,
+]
+
+
+@pytest.mark.parametrize("plant", BUGS, ids=lambda plant: plant.__name__)
+def test_planted_bugs_are_found(plant: Callable[[Patch], None], monkeypatch: Patch, tmp_path: Path) -> None:
+    plant(monkeypatch)
+    names = [name for name in dir(Suite) if name.startswith("test_")]
+    assert any(_fails(name, tmp_path) for name in sorted(names, key=lambda name: name == RANDOM))
+
+
+RANDOM = "test_agrees_with_a_dictionary_whatever_happens"
+
+
+def _fails(name: str, directory: Path) -> bool:
+    try:
+        getattr(Suite(), name)(directory / name)
+    except Exception:
+        return True
+    return False
