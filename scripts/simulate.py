@@ -1,48 +1,58 @@
 """Play many seeds of the simulation graphs with all faults, and say what fails and how fast it went.
 
 ``python scripts/simulate.py --seeds 1000 --jobs 2`` plays 1000 seeds of *each* graph and says every ten
-seconds how far it is; ``--graph G --seed N`` plays one seed again and prints its story.
+seconds how far it is; ``--graph G --seed N`` plays one seed again and prints its story; ``--mutations``
+plants bugs in the engine and says which seed of each first shows it.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "sim")]
 
-from sim_graphs import GRAPHS  # noqa: E402
+from pytest import MonkeyPatch  # noqa: E402
+from sim_graphs import GRAPHS, faults_of, simulation_of  # noqa: E402
+from sim_planted import first_failure  # noqa: E402
 
 from penstock.core.clock import Clock, SystemClock  # noqa: E402
-from penstock.testing.sim.faults import Faults  # noqa: E402
 from penstock.testing.sim.simulation import Simulation  # noqa: E402
 from penstock.testing.sim.story import SimulationFailed, tell_story  # noqa: E402
 
 CHUNK = 25
 EVERY_S = 10.0
+KINDS = ("", "_savepoints", "_unaligned", "_rocks")
+"""Of planted bugs."""
 Outcome = tuple[str, int, list[tuple[int, str]], Counter[str]]
 
 
 @cache
-def simulation_of(graph: str, slots: int) -> Simulation:
+def compiled(graph: str, slots: int) -> Simulation:
     """A graph, compiled once per process."""
-    return Simulation(GRAPHS[graph], slots, graph)
+    simulation = simulation_of(graph, slots)
+    assert simulation.expected
+    gc.collect()
+    gc.freeze()  # what is there now stays, and need not be looked at again and again
+    return simulation
 
 
 def play_chunk(task: tuple[str, int, int, int]) -> Outcome:
     """Seeds ``first`` up to ``last`` of a graph: how many, which failed and why, which faults."""
     graph, first, last, slots = task
-    simulation = simulation_of(graph, slots)
+    simulation = compiled(graph, slots)
     failures: list[tuple[int, str]] = []
     faults: Counter[str] = Counter()
     for seed in range(first, last):
         try:
-            faults += simulation.check(seed, Faults.all()).faults
+            faults += simulation.check(seed, faults_of(graph)).faults
         except SimulationFailed as failed:
             failures.append((failed.seed, failed.problem))
     return graph, last - first, failures, faults
@@ -50,9 +60,9 @@ def play_chunk(task: tuple[str, int, int, int]) -> Outcome:
 
 def replay(graph: str, seed: int, slots: int) -> int:
     """Play one seed and tell its story."""
-    simulation = Simulation(GRAPHS[graph], slots, graph)
+    simulation = simulation_of(graph, slots)
     try:
-        print(tell_story(simulation.check(seed, Faults.all()).story))
+        print(tell_story(simulation.check(seed, faults_of(graph)).story))
     except SimulationFailed as failed:
         print(tell_story(failed.story))
         print(f"{graph}, seed {seed}: {failed.problem}")
@@ -124,6 +134,21 @@ def play_all(graphs: list[str], first: int, seeds: int, jobs: int, slots: int) -
     return 1 if progress.failed else 0
 
 
+def find_mutations(names: str) -> int:
+    """For each planted bug whose name contains ``names``, the first seed from 0 on that shows it."""
+    missed = 0
+    for kind in KINDS:
+        for name, planted in import_module(f"test_sim_mutations{kind}").MUTATIONS.items():
+            if names not in name:
+                continue
+            with MonkeyPatch.context() as patch:
+                failed = first_failure(planted, 0, patch)
+            missed += failed is None
+            found = "NOT FOUND" if failed is None else f"seed {failed.seed}: {failed.problem[:100]}"
+            print(f"| {name} | {planted.graph} | {found} |", flush=True)
+    return 1 if missed else 0
+
+
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -137,8 +162,13 @@ def main() -> int:
     parser.add_argument("--graph", choices=sorted(GRAPHS), help="only this graph")
     parser.add_argument("--seed", type=int, help="play this one seed and tell its story")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument(
+        "--mutations", nargs="?", const="", help="find each planted bug (or those with this in their name)"
+    )
     parser.add_argument("--slots", type=int, default=2, help="parallelism of the first driver")
     options = parser.parse_args()
+    if options.mutations is not None:
+        return find_mutations(options.mutations)
     if options.seed is not None:
         return replay(options.graph or "chain", options.seed, options.slots)
     graphs = [options.graph] if options.graph else list(GRAPHS)

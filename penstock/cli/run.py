@@ -38,7 +38,7 @@ class ProgramError(PenstockError):
 @click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
 @click.option("-s", "--from-snapshot", metavar="PATH", help="Checkpoint or savepoint to start from.")
 @click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
-@click.option("--claim", is_flag=True, help="Delete the savepoint once the job has its own checkpoints.")
+@click.option("--claim", is_flag=True, help="Delete the snapshot once the job has its own checkpoints.")
 @click.option("--name", help="Name of the job.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)

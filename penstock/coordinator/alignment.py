@@ -34,11 +34,17 @@ class TimeDesk:
         self._moved_at = 0
         self._stalled = False
 
-    def on_report(self, slot: SlotId, report: WatermarkReport, now: int) -> list[Instruction]:
-        """A place has reported: the answer to it, and a word to people if something is wrong."""
+    def on_report(
+        self, slot: SlotId, report: WatermarkReport, now: int, is_complete: bool = True
+    ) -> list[Instruction]:
+        """A place has reported: the answer to it, and a word to people if something is wrong.
+
+        Until the attempt ``is_complete`` a slower member may not have reported yet: there is no answer,
+        and sources wait for their first one.
+        """
         self._reports[report.operator_id, report.subtask] = report
         out: list[Instruction] = []
-        if report.group is not None:
+        if report.group is not None and is_complete:
             out.append(Send(slot, AlignWatermarks(report.group, self._slowest_of(report.group))))
         return out + self._watch(now)
 
@@ -66,13 +72,10 @@ class TimeDesk:
 
 
 def _in_words(holder: WatermarkReport, for_ms: int) -> str:
-    where = "there is no watermark yet"
+    what = f"for {for_ms / 1000:.0f} s there has been no watermark"
     if holder.watermark > MIN_TIME:
-        where = f"the watermark stands at {_moment(holder.watermark)}"
-    return (
-        f"{where} and has not advanced for {for_ms / 1000:.0f} s; held back by {holder.step!r}, "
-        f"subtask {holder.subtask}: {holder.holder}"
-    )
+        what = f"the watermark has stood at {_moment(holder.watermark)} for {for_ms / 1000:.0f} s"
+    return f"{what}; held back by {holder.step!r}, subtask {holder.subtask}: {holder.holder}"
 
 
 def _moment(time: EventTime) -> str:

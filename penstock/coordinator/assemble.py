@@ -28,7 +28,6 @@ from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.core.restart import restart_from_config
-from penstock.core.signals import SnapshotKind
 from penstock.graph.bounded import BATCH, check_bounded
 from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec
@@ -87,7 +86,6 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     directory = slug(spec.name)
     store = _store(config)
     initial = named(config.get(options.RECOVERY_PATH))
-    _check_claim(settings, initial)
     newest = choose(Repository(store, directory).latest_valid(verify=False), initial)
     say_if_passed_over(newest, initial)
     if newest is not None:
@@ -293,15 +291,6 @@ def _store(config: Configuration) -> SnapshotStore:
     store = open_store(directory)
     store.inline_limit = config.get(options.INLINE_THRESHOLD)
     return store
-
-
-def _check_claim(settings: JobSettings, initial: Named | None) -> None:
-    found = initial.found if initial is not None else None
-    if settings.claim and found is not None and found.manifest.kind is not SnapshotKind.SAVEPOINT:
-        raise ConfigError(
-            f"{found.location} is a checkpoint and cannot be claimed: it belongs to the directory of the job "
-            f"that wrote it. Start from it without --claim"
-        )
 
 
 def _warn_about_uids(plan: Plan, config: Configuration) -> None:

@@ -270,7 +270,7 @@ class Coordinator:
         elif isinstance(message, TaskFinished):
             self._gang.finished(message.subtask)
         elif isinstance(message, WatermarkReport):
-            return self._time.on_report(event.slot, message, now)
+            return self._time.on_report(event.slot, message, now, self.phase is JobPhase.RUNNING)
         elif isinstance(message, SnapshotAck):
             return self.desk.on_ack(message, now, self.commits.unconfirmed())
         elif isinstance(message, SnapshotDeclined):

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import digest
 from penstock.core.signals import SnapshotKind
+from penstock.snapshot.decode import from_json
 from penstock.snapshot.finding import Found, read_manifest
 from penstock.snapshot.manifest import Manifest, Origin
+from penstock.snapshot.paths import is_manifest
+from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
 _log = logging.getLogger("penstock")
@@ -88,16 +91,36 @@ def _checksum(manifest: Manifest) -> str:
 
 
 def dispose(found: Found) -> None:
-    """Delete a savepoint: first its manifest, so that nobody finds half of it, then the files it names."""
-    manifest = found.manifest
-    if manifest.kind is not SnapshotKind.SAVEPOINT:
+    """Delete a savepoint, for a person."""
+    if found.manifest.kind is not SnapshotKind.SAVEPOINT:
         raise SnapshotError(
-            f"{found.location} is a checkpoint, not a savepoint: it belongs to job {manifest.job_name!r}, "
-            f"which deletes it when it is not needed"
+            f"{found.location} is a checkpoint, not a savepoint: it belongs to job "
+            f"{found.manifest.job_name!r}, which deletes it when it is not needed"
         )
+    dispose_claimed(found)
+
+
+def dispose_claimed(found: Found) -> None:
+    """Delete a snapshot that this job took over: first its manifest, so that nobody finds half of it.
+
+    Of a checkpoint, files that another snapshot in the same directory names stay; all do if there is a
+    manifest that cannot be read.
+    """
     store = open_store(found.location.root, create=False)
+    doomed = set(found.manifest.files())
+    if found.manifest.kind is SnapshotKind.CHECKPOINT:
+        try:
+            doomed -= _named_by_others(store, found.location.manifest)
+        except SnapshotError as error:
+            _log.warning("the files of the claimed checkpoint %s are left: %s", found.location, error)
+            doomed = set()
     store.delete(found.location.manifest)
-    for path in manifest.files():
+    for path in sorted(doomed):
         store.delete(path)
     if not store.list():
         store.delete_tree()
+
+
+def _named_by_others(store: SnapshotStore, manifest: str) -> set[str]:
+    others = [path for path in store.list() if is_manifest(path) and path != manifest]
+    return {name for path in others for name in from_json(store.read(path), path).files()}

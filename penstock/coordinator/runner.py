@@ -50,7 +50,7 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
-from penstock.coordinator.origin import Named, choose, dispose, line_origin
+from penstock.coordinator.origin import Named, choose, dispose_claimed, line_origin
 from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
@@ -299,7 +299,8 @@ class JobRunner:
             self._repository.retain(self._retained)
             if self._claimable is not None and self._published >= self._retained:
                 claimed, self._claimable = self._claimable, None
-                dispose(claimed)
+                if claimed.location.root != self._repository.root.url:  # retention sees to the job's own
+                    dispose_claimed(claimed)
         except Exception as error:
             _log.warning("old checkpoints could not be removed: %s", error)
         return PublishDone(instruction.manifest.epoch, permit)
@@ -313,24 +314,37 @@ class JobRunner:
     def _end(self, instruction: EndJob) -> None:
         self._ended = True
         self._cluster.close()
-        if instruction.delete_snapshots:
-            self._storage_pool.submit(self._drop).result()
+        doubt = self._storage_pool.submit(self._drop).result() if instruction.delete_snapshots else None
         self._discovery_pool.shutdown(wait=False)
         for pool in (self._storage_pool, self._commit_pool):
             pool.shutdown(wait=True)  # a job that has ended changes nothing any more
         self._ends.close()
         self._drain()
         self.status = instruction.status
-        for answer in instruction.answers:
-            self._book.answer(answer, self._repository.root.url)
-        self._book.close()
+        self._answer_last(instruction, doubt)
         self._on_end(instruction.status, instruction.error)
 
-    def _drop(self) -> None:
+    def _drop(self) -> Exception | None:
+        """Remove the checkpoints; gives back why it is not certain that the job was ours to the end, if so."""
+        try:
+            self._repository.claim()
+        except Exception as error:
+            return error
         try:
             self._repository.drop_all()
         except Exception as error:
             _log.warning("the checkpoints of the finished job could not be removed: %s", error)
+        return None
+
+    def _answer_last(self, instruction: EndJob, doubt: Exception | None) -> None:
+        for answer in instruction.answers:
+            last = answer
+            if doubt is not None and answer.error is None:
+                # Whoever goes on from the savepoint must be the only one who goes on.
+                what = f"the savepoint {answer.where} is complete, but another driver may go on with the job"
+                last = replace(answer, error=SnapshotError(f"{what}: {doubt}"))
+            self._book.answer(last, self._repository.root.url)
+        self._book.close()
 
     def _drain(self) -> None:
         """Printed lines and collected rows that are still in the queue belong to the job."""

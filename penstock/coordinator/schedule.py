@@ -19,7 +19,6 @@ class FailureKind(Enum):
     DECLINED = ("a task could not take part", True)
     NOT_PUBLISHED = ("it could not be written to the checkpoint storage", True)
     SUBSUMED = ("a newer one was completed first", False)
-    TASK_FAILED = ("a task failed", False)
 
     def __init__(self, text: str, counts: bool) -> None:
         self.text = text

@@ -1,9 +1,9 @@
 """Values brought to the type a stream declares, as they would be on the other side of PyFlink's JVM.
 
-A declared type is visible in a program: INT, SHORT and BYTE wrap around, FLOAT has 32 bits, a tuple in a
-ROW stream comes out as a :class:`~penstock.core.row.Row`.  :func:`converter` makes the function that does
-this to many values at once, column by column.  It is ``None`` for types whose values stay as they are, so
-streams without a type, and those of text or long numbers, pay nothing.
+A declared type is visible in a program: INT, SHORT and BYTE refuse what does not fit, FLOAT has 32 bits, a
+tuple in a ROW stream comes out as a :class:`~penstock.core.row.Row`.  :func:`converter` makes the function
+that does this to many values at once, column by column.  It is ``None`` for types whose values stay as they
+are, so streams without a type, and those of text or long numbers, pay nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,11 @@ def _integers(type_info: BasicTypeInfo, bits: int) -> Convert:
         _refuse_others(values, kinds, type_info, int, np.integer)
         if -half <= min(values) and max(values) < half:
             return values
-        return [(int(value) + half) % (2 * half) - half for value in values]
+        wrong = next(value for value in values if not -half <= value < half)
+        raise TypeMismatchError(
+            f"the stream declares {type_info!r}, which has {bits} bits, but a value is {wrong}; declare LONG "
+            "or BIG_INT"
+        )
 
     return _present(apply)
 
@@ -152,18 +156,18 @@ def _rows(type_info: RowTypeInfo) -> Convert:
     fields = [converter(field) for field in type_info.field_types]
     names = tuple(type_info.field_names)
     untouched = not any(fields)
-    numbered = names == tuple(f"f{i}" for i in range(len(names)))
+    name = Row.numbered if names == tuple(f"f{i}" for i in range(len(names))) else Row.renamed
 
     def apply(values: Sequence[Any], kinds: set[type]) -> Sequence[Any]:
         _refuse_others(values, kinds, type_info, Row, tuple, list, dict)
         if untouched and kinds == {Row} and Row.widths(values) == {len(names)}:
-            return values if numbered else Row.renamed(names, values)
+            return name(names, values)
         plain = values
         if dict in kinds:
             plain = [[v.get(name) for name in names] if isinstance(v, dict) else v for v in values]
         columns = _columns(plain, type_info, fields)
         if columns is None and kinds == {Row}:
-            return values if numbered else Row.renamed(names, values)
+            return name(names, values)
         rows = Row.many(names, map(tuple, plain) if columns is None else zip(*columns, strict=True))
         if Row in kinds:
             _keep_kinds(values, rows)

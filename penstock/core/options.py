@@ -324,7 +324,7 @@ CLAIM_MODE = _choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM CLAIM LEGACY",
     "NO_CLAIM",
-    "Whether the job takes over the savepoint it was started from, and deletes it (CLAIM).",
+    "Whether the job takes over the snapshot it was started from, and deletes it (CLAIM).",
     "execution.savepoint-restore-mode",
 )
 

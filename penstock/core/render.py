@@ -1,7 +1,7 @@
 """Values as text, the way a Flink job would show them.
 
 Programs that print or compare text see Java's renderings of typed values: ``null``, ``true``, a tuple
-as ``(a,1)``, a row as ``+I[a,1]``, bytes as ``[102, 108]``.  A stream without a type shows ``str``.
+as ``(a,1)``, a row as ``+I[a, 1]``, bytes as ``[102, 108]``.  A stream without a type shows ``str``.
 """
 
 from __future__ import annotations
@@ -29,42 +29,45 @@ from penstock.core.type_tree import (
 def java_text(value: Any, type_info: TypeInformation | None = None, *, spaced: bool = False) -> str:
     """``value`` of a stream of ``type_info`` as ``print()`` shows it.
 
-    Rows are joined by ``,`` as there; ``spaced`` joins them by ``, `` as Java's ``toString`` does.
+    ``print()`` renders a row in Python, each field by ``str``, and everything else in Java.  With
+    ``spaced`` rows are rendered in Java too, as sinks do: fields are joined by ``, ``.
     """
     if type_info is None or isinstance(type_info, PickledBytesTypeInfo):
         return str(value)
-    return _text(value, type_info, ", " if spaced else ",")
+    if isinstance(value, Row) and not spaced:
+        return f"{value.get_row_kind()}[{','.join(map(str, value))}]"
+    return _text(value, type_info)
 
 
-def _text(value: Any, type_info: TypeInformation | None, gap: str) -> str:
+def _text(value: Any, type_info: TypeInformation | None) -> str:
     if isinstance(type_info, ExternalTypeInfo):
-        return _text(value, type_info.type_info, gap)
+        return _text(value, type_info.type_info)
     if value is None:
         return "null"
     if isinstance(value, Row):
-        return f"{value.get_row_kind()}[{gap.join(_fields(list(value), type_info, gap))}]"
+        return f"{value.get_row_kind()}[{', '.join(_fields(list(value), type_info))}]"
     if isinstance(value, tuple):
-        return f"({','.join(_fields(value, type_info, gap))})"
+        return f"({','.join(_fields(value, type_info))})"
     if isinstance(value, dict):
         keys, values = None, None
         if isinstance(type_info, MapTypeInfo):
             keys, values = type_info.key_type, type_info.value_type
-        pairs = (f"{_text(k, keys, gap)}={_text(v, values, gap)}" for k, v in value.items())
+        pairs = (f"{_text(k, keys)}={_text(v, values)}" for k, v in value.items())
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, list):
         element = getattr(type_info, "element_type", None)
-        return f"[{', '.join(_text(item, element, gap) for item in value)}]"
+        return f"[{', '.join(_text(item, element) for item in value)}]"
     if isinstance(value, float | np.floating):
         return _float_text(value, type_info)
     render = _SIMPLE.get(type(value))
     return str(value) if render is None else render(value)
 
 
-def _fields(values: Sequence[Any], type_info: TypeInformation | None, gap: str) -> list[str]:
+def _fields(values: Sequence[Any], type_info: TypeInformation | None) -> list[str]:
     types: Sequence[TypeInformation | None] = (
         type_info.field_types if isinstance(type_info, TupleTypeInfo) else [None] * len(values)
     )
-    return [_text(value, field, gap) for value, field in zip(values, types, strict=False)]
+    return [_text(value, field) for value, field in zip(values, types, strict=False)]
 
 
 def _float_text(value: float | np.floating[Any], type_info: TypeInformation | None) -> str:

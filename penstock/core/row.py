@@ -87,6 +87,20 @@ class Row:
                 append(copy)
         return found
 
+    @classmethod
+    def numbered(cls, names: tuple[str, ...], rows: Sequence[Row]) -> Sequence[Row]:
+        """The same rows under the names f0, f1, ..., which one without names answers to anyway.
+
+        So these are not copied but get the names, cheaply: this is on the way of every unnamed row of a
+        typed stream.
+        """
+        for row in rows:
+            if row._fields is None:
+                row._fields = names
+            elif row._fields is not names and row._fields != names:
+                return cls.renamed(names, rows)
+        return rows
+
     @staticmethod
     def widths(rows: Iterable[Row]) -> set[int]:
         """The different numbers of fields there are."""

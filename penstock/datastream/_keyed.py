@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 from penstock.core.errors import GraphError
-from penstock.datastream._stream import DataStream, DataStreamSink, made
+from penstock.datastream._sink import DataStreamSink
+from penstock.datastream._stream import DataStream, made
 from penstock.exchange.partition import Hash, Partitioning
 from penstock.graph.nodes import Link, Node
 from penstock.operators.aggregate import AccumulateType as Accumulate

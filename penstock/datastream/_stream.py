@@ -20,6 +20,7 @@ from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.errors import GraphError
 from penstock.core.typeinfo import as_type_info, project_type
 from penstock.datastream._results import CloseableIterator
+from penstock.datastream._sink import DataStreamSink
 from penstock.datastream._wrappers import SinkFunction
 from penstock.exchange.partition import (
     Broadcast,
@@ -32,7 +33,7 @@ from penstock.exchange.partition import (
     Rescale,
     Shuffle,
 )
-from penstock.graph.nodes import Chaining, Link, Node, NodeId, NodeKind
+from penstock.graph.nodes import Chaining, Link, Node, NodeKind
 from penstock.operators.functions import KeySelector, Partitioner, ProcessFunction
 from penstock.operators.join.functions import JoinKind
 from penstock.operators.map_batches import MapBatchesOperator
@@ -104,7 +105,9 @@ class DataStream:
 
     def get_type(self) -> Any:
         """Declared type of the records, if any."""
-        return self._env.graph.get(self._links[0].source).output_type
+        link = self._links[0]
+        node = self._env.graph.get(link.source)
+        return node.output_type if link.tag is None else node.side_types.get(link.tag)
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """The environment this stream belongs to."""
@@ -245,8 +248,11 @@ class DataStream:
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """The records that the step sent to a tag."""
-        source = self._node().id
-        return DataStream(self._env, (Link(source, tag=output_tag.tag_id),))
+        node = self._node()
+        if output_tag.type_info is not None:
+            declared = as_type_info(output_tag.type_info)
+            self._change(side_types={**node.side_types, output_tag.tag_id: declared})
+        return DataStream(self._env, (Link(node.id, tag=output_tag.tag_id),))
 
     def cache(self) -> CachedDataStream:
         """The same stream, to be read by several jobs. Each computes it anew; nothing is stored."""
@@ -338,48 +344,6 @@ class CachedDataStream(DataStream):
 
     def invalidate(self) -> None:
         """Nothing is kept, so there is nothing to forget."""
-
-
-class DataStreamSink:
-    """The end of a stream."""
-
-    def __init__(self, env: StreamExecutionEnvironment, node_id: NodeId) -> None:
-        self._env = env
-        self._node_id = node_id
-
-    def _change(self, **changes: Any) -> DataStreamSink:
-        self._env.graph.change(self._node_id, **changes)
-        return self
-
-    def name(self, name: str) -> DataStreamSink:
-        """Name the sink."""
-        return self._change(name=name)
-
-    def uid(self, uid: str) -> DataStreamSink:
-        """Give the sink a lasting identity."""
-        return self._change(uid=uid)
-
-    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        """Give the sink the identity that a snapshot shows for it."""
-        return self._change(uid_hash=uid_hash)
-
-    def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        """How many subtasks write."""
-        self._env.check_parallelism(parallelism)
-        return self._change(parallelism=parallelism)
-
-    def set_description(self, description: str) -> DataStreamSink:
-        """Longer text for plans."""
-        return self._change(description=description)
-
-    def disable_chaining(self) -> DataStreamSink:
-        """Give the sink a task of its own."""
-        return self._change(chaining=Chaining.NEVER)
-
-    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStreamSink:
-        """Keep the sink out of chains with other groups."""
-        name = slot_sharing_group if isinstance(slot_sharing_group, str) else slot_sharing_group.get_name()
-        return self._change(slot_group=name)
 
 
 def made(kind: Callable[..., Operator], *args: Any) -> Callable[[], Operator]:

@@ -65,6 +65,8 @@ class _Windows:
         self, reduce_function: Any, window_function: Any = None, output_type: Any = None
     ) -> DataStream:
         """Reduce the records of each window as they come; optionally finish with a window function."""
+        if window_function is None and output_type is None:
+            output_type = self.get_input_type()
         return self._add(ReduceContents(reduce_function), window_function, output_type)
 
     def aggregate(

@@ -7,7 +7,8 @@ from penstock.datastream._connected import (
 )
 from penstock.datastream._keyed import KeyedStream
 from penstock.datastream._results import CloseableIterator
-from penstock.datastream._stream import CachedDataStream, DataStream, DataStreamSink
+from penstock.datastream._sink import DataStreamSink
+from penstock.datastream._stream import CachedDataStream, DataStream
 from penstock.datastream._windowed import AllWindowedStream, WindowedStream
 
 __all__ = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from penstock.core.batch import Batch
-from penstock.core.errors import CorruptSnapshotError, TransportError
+from penstock.core.errors import CorruptSnapshotError, SnapshotError, TransportError
 from penstock.core.ids import ChannelId, EdgeId, SubtaskIndex
 from penstock.core.signals import Barrier
 from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
@@ -20,6 +20,10 @@ _NOWHERE = ChannelId(EdgeId(0), SubtaskIndex(0), SubtaskIndex(0))
 
 Entry = Batch | bytes
 """A batch of columns, or frames of rows that are encoded already."""
+
+MAX_LATER_BYTES = 256 << 20
+"""What may be recorded behind the cut, of all channels of a task.  What was queued at the cut is bounded by the
+channels' credit; what comes later is bounded by nothing if a barrier is held up while records flow."""
 
 
 class Overtaken:
@@ -35,9 +39,10 @@ class Overtaken:
         self.missing = set(missing)
         """Channels whose barrier has not come yet."""
         self.error: Exception | None = None
-        """Why some rows could not be encoded; the snapshot is then declined."""
+        """Why not everything was recorded; the snapshot is then declined."""
         self._entries: dict[ChannelId, list[Entry]] = {}
         self._sealed = False
+        self._later_bytes = 0
 
     @property
     def complete(self) -> bool:
@@ -46,8 +51,14 @@ class Overtaken:
 
     def add(self, channel: ChannelId, batch: Batch) -> None:
         """Keep a batch that the barrier has overtaken."""
+        if self.error is not None:
+            return
         entry = self._frozen(batch) if self._sealed else batch
         self._entries.setdefault(channel, []).append(entry)
+        if self._sealed:
+            self._later_bytes += entry.nbytes() if isinstance(entry, Batch) else len(entry)
+            if self._later_bytes > MAX_LATER_BYTES:
+                self._fail(_too_much())
 
     def seal(self) -> None:
         """Encode all rows. Call it before the task is given any of them."""
@@ -61,8 +72,13 @@ class Overtaken:
         try:
             return b"".join(encode([batch]))
         except Exception as error:
-            self.error = error
+            self._fail(error)
             return batch
+
+    def _fail(self, error: Exception) -> None:
+        """Nothing that was recorded will be used: let it go."""
+        self.error = error
+        self._entries = {}
 
     def channels(self) -> list[tuple[ChannelId, list[Entry]]]:
         """What was overtaken, in order of channels; raises what went wrong while it was recorded."""
@@ -86,6 +102,14 @@ class _Frames:
     def take(self) -> bytes:
         parts, self._parts = self._parts, []
         return b"".join(parts)
+
+
+def _too_much() -> SnapshotError:
+    return SnapshotError(
+        f"more than {MAX_LATER_BYTES >> 20} MB of records came in ahead of a barrier that is held up in an "
+        "earlier step, and an unaligned checkpoint keeps them in memory; find out why that step is slow (its "
+        "inputs may be of a kind that stays aligned), or lower execution.checkpointing.timeout"
+    )
 
 
 def encode(entries: Iterable[Entry]) -> Iterator[bytes]:

@@ -8,8 +8,8 @@ properties of links.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NewType
 
@@ -77,6 +77,8 @@ class Node:
     """Whether a keyed step's final results do not depend on the order of the records of a key."""
     casts: bool = False
     """Whether results are brought to ``output_type``; else they are known to be of it."""
+    side_types: Mapping[str, Any] = field(default_factory=dict)
+    """Declared types of side outputs, by tag; what goes there is brought to them."""
 
 
 class GraphBuilder:

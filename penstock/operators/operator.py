@@ -155,9 +155,9 @@ class Operator(ABC):
     def on_snapshot_complete(self, epoch: Epoch) -> None:  # noqa: B027 - optional hook
         """Snapshot ``epoch`` was published. Best effort: may be missed."""
 
-    def accepts(self) -> bool:
-        """Whether more input may be read now; while not, the task is backpressured."""
-        return True
+    def room(self) -> int | None:
+        """How many more records may be given now, ``None`` for any number; at 0 the task is backpressured."""
+        return None
 
     def is_drained(self) -> bool:
         """Whether nothing is under way that will emit by itself; ``finish`` waits for it."""

@@ -20,7 +20,7 @@ from typing import Any
 from penstock.connectors.source import EndOfSplit, Source, Split
 from penstock.connectors.watermarks import CombinedWatermarks, WatermarkStrategy
 from penstock.core.batch import Batch
-from penstock.core.ids import MAX_TIME, Epoch, EventTime
+from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_splits import AssignedSplit, claim
 from penstock.operators.time_report import TimeReporter, describe_holder
@@ -52,6 +52,10 @@ class SourceOperator(Operator):
         self._emitter = WatermarkEmitter(ctx)
         self._reporter = TimeReporter(ctx, self._strategy)
         self._limit: EventTime = MAX_TIME
+        if self._strategy.alignment is not None and self._reporter.is_heard:
+            # The group must know all its members before one of them may run ahead.
+            self._limit = MIN_TIME
+            self._reporter.report(MIN_TIME, counts=True, reading=True, holder="it has only just begun")
         self._state = ctx.operator_state.list_state(SPLIT_STATE, ListMode.UNION)
         for assigned in claim(self._state.get(), ctx.info.subtask, ctx.info.parallelism):
             self._take(assigned)

@@ -37,6 +37,11 @@ class TimeReporter:
         self._blocked_ms = 0
         self._was_blocked = False
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return self._send is not None
+
     def due(self, now_ms: int) -> bool:
         """Whether to report now; if so, the next interval begins."""
         if self._send is None or now_ms < self._due_ms:

@@ -13,7 +13,7 @@ from penstock.core.errors import CorruptSnapshotError, FormatVersionError, Snaps
 from penstock.core.handles import Blob
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import load_entries, load_published, read_manifest
+from penstock.snapshot.finding import load_entries, load_published, missing_entry, read_manifest
 from penstock.snapshot.journal import Unreadable, candidates, entry_path
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, is_manifest, manifest_rank
@@ -76,6 +76,9 @@ def _check_job(root: SnapshotStore) -> Iterator[CheckedFile]:
         problems = ("it is no journal entry",) if isinstance(entry, Unreadable) else ()
         path = entry_path(entry.seq)
         yield CheckedFile(f"{root.url}/{path}", root.size(path) or 0, problems)
+    lost = missing_entry(root, entries)
+    if lost is not None:
+        yield CheckedFile(f"{root.url}/{JOURNAL}", 0, (lost,))
     seen: set[Blob] = set()
     for published in candidates(entries):
         try:

@@ -17,13 +17,17 @@ from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import (
     Entry,
+    Fence,
     Published,
+    Seq,
     Unreadable,
     candidates,
     decode,
     entry_path,
     history,
+    lost_entry,
     seq_of,
+    since_closed,
 )
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, METADATA, is_manifest, manifest_rank
@@ -50,6 +54,15 @@ class Found(NamedTuple):
 
     manifest: Manifest
     location: Location
+
+
+class Search(NamedTuple):
+    """What recovery found."""
+
+    found: Found | None
+    """The newest snapshot that is whole."""
+    damaged: frozenset[Seq]
+    """Entries of newer ones that are not."""
 
 
 def load_entries(root: SnapshotStore) -> list[Entry]:
@@ -101,8 +114,14 @@ def load_published(root: SnapshotStore, entry: Published) -> tuple[SnapshotStore
 
 def latest_valid(root: SnapshotStore, verify: bool = True, checksums: bool = False) -> Found | None:
     """The newest published snapshot below a job's root that is whole; ``None`` if none was published."""
+    return search(root, verify, checksums).found
+
+
+def search(root: SnapshotStore, verify: bool = True, checksums: bool = False) -> Search:
+    """The same, with the snapshots that were passed over for it."""
     entries = load_entries(root)
     broken: list[str] = []
+    damaged: set[Seq] = set()
     for entry in candidates(entries):
         try:
             store, found = load_published(root, entry)
@@ -111,19 +130,39 @@ def latest_valid(root: SnapshotStore, verify: bool = True, checksums: bool = Fal
         except CorruptSnapshotError as error:
             _log.warning("SNAPSHOT %s IS NOT USED, the one before it is tried: %s", entry.epoch, error)
             broken.append(str(error))
+            damaged.add(entry.seq)
             continue
         broken += _unreadable(root, history(entries), entry.seq)
         if broken:
             _announce_fallback(root, found.manifest, broken)
-        return found
-    # Damage below a later entry cuts the history there, so here the whole journal is looked through.
-    broken += _unreadable(root, entries, 0) if _has_manifests(root) else []
+        return Search(found, frozenset(damaged))
+    broken += _hidden(root, entries)
     if broken:
         raise CorruptSnapshotError(
             f"none of the {len(broken)} snapshots of {root.url} can be used: {'; '.join(broken)}. Bring the "
             f"files back from a copy, restore a savepoint with -s, or start afresh in another directory"
         )
-    return None
+    return Search(None, frozenset())
+
+
+def _hidden(root: SnapshotStore, entries: list[Entry]) -> list[str]:
+    """What may have announced a snapshot and cannot be read, if there is anything it can have announced."""
+    if not any(is_manifest(path) for path in root.list()):
+        return []
+    lost = missing_entry(root, entries)
+    if lost is not None:
+        return [lost]
+    # Damage below a later entry cuts the history there, so the whole journal is looked through.
+    closed = next((e.seq for e in since_closed(entries) if isinstance(e, Fence) and e.closing), 0)
+    return _unreadable(root, entries, closed)
+
+
+def missing_entry(root: SnapshotStore, entries: list[Entry]) -> str | None:
+    """The sentence about a journal entry that is gone and that nobody had a reason to delete."""
+    lost = lost_entry(entries)
+    if lost is None:
+        return None
+    return f"journal entry {root.url}/{entry_path(lost)} is missing and may have announced a snapshot"
 
 
 def _unreadable(root: SnapshotStore, entries: list[Entry], above: int) -> list[str]:
@@ -133,10 +172,6 @@ def _unreadable(root: SnapshotStore, entries: list[Entry], above: int) -> list[s
         for entry in entries
         if isinstance(entry, Unreadable) and entry.seq > above
     ]
-
-
-def _has_manifests(root: SnapshotStore) -> bool:
-    return any(is_manifest(path) for path in root.list())
 
 
 def _announce_fallback(root: SnapshotStore, manifest: Manifest, broken: list[str]) -> None:

@@ -4,9 +4,9 @@ Pure: entries that were read go in, a decision or the next entry to write comes 
 this is safe, with the failure reaction behind each step, is ``docs/design/002-journal-and-fencing.md``.
 
 The journal is a row of small files with contiguous numbers, each created only if absent, each naming
-the checksum of the one before it.  A :class:`Fence` says that a driver took over, a
-:class:`Published` that a snapshot is complete.  Retention deletes from the low end, strictly upwards,
-and never the newest entry.
+the checksum of the one before it.  A :class:`Fence` says that a driver took over or, if it is a closing
+one, that the job has ended and its snapshots go; a :class:`Published` that a snapshot is complete.
+Retention deletes from the low end, strictly upwards, and never the newest entry.
 
 Invariants: (1) a number is used twice only after its first entry was deleted; (2) such a leftover is
 never linked to by its successor, so :func:`history` does not contain it; (3) a driver appends only
@@ -19,19 +19,23 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NewType
 
 from penstock.core.errors import FormatVersionError
 from penstock.core.handles import digest
 from penstock.core.ids import Epoch, Generation
 from penstock.snapshot.paths import JOURNAL
-from penstock.snapshot.strict import Malformed, canonical, checksum, fields, integer, parse, text
+from penstock.snapshot.strict import Malformed, boolean, canonical, checksum, fields, integer, parse, text
 
 Seq = NewType("Seq", int)
 """Number of a journal entry, from 1."""
 
-FORMAT_VERSION = 2
-"""Since 2 an entry carries its own checksum: no other entry vouches for the newest one."""
+FORMAT_VERSION = 3
+"""Since 2 an entry carries its own checksum: no other entry vouches for the newest one.  Since 3 a fence
+says whether the job has ended with it."""
+_REMEMBERED = 256
+"""Entries never change, and a driver reads its journal again with every snapshot."""
 _ENTRY_NAME = re.compile(JOURNAL + r"/([0-9]{10})\.json", re.ASCII)
 
 
@@ -46,6 +50,8 @@ class Fence:
     previous: str | None = None
     """Checksum of the entry before this one."""
     format_version: int = FORMAT_VERSION
+    closing: bool = False
+    """Whether the job has ended: no snapshot below may be used, and all are being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +117,17 @@ def seq_of(path: str) -> Seq | None:
     return None if found is None else Seq(int(found.group(1)))
 
 
+@lru_cache(_REMEMBERED)
 def encode(entry: Fence | Published) -> bytes:
     """The bytes of an entry."""
-    document: dict[str, Any] = {name: getattr(entry, name) for name in type(entry).__slots__}
+    document: dict[str, Any] = {name: getattr(entry, name) for name in _names(entry, entry.format_version)}
     document["entry"] = "fence" if isinstance(entry, Fence) else "published"
     if entry.format_version >= 2:
         document["checksum"] = digest(canonical(document))
     return canonical(document)
 
 
+@lru_cache(_REMEMBERED)
 def decode(seq: Seq, raw: bytes) -> Entry:
     """The entry in ``raw``, found under number ``seq``."""
     try:
@@ -148,11 +156,19 @@ def _check_sum(document: dict[str, Any]) -> None:
         raise Malformed(f"its checksum is {found}, it says {promised}")
 
 
+def _names(entry: Fence | Published | type[Fence], version: int) -> list[str]:
+    """Fields of an entry in a format version."""
+    return [name for name in entry.__slots__ if version >= 3 or name != "closing"]
+
+
 def _entry(document: dict[str, Any]) -> Fence | Published:
     kind = document.pop("entry", None)
     if kind == "fence":
-        seq, generation, owner, previous, version = fields(document, "fence", *Fence.__slots__)
-        return Fence(_seq(seq), _generation(generation), text(owner, "owner"), _previous(previous), version)
+        names = _names(Fence, document["format_version"])
+        seq, generation, owner, previous, version, *rest = fields(document, "fence", *names)
+        closing = boolean(rest[0], "closing") if rest else False
+        by = text(owner, "owner")
+        return Fence(_seq(seq), _generation(generation), by, _previous(previous), version, closing)
     if kind != "published":
         raise Malformed("neither a fence nor a publication")
     seq, generation, epoch, location, promised, length, previous, version = fields(
@@ -211,14 +227,14 @@ def next_generation(entries: Iterable[Entry]) -> Generation:
     return Generation(max(known, default=0) + 1 + (len(found) - len(known)))
 
 
-def takeover(entries: Iterable[Entry], owner: str = "") -> Fence:
-    """The fence with which a driver takes the job over."""
+def takeover(entries: Iterable[Entry], owner: str = "", closing: bool = False) -> Fence:
+    """The fence with which a driver takes the job over, or closes it."""
     found = list(entries)
     last = max(found, key=lambda entry: entry.seq, default=None)
     generation = next_generation(found)
     if last is None:
-        return Fence(Seq(1), generation, owner)
-    return Fence(Seq(last.seq + 1), generation, owner, link(last))
+        return Fence(Seq(1), generation, owner, closing=closing)
+    return Fence(Seq(last.seq + 1), generation, owner, link(last), closing=closing)
 
 
 def claim_outcome(entries: Iterable[Entry], fence: Fence) -> ClaimOutcome:
@@ -261,13 +277,33 @@ def candidates(entries: Iterable[Entry]) -> list[Published]:
     """Snapshots that may be recovered from, newest first."""
     found: list[Published] = []
     fenced = Generation(0)
-    for entry in history(entries):
+    for entry in since_closed(entries):
         if isinstance(entry, Fence):
             fenced = max(fenced, entry.generation)
         elif isinstance(entry, Published) and entry.generation >= fenced:
             found.append(entry)
     found.reverse()
     return found
+
+
+def since_closed(entries: Iterable[Entry]) -> list[Entry]:
+    """The history from the newest closing fence on, or all of it."""
+    chain = history(entries)
+    closed = [place for place, entry in enumerate(chain) if isinstance(entry, Fence) and entry.closing]
+    return chain[closed[-1] :] if closed else chain
+
+
+def lost_entry(entries: Iterable[Entry]) -> Seq | None:
+    """Number of an entry that nobody had a reason to delete, if one is missing.
+
+    Retention, however far it got, leaves a publication in the history, and the end of a job a closing
+    fence.  If there are only plain fences, all of them from number 1 on must be there.
+    """
+    chain = history(entries)
+    if not chain or chain[0].seq == 1:
+        return None
+    plain = all(isinstance(entry, Fence) and not entry.closing for entry in chain)
+    return Seq(chain[0].seq - 1) if plain else None
 
 
 def next_epoch(entries: Iterable[Entry], known_max: Epoch | None = None) -> Epoch:

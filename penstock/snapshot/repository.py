@@ -19,7 +19,7 @@ from penstock.core.handles import digest
 from penstock.core.ids import Epoch, Generation, SubtaskIndex, VertexId
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import Found, latest_valid, load_entries, load_published
+from penstock.snapshot.finding import Found, load_entries, load_published, search
 from penstock.snapshot.journal import (
     ClaimOutcome,
     Entry,
@@ -72,22 +72,24 @@ class Repository:
         self._founder = False
         self._entries: list[Entry] = []
         """The journal as this driver knows it; the last entry is confirmed to be in the history."""
+        self._damaged: set[Seq] = set()
+        """Entries of snapshots that recovery passed over; they do not count as retained."""
 
     def load_entries(self) -> list[Entry]:
         """The journal as it is now."""
         return load_entries(self.root)
 
-    def claim(self) -> tuple[Generation, list[Entry]]:
+    def claim(self, closing: bool = False) -> tuple[Generation, list[Entry]]:
         """Begin a new generation.  Gives its number and the journal.
 
         The first call takes the job over, and everybody else is fenced.  Later calls, one per restart,
-        only succeed while the job is still ours.
+        only succeed while the job is still ours.  ``closing`` says that the job has ended.
         """
         for _ in range(_TRIES):
             found = self.load_entries()
             if self._ownership is not None or self._fenced:
                 self._check_owned(found)
-            fence = takeover(found, self._owner)
+            fence = takeover(found, self._owner, closing)
             if not self._create(fence):
                 continue
             entries = self.load_entries()
@@ -110,11 +112,13 @@ class Repository:
     def latest_valid(self, verify: bool = True, checksums: bool = False) -> Found | None:
         """The newest snapshot that is whole; ``None`` if none was ever published."""
         try:
-            return latest_valid(self.root, verify, checksums)
+            found, damaged = search(self.root, verify, checksums)
         except CorruptSnapshotError:
             if self._ownership is not None:
                 self._check_owned(self.load_entries())  # a newer driver's retention is no damage
             raise
+        self._damaged |= damaged
+        return found
 
     def permit_restored(self, manifest: Manifest) -> CommitPermit:
         """Permit to commit again what a restored snapshot holds, before any new data."""
@@ -137,8 +141,9 @@ class Repository:
         return permit
 
     def retain(self, count: int) -> None:
-        """Keep the ``count`` newest checkpoints that can be read; delete what nobody needs any more.
+        """Keep the ``count`` newest checkpoints that can be used; delete what nobody needs any more.
 
+        One that recovery passed over as damaged is not kept: it would count for one that can be used.
         Savepoints belong to people: they are neither counted nor deleted.
         """
         if count < 1:
@@ -149,7 +154,7 @@ class Repository:
         kept: dict[str, Manifest] = {}
         oldest: Seq | None = None
         for entry in published:
-            manifest = self._read_checkpoint(entry)
+            manifest = None if entry.seq in self._damaged else self._read_checkpoint(entry)
             if manifest is not None:
                 kept[entry.location] = manifest
                 oldest = entry.seq
@@ -167,10 +172,12 @@ class Repository:
         Call it right after :meth:`claim`, while no task of this generation runs: nothing that can still
         be published is under way then.  A manifest that cannot be read may name anything, so nothing goes.
         """
+        self._check_owned(self.load_entries())
+        for place in ("", SHARED):
+            self.root.remove_leftovers(place)
         shared = self.root.list(SHARED)
         if not shared:
             return
-        self._check_owned(self.load_entries())
         named: set[str] = set()
         for path in self.root.list():
             if is_manifest(path):
@@ -182,18 +189,18 @@ class Repository:
     def drop_all(self) -> None:
         """Delete all checkpoints, at the end of a job that succeeded.
 
-        If other drivers ever ran this job, one may still be alive, so a last fence stays.
+        The closing fence goes last, so that nobody takes what a crash leaves of them for a job to go on
+        with.  If other drivers ever ran this job, one may still be alive, and the fence stays.
         """
         self._owned()
-        self.claim()
+        self.claim(closing=True)
         fence = self._owned().fence
         self._fenced = True
-        if self._founder:
-            self.root.delete_tree()
-            return
         self._delete_entries_below(fence.seq)
         for top in sorted({path.split("/", 1)[0] for path in self.root.list()} - {JOURNAL}):
             self.root.delete_tree(top)
+        if self._founder:
+            self.root.delete_tree()
 
     def _owned(self) -> Ownership:
         if self._fenced or self._ownership is None:

@@ -114,6 +114,12 @@ class SnapshotStore(ABC):
     def sub(self, path: str) -> SnapshotStore:
         """The store whose root is the directory ``path`` of this one."""
 
+    def remove_leftovers(self, prefix: str = "") -> None:  # noqa: B027 - only some stores leave any
+        """Remove what crashes have left half written or half deleted right in the directory ``prefix``.
+
+        Not while somebody writes there whose files are still wanted.
+        """
+
     def free_check(self, needed: int) -> None:  # noqa: B027 - only some stores can know
         """Raise a :class:`SnapshotError` if it is known that ``needed`` bytes do not fit."""
 

@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
@@ -24,6 +24,7 @@ from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_ra
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_openers: dict[str, Callable[[str], SnapshotStore]] = {}
 
 
 class LocalStore(SnapshotStore):
@@ -77,7 +78,8 @@ class LocalStore(SnapshotStore):
         top = self._directory(prefix)
         found: Paths = []
         with _translated(self.url, prefix):
-            for directory, _, names in os.walk(top, onerror=_raise_unless_absent):
+            for directory, inner, names in os.walk(top, onerror=_raise_unless_absent):
+                inner[:] = [name for name in inner if not name.startswith(TEMPORARY)]
                 relative = Path(directory).relative_to(self.root)
                 found += [(relative / n).as_posix() for n in names if not n.startswith(TEMPORARY)]
         return sorted(found)
@@ -100,6 +102,14 @@ class LocalStore(SnapshotStore):
             except _ABSENT:
                 return
             shutil.rmtree(gone)
+
+    def remove_leftovers(self, prefix: str = "") -> None:
+        with _translated(self.url, prefix):
+            for left in self._directory(prefix).glob(f"{TEMPORARY}*"):
+                if left.is_dir():
+                    shutil.rmtree(left)
+                else:
+                    left.unlink(missing_ok=True)
 
     def sub(self, path: str) -> LocalStore:
         return LocalStore(self._file(path))
@@ -154,14 +164,23 @@ class _LocalWriter(FileWriter):
 def open_store(url: str, create: bool = True) -> SnapshotStore:
     """The store at a path or URL.  ``create`` makes the directory and tries that it can be written.
 
-    Paths and ``file:`` URLs are local; every other scheme is looked up in fsspec.
+    Paths and ``file:`` URLs are local; every other scheme is looked up in fsspec, unless
+    :func:`register_scheme` was told of it.
     """
     local = _local_path(url)
     if local is None:
+        opener = _openers.get(url.partition(":")[0])
+        if opener is not None:
+            return opener(url)
         return FsspecStore.opened(url, create)
     if create:
         _check_directory(local)
     return LocalStore(local)
+
+
+def register_scheme(scheme: str, opener: Callable[[str], SnapshotStore]) -> None:
+    """Have ``opener`` open the URLs of a scheme, as the simulator does with its own."""
+    _openers[scheme] = opener
 
 
 def parent_and_name(url: str) -> tuple[str, str]:
@@ -263,4 +282,12 @@ def _sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-__all__ = ["FsspecStore", "LocalStore", "MemoryStore", "SnapshotStore", "open_store", "parent_and_name"]
+__all__ = [
+    "FsspecStore",
+    "LocalStore",
+    "MemoryStore",
+    "SnapshotStore",
+    "open_store",
+    "parent_and_name",
+    "register_scheme",
+]

@@ -15,6 +15,7 @@ from penstock.core.handles import DIGEST_SIZE
 
 MAX_INT = 2**63 - 1
 _HEX = frozenset("0123456789abcdef")
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class Malformed(ValueError):
@@ -23,7 +24,7 @@ class Malformed(ValueError):
 
 def canonical(document: dict[str, Any]) -> bytes:
     """The one encoding of a document: sorted keys, no spaces, ASCII."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _ENCODER.encode(document).encode("ascii")
 
 
 def parse(raw: bytes) -> dict[str, Any]:

@@ -133,6 +133,10 @@ class Table:
         """All present entries, as a list that later changes do not disturb."""
         return [entry for entry, _ in _merged(self._layers)]
 
+    def any_entry(self) -> Any:
+        """Some entry, ``None`` if the table is empty; without reading the others."""
+        return next((entry for entry, _ in _merged(self._layers)), None)
+
     def freeze(self) -> Frozen:
         """Freeze what is there now, in constant time."""
         frozen = Frozen(self, tuple(self._layers))

@@ -179,9 +179,8 @@ def _build_operators(
         ]
         wrapped = OperatorInput(operator, _on_failure(planned.node.name, subtask))
         inputs[planned.node.id] = wrapped
-        out: Output = FanOut(consumers)
-        if planned.node.casts:
-            out = typed_output(out, planned.node.output_type)
+        node = planned.node
+        out = typed_output(FanOut(consumers), node.output_type if node.casts else None, node.side_types)
         context = _context(place, vertex, planned, subtask, out, metrics)
         contexts.append((operator, context))
     _open_operators(inputs, contexts)

@@ -140,7 +140,7 @@ class Task:
         if self._ending:
             self._end()
             return self._flush() or worked or self.phase is not Phase.RUNNING
-        self._was_blocked = not self._accepts()
+        self._was_blocked = self._room() <= 0
         if self._was_blocked:
             return self._flush() or worked
         if self._read_source() if self._gate is None else self._read_gate(self._gate):
@@ -152,9 +152,13 @@ class Task:
         """Whether all outputs are below their bounds; if not, the task is backpressured."""
         return all(edge.writable() for edge in self._edges) and not self._env.congested()
 
-    def _accepts(self) -> bool:
-        """Whether all operators take more input; those that work beside the task may be full."""
-        return all(operator.accepts() for operator in self._asynchronous)
+    def _room(self) -> int:
+        """How many records may be read at once; operators that work beside the task may be full."""
+        room = self._pace.rows
+        for operator in self._asynchronous:
+            left = operator.room()
+            room = room if left is None else min(room, left)
+        return room
 
     def next_deadline_ms(self) -> int | None:
         """Processing time at which the task wants a step although no input arrived."""
@@ -191,8 +195,8 @@ class Task:
         served, pace = 0, self._pace
         monotonic = self._env.clock.monotonic
         began = last = monotonic()
-        while served < EVENTS_PER_STEP and self.phase is Phase.RUNNING:
-            event = gate.poll(pace.rows)
+        while served < EVENTS_PER_STEP and self.phase is Phase.RUNNING and (room := self._room()) > 0:
+            event = gate.poll(room)
             if event is None:
                 break
             served += 1
@@ -202,7 +206,7 @@ class Task:
                 self._head.process(event.batch, event.input_index)
                 last, before = monotonic(), last
                 pace.took(rows, last - before)
-                if not self.writable() or not self._accepts() or last - began > BUDGET_S:
+                if not self.writable() or last - began > BUDGET_S:
                     break
             else:
                 self._on_signal(event)
@@ -221,7 +225,7 @@ class Task:
 
         def poll() -> None:
             nonlocal emitted
-            emitted = source.poll(self._pace.rows)
+            emitted = source.poll(self._room())
 
         began = self._env.clock.monotonic()
         self._head.run(poll)

@@ -22,6 +22,7 @@ from penstock.exchange.partition import Hash, Partitioning, attach_keys, check_k
 from penstock.graph.nodes import Link, Node, NodeId, NodeKind
 from penstock.operators.chain import FanOut
 from penstock.operators.operator import Operator, Output
+from penstock.operators.typed import typed_output
 from penstock.testing.trial import Collector, Trial
 
 Build = Callable[[DataStream], DataStream]
@@ -96,9 +97,9 @@ def stages_of(build: Build, collector: Collector, clock: ManualClock) -> tuple[l
         link = _checked(node)
         consumers = outputs[node.id]
         is_read = node.id == end.source and end.tag is None
-        trial = Trial(
-            _maker(node), out=_Tap(consumers, collector) if is_read else FanOut(consumers), clock=clock
-        )
+        plain = _Tap(consumers, collector) if is_read else FanOut(consumers)
+        out = typed_output(plain, node.output_type if node.casts else None, node.side_types)
+        trial = Trial(_maker(node), out=out, clock=clock)
         stages.append(Stage(node.uid or node.name, trial))
         outputs[link.source].append((link.tag, _Entry(trial, link.partitioning)))
     if not stages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 from local_jobs import environment, finish, until
 
 from penstock.core.errors import ConfigError
+from penstock.core.ids import Epoch
 from penstock.snapshot.checking import check_snapshot
 from penstock.snapshot.finding import Found, read_manifest
+from penstock.snapshot.manifest import Manifest, OperatorEntry
 from penstock.testing.local import LocalLauncher, local_cluster
 
 COUNT = 900
@@ -75,6 +78,41 @@ def test_the_first_checkpoint_after_no_claim_needs_no_file_of_the_old_one(tmp_pa
         finish(client)
         assert launcher.jobs[-1].runner.restarts == 1
     assert READ(tmp_path / "out") == GOLDEN(COUNT)
+
+
+def test_a_claimed_checkpoint_goes_when_the_job_has_its_own(tmp_path: Path) -> None:
+    """Only what no other snapshot of the old directory names: here a second manifest shares its files."""
+    found = first_job(tmp_path)
+    old = tmp_path / "chk" / "first"
+    files = set(found.manifest.files())
+    shared = min(files)
+    other = replace(found.manifest, epoch=Epoch(1), operators=_only(found.manifest, shared))
+    (old / "chk-1").mkdir(exist_ok=True)
+    (old / "chk-1" / "_metadata").write_bytes(other.to_json())
+    with local_cluster() as launcher:
+        path = str(found.location)
+        settings = {"execution__state_recovery__path": path, "execution__state_recovery__claim_mode": "CLAIM"}
+        client = start(tmp_path, "second", **settings)
+        until(lambda: not (old / found.location.manifest).exists(), "the claimed checkpoint is deleted")
+        launcher.clusters[-1].kill(1)
+        (tmp_path / "gate").touch()
+        finish(client)
+    assert (old / shared).exists(), "another snapshot needs it"
+    assert files != {shared} and not any((old / path).exists() for path in files - {shared})
+    assert READ(tmp_path / "out") == GOLDEN(COUNT)
+
+
+def _only(manifest: Manifest, path: str) -> tuple[OperatorEntry, ...]:
+    """The operators of a snapshot that uses one of its files."""
+    return tuple(
+        replace(
+            operator,
+            subtasks=tuple(
+                entry for entry in operator.subtasks if path in {blob.path for blob in entry.state.blobs()}
+            ),
+        )
+        for operator in manifest.operators
+    )
 
 
 @pytest.mark.parametrize("key", ["execution.state-recovery.claim-mode", "execution.savepoint-restore-mode"])

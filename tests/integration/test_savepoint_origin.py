@@ -13,7 +13,7 @@ from flow_graphs import GRAPHS, Pace
 from local_jobs import finish, output, published, start_graph, until, wait_for_snapshots
 
 from penstock.common.job_client import JobClient
-from penstock.core.errors import ConfigError, SnapshotError
+from penstock.core.errors import SnapshotError
 from penstock.testing.local import LocalLauncher, local_cluster
 
 COUNT, RATE = 900, 2500.0
@@ -127,8 +127,6 @@ def test_a_retained_checkpoint_is_restored_the_same_way(tmp_path: Path, launcher
     wait_for_snapshots(launcher, 2)
     crash(client)
     (kept,) = [path for path in (tmp_path / "chk" / "job-keyed").iterdir() if path.name.startswith("chk-")]
-    with pytest.raises(ConfigError, match="is a checkpoint and cannot be claimed"):
-        start(tmp_path, str(kept), execution__state_recovery__claim_mode="CLAIM")
     client = start(tmp_path, str(kept))
     assert restored(launcher).epoch == int(kept.name.removeprefix("chk-"))
     wait_for_snapshots(launcher, 3)

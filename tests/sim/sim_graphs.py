@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +27,8 @@ from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from penstock.operators.columnar import Count, Max, Sum
-from penstock.testing import SimSink, SimSource
+from penstock.testing import Faults, SimSink, SimSource
+from penstock.testing.sim.simulation import Simulation
 
 Env = StreamExecutionEnvironment
 KEYS = 5
@@ -264,6 +266,20 @@ def discovery(env: Env) -> None:
     summed.sink_to(SimSink("out")).uid("out")
 
 
+ON_DISK = {"two_inputs_rocks": two_inputs, "session_rocks": session, "patterns_rocks": patterns}
+"""Graphs that also run with their state on disk; a start from a savepoint may move it to the heap and back."""
+
+
+def concurrent(build: Callable[[Env], None], most: int) -> Callable[[Env], None]:
+    """The graph with up to so many checkpoints in flight, which then follow each other quickly."""
+
+    def changed(env: Env) -> None:
+        env.get_checkpoint_config().set_max_concurrent_checkpoints(most)
+        build(env)
+
+    return changed
+
+
 GRAPHS: dict[str, Callable[[Env], None]] = {
     "chain": chain,
     "repartition": repartition,
@@ -275,10 +291,33 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     "two_sinks": two_sinks,
     "columns": columns,
     "discovery": discovery,
+    "concurrent_2": concurrent(repartition, 2),
+    "concurrent_3": concurrent(union, 3),
     **UNALIGNED_GRAPHS,
     **JOIN_GRAPHS,
-    "two_inputs_rocks": on_disk(two_inputs),
-    "session_rocks": on_disk(session),
     "patterns": patterns,
-    "patterns_rocks": on_disk(patterns),
+    **{name: on_disk(build) for name, build in ON_DISK.items()},
 }
+
+DRAINED = {
+    "chain",
+    "repartition",
+    "union",
+    "two_sinks",
+    "discovery",
+    "concurrent_2",
+    "concurrent_3",
+    "unaligned_chain",
+    "unaligned_timeout",
+}
+"""Graphs that know no event time: ending it early changes nothing."""
+
+
+def simulation_of(graph: str, slots: int = 2) -> Simulation:
+    """A graph of :data:`GRAPHS`, ready to be played."""
+    return Simulation(GRAPHS[graph], slots, graph, ON_DISK.get(graph))
+
+
+def faults_of(graph: str) -> Faults:
+    """Everything that may happen to a graph."""
+    return replace(Faults.all(), drain=0.01) if graph in DRAINED else Faults.all()

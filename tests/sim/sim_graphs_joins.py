@@ -6,10 +6,18 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
+from sim_graphs_rocks import on_disk
+
 from penstock.common import WatermarkStrategy
 from penstock.datastream import AsyncDataStream, AsyncFunction, AsyncRetryStrategy, ProcessJoinFunction
 from penstock.datastream import StreamExecutionEnvironment as Env
-from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from penstock.testing import SimSink, SimSource
 
 KEYS = 5
@@ -119,6 +127,34 @@ def async_unordered(env: Env) -> None:
     windows.apply(total).uid("windows").sink_to(SimSink("out")).uid("out")
 
 
+def make_orders(index: Any) -> pa.RecordBatch:
+    return pa.record_batch({"user": index % KEYS, "order": index, "ts": index * 5 + index * 7919 % 5 * 9})
+
+
+def make_payments(index: Any) -> pa.RecordBatch:
+    return pa.record_batch({"payer": index % KEYS, "payment": index, "ts": index * 7 + index * 7919 % 4 * 11})
+
+
+def columnar(env: Env, name: str, make: Any, count: int, rate: float) -> Any:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(BOUND).with_timestamp_column("ts")
+    return env.from_source(DataGeneratorSource(make, count, rate, columns=True), strategy, name).uid(name)
+
+
+def columns_interval_join(env: Env) -> None:
+    orders = columnar(env, "orders", make_orders, 120, 300.0).key_by("user")
+    payments = columnar(env, "payments", make_payments, 80, 200.0).key_by("payer")
+    joined = orders.interval_join(payments).between(-20, 40).columns()
+    joined.uid("join").sink_to(SimSink("out")).uid("out")
+
+
+def columns_window_join(env: Env) -> None:
+    orders = columnar(env, "orders", make_orders, 120, 300.0)
+    payments = columnar(env, "payments", make_payments, 80, 200.0)
+    windows = SlidingEventTimeWindows.of(90, 30)
+    joined = orders.join(payments).where("user").equal_to("payer").window(windows).columns()
+    joined.uid("join").sink_to(SimSink("out")).uid("out")
+
+
 JOIN_GRAPHS: dict[str, Callable[[Env], None]] = {
     "interval_join": interval_join,
     "interval_join_full": interval_join_full,
@@ -127,4 +163,8 @@ JOIN_GRAPHS: dict[str, Callable[[Env], None]] = {
     "temporal_join": temporal_join,
     "async_ordered": async_ordered,
     "async_unordered": async_unordered,
+    "columns_interval_join": columns_interval_join,
+    "columns_window_join": columns_window_join,
+    "interval_join_rocks": on_disk(interval_join_full),
+    "temporal_join_rocks": on_disk(temporal_join),
 }

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from sim_graphs import GRAPHS, KEYS, RULE_COUNT, Env, numbers, untimed
+from sim_graphs import GRAPHS, KEYS, ON_DISK, RULE_COUNT, Env, faults_of, numbers, untimed
 
 from penstock.datastream import CheckpointingMode
 from penstock.testing import Faults, Report, SimSink, SimSource, simulate
@@ -25,7 +25,7 @@ _reports: dict[str, Report] = {}
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_output_is_exact_whatever_happens(graph: str) -> None:
     seeds = FEWER_SEEDS if graph.endswith("_rocks") else SEEDS
-    _reports[graph] = simulate(GRAPHS[graph], seeds, Faults.all(), slots=2, name=graph)
+    _reports[graph] = simulate(GRAPHS[graph], seeds, faults_of(graph), 2, graph, ON_DISK.get(graph))
     assert _reports[graph].seeds == len(seeds)
     assert _reports[graph].snapshots > 4 * len(seeds), "a run is to have many snapshots"
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sim_graphs import GRAPHS
+from sim_planted import Patch, Planted, must_be_found
 
 import penstock.snapshot.repository
 import penstock.state.rocks.backend
@@ -15,11 +14,6 @@ from penstock.snapshot.retain import Deletions, plan_deletions
 from penstock.state.frozen_files import FrozenFiles
 from penstock.state.rocks.native import rows_in_range
 from penstock.state.rocks.table import RocksTable
-from penstock.testing import Faults, SimulationFailed
-from penstock.testing.sim.simulation import Simulation
-
-MOST_SEEDS = 500
-Patch = pytest.MonkeyPatch
 
 
 def delete_shared_files_in_use(patch: Patch) -> None:
@@ -85,26 +79,15 @@ def checkpoint_without_the_cache(patch: Patch) -> None:
     patch.setattr(penstock.state.rocks.backend.RocksKeyedState, "checkpoint", checkpoint)
 
 
-MUTATIONS: dict[str, tuple[Callable[[Patch], None], str, int]] = {
-    "a shared file is deleted while it is referred to": (delete_shared_files_in_use, "two_inputs_rocks", 0),
-    "a range of key groups too small": (restore_a_wrong_range, "two_inputs_rocks", 37),
-    "a range of key groups too large": (restore_whole_files, "session_rocks", 29),
-    "a file counts as stored before it is": (known_before_it_is_stored, "two_inputs_rocks", 3),
-    "the cache is not part of the checkpoint": (checkpoint_without_the_cache, "two_inputs_rocks", 0),
+MUTATIONS: dict[str, Planted] = {
+    "a shared file is deleted while it is referred to": Planted(delete_shared_files_in_use, "two_inputs_rocks", 0),
+    "a range of key groups too small": Planted(restore_a_wrong_range, "two_inputs_rocks", 37),
+    "a range of key groups too large": Planted(restore_whole_files, "session_rocks", 29),
+    "a file counts as stored before it is": Planted(known_before_it_is_stored, "two_inputs_rocks", 3),
+    "the cache is not part of the checkpoint": Planted(checkpoint_without_the_cache, "two_inputs_rocks", 0),
 }
-"""What is planted, where, and the seed to begin with, which is a little before one that finds it."""
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
-    mutate, graph, first = MUTATIONS[name]
-    simulation = Simulation(GRAPHS[graph], name=graph)
-    assert simulation.expected
-    mutate(monkeypatch)
-    for seed in range(first, MOST_SEEDS):
-        try:
-            simulation.check(seed, Faults.all())
-        except SimulationFailed as failed:
-            print(f"{name}: seed {failed.seed}: {failed.problem[:160]}")
-            return
-    pytest.fail(f"{name!r} was not found in {MOST_SEEDS} seeds")
+    must_be_found(MUTATIONS[name], monkeypatch)

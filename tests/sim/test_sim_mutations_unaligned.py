@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sim_graphs_unaligned import UNALIGNED_GRAPHS
+from sim_planted import Patch, Planted, must_be_found
 
 import penstock.task.build
 from penstock.core.signals import Barrier
@@ -16,11 +15,6 @@ from penstock.exchange.events import Data
 from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge
 from penstock.exchange.overtaken import Overtaken
-from penstock.testing import Faults, SimulationFailed
-from penstock.testing.sim.simulation import Simulation
-
-MOST_SEEDS = 500
-Patch = pytest.MonkeyPatch
 
 
 def forget_queued_output(patch: Patch) -> None:
@@ -112,26 +106,16 @@ def no_rerouting(patch: Patch) -> None:
     patch.setattr(penstock.task.build, "recovered", by_number)
 
 
-MUTATIONS: dict[str, tuple[Callable[[Patch], None], str]] = {
-    "forget queued output": (forget_queued_output, "unaligned_chain"),
-    "forget queued input": (forget_queued_input, "unaligned_chain"),
-    "forget what arrives": (forget_what_arrives, "unaligned_inputs"),
-    "record behind the barrier": (record_behind_the_barrier, "unaligned_timeout"),
-    "replay after new data": (replay_after_new_data, "unaligned_chain"),
-    "no rerouting of records in flight": (no_rerouting, "unaligned_window"),
+MUTATIONS: dict[str, Planted] = {
+    "forget queued output": Planted(forget_queued_output, "unaligned_chain"),
+    "forget queued input": Planted(forget_queued_input, "unaligned_chain"),
+    "forget what arrives": Planted(forget_what_arrives, "unaligned_inputs"),
+    "record behind the barrier": Planted(record_behind_the_barrier, "unaligned_timeout"),
+    "replay after new data": Planted(replay_after_new_data, "unaligned_chain"),
+    "no rerouting of records in flight": Planted(no_rerouting, "unaligned_window"),
 }
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
-    mutate, graph = MUTATIONS[name]
-    simulation = Simulation(UNALIGNED_GRAPHS[graph], name=graph)
-    assert simulation.expected
-    mutate(monkeypatch)
-    for seed in range(MOST_SEEDS):
-        try:
-            simulation.check(seed, Faults.all())
-        except SimulationFailed as failed:
-            print(f"{name}: seed {failed.seed}: {failed.problem[:160]}")
-            return
-    pytest.fail(f"{name!r} was not found in {MOST_SEEDS} seeds")
+    must_be_found(MUTATIONS[name], monkeypatch)

@@ -33,6 +33,13 @@ def test_state_is_read_and_written_by_spark(tmp_path: Path) -> None:
     assert told["kept"] == 3001
     assert "comes twice" in told["twice"]
 
+    assert told["output"] == told["truth"]
+    last_hour = max(hour for _, hour, _ in told["output"])
+    assert {tuple(row) for row in told["open hours"]} <= {tuple(row) for row in told["output"]}
+    assert [row for row in told["open hours"] if row[1] == last_hour] == [
+        row for row in told["output"] if row[1] == last_hour
+    ]
+
 
 def test_the_example(tmp_path: Path) -> None:
     driver = run(tmp_path, str(ROOT / "examples" / "savepoints" / "bootstrap.py"), tmp_path)

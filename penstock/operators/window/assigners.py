@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Generic, TypeVar
 
 from penstock.core.durations import DurationLike, to_millis
-from penstock.core.errors import ConfigError, TimestampError
+from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
 from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.window.serializers import GlobalWindowSerializer, TimeWindowSerializer
@@ -21,6 +21,7 @@ from penstock.operators.window.triggers import (
     NeverTrigger,
     ProcessingTimeTrigger,
     Trigger,
+    no_timestamp,
 )
 from penstock.operators.window.windows import GlobalWindow, TimeWindow, Window
 
@@ -95,14 +96,6 @@ def floor_start(timestamp: int, offset: int, step: int) -> int:
     if timestamp == MIN_TIME:
         raise no_timestamp()
     return timestamp - (timestamp - offset) % step
-
-
-def no_timestamp() -> TimestampError:
-    """The error for an element that an event-time window cannot place."""
-    return TimestampError(
-        "a record without a timestamp reached an event-time window; call "
-        "assign_timestamps_and_watermarks before the window, or use a processing-time window"
-    )
 
 
 class _FixedWindows(WindowAssigner[T, TimeWindow]):

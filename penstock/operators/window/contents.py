@@ -62,7 +62,7 @@ class WindowContents(ABC):
     @property
     def is_used(self) -> bool:
         """Whether the table holds anything."""
-        return len(self._table) > 0
+        return self._table.any_entry() is not None
 
     @abstractmethod
     def add(self, entry: tuple[Any, Window], value: Any) -> None:

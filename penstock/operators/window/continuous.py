@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
-from penstock.operators.window.triggers import Trigger, TriggerResult
+from penstock.core.ids import MAX_TIME, MIN_TIME
+from penstock.operators.window.triggers import Trigger, TriggerResult, no_timestamp
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.descriptors import ReducingStateDescriptor
 from penstock.state.handles import ReducingState
@@ -84,7 +85,7 @@ class _ContinuousTrigger(Trigger[T, TimeWindow]):
     ) -> None:
         """Plan the firing that follows the one at ``time``."""
         due = time + self.interval
-        if time < window.max_timestamp():
+        if self._ends_with_window or time < window.max_timestamp():
             due = min(due, window.max_timestamp())
         fire_timestamp_state.add(due)
         self._register(ctx, due)
@@ -112,9 +113,24 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
     ) -> TriggerResult:
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
+        if timestamp == MIN_TIME:
+            raise no_timestamp()
         ctx.register_event_time_timer(window.max_timestamp())
         self._start(timestamp, window, ctx)
         return TriggerResult.CONTINUE
+
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        # A window without an end, when the input has ended: one firing more, not one for each interval
+        # up to the end of time.
+        if window.max_timestamp() == ctx.get_current_watermark() == MAX_TIME:
+            time = MAX_TIME - self.interval
+        super().register_next_fire_timestamp(time, window, ctx, fire_timestamp_state)
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return self._on_time(time, window, ctx)

@@ -19,12 +19,11 @@ from penstock.operators.window.assigners import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     WindowAssigner,
-    no_timestamp,
 )
 from penstock.operators.window.bodies import WindowBody
 from penstock.operators.window.contents import WindowContents
 from penstock.operators.window.gather import Gathered
-from penstock.operators.window.triggers import EventTimeTrigger, Trigger
+from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
 from penstock.operators.window.windows import TimeWindow
 
 _CACHED_WINDOWS = 4096

@@ -22,13 +22,13 @@ from penstock.core.errors import SnapshotError
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.operator import OperatorContext
-from penstock.operators.window.assigners import SlidingEventTimeWindows, WindowAssigner, no_timestamp
+from penstock.operators.window.assigners import SlidingEventTimeWindows, WindowAssigner
 from penstock.operators.window.bodies import WindowBody
 from penstock.operators.window.contents import AggregateContents, WindowContents
 from penstock.operators.window.fast import WindowCache
 from penstock.operators.window.gather import Gathered
 from penstock.operators.window.running import NOTHING, Running, owned
-from penstock.operators.window.triggers import EventTimeTrigger, Trigger
+from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.table import EntryShape, Table
 
@@ -50,10 +50,8 @@ def shared_panes(
 
 def check_restored(ctx: OperatorContext, panes: Panes | None) -> None:
     """Refuse panes of a snapshot that the windows of now are not made of."""
-    if ctx.restored_epoch is None:
-        return
-    found = ctx.keyed.table(PANES_TABLE, EntryShape.NAMESPACED).entries()
-    if found and (panes is None or found[0][1].end - found[0][1].start != panes.width):
+    found = ctx.keyed.table(PANES_TABLE, EntryShape.NAMESPACED).any_entry()
+    if found is not None and (panes is None or found[1].end - found[1].start != panes.width):
         raise SnapshotError(
             "the snapshot holds sliding windows as shared panes, which windows with another size, slide or "
             "trigger cannot be made of; restore with the windows of then, or give the step another uid to "
@@ -138,7 +136,6 @@ class SharedPanes:
         if not open_:
             self._gathered.late(value, time)
             return
-        self._running.pop(key, None)
         self._add((value,), (key,), (pane,))
         for start in reversed(open_):
             if panes.max_time(start) <= now:

@@ -11,12 +11,21 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from penstock.core.errors import TimestampError
 from penstock.core.metrics import MetricGroup
 from penstock.operators.window.windows import GlobalWindow, TimeWindow, Window
 from penstock.state.descriptors import ReducingStateDescriptor, StateDescriptor
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Window)
+
+
+def no_timestamp() -> TimestampError:
+    """The error for an element that event time cannot place."""
+    return TimestampError(
+        "a record without a timestamp reached an event-time window; call "
+        "assign_timestamps_and_watermarks before the window, or use a processing-time window"
+    )
 
 
 class TriggerResult(Enum):

@@ -28,7 +28,8 @@ class Database:
         self._batch_type = rocksdict().WriteBatch
         self._snapshots = 0
         self._rdict: Any = None
-        self._finish = weakref.finalize(self, self._place.remove)
+        self._opened: list[Any] = []
+        self._finish = weakref.finalize(self, _close_and_remove, self._opened, self._place)
 
     @property
     def files(self) -> Path:
@@ -39,6 +40,7 @@ class Database:
         """Open what is in the directory, or an empty database."""
         options = database_options(self._settings.memory_bytes)
         self._rdict = rocksdict().Rdict(str(self.files), options)
+        self._opened.append(self._rdict)
         self.get = self._rdict.get
         """The row of a key, or the rows of a list of keys; ``None`` for those that are not there."""
 
@@ -74,10 +76,16 @@ class Database:
 
     def close(self) -> None:
         """Close and remove. A :class:`Moment` taken before can still be read."""
-        if self._rdict is not None:
-            self._rdict.close()
-            self._rdict = None
+        self._rdict = None
         self._finish()
+
+
+def _close_and_remove(opened: list[Any], place: WorkPlace) -> None:
+    """In this order: without its files a database takes a second to close."""
+    for rdict in opened:
+        rdict.close()
+    opened.clear()
+    place.remove()
 
 
 class Moment:

@@ -197,6 +197,9 @@ class RocksTable(Table):
     def entries(self) -> list[Any]:
         return [self._read_entry(key, row) for key, row in self._rows()]
 
+    def any_entry(self) -> Any:
+        return next((self._read_entry(key, row) for key, row in self._rows()), None)
+
     def _rows(self) -> Rows:
         self.flush()
         return self._database.rows(self.id)

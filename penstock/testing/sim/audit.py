@@ -21,7 +21,7 @@ from penstock.snapshot.journal import (
     seq_of,
 )
 from penstock.snapshot.manifest import Manifest
-from penstock.snapshot.paths import JOURNAL, TEMPORARY, epoch_of
+from penstock.snapshot.paths import JOURNAL, METADATA, TEMPORARY, epoch_of
 from penstock.testing.sim.world import World
 
 
@@ -30,6 +30,7 @@ class Auditor:
 
     def __init__(self, world: World, directory: str, retained: int) -> None:
         self._world = world
+        world.auditor = self
         self._prefix = f"{directory}/"
         self._retained = retained
         self._manifests: dict[str, Manifest] = {}
@@ -54,13 +55,17 @@ class Auditor:
         manifest = self._manifest(entry)
         if entry.epoch <= self.newest:
             raise self._world.broken(f"epoch {entry.epoch} was published after epoch {self.newest}")
-        for path, length in manifest.files().items():
-            found = self._world.files.get(self._prefix + path)
-            if found is None or len(found) < length:
-                raise self._world.broken(f"epoch {entry.epoch} was published without its file {path}")
+        self.check_whole(manifest, self._home(entry), "published")
         self.newest = int(entry.epoch)
         self.published += 1
-        self._world.publishable.update(_transactions(manifest))
+        self._world.publishable.update(transactions_in(manifest))
+
+    def check_whole(self, manifest: Manifest, home: str, what: str) -> None:
+        """All files of a snapshot are there; ``home`` is what their paths begin with."""
+        for path, length in manifest.files().items():
+            found = self._world.files.get(home + path)
+            if found is None or len(found) < length:
+                raise self._world.broken(f"epoch {manifest.epoch} was {what} without its file {path}")
 
     def deleting(self, name: str) -> None:
         """A file that exists is about to go."""
@@ -71,7 +76,7 @@ class Auditor:
     def check_tidy(self) -> None:
         """After a cleanup that went well: what is below the newest snapshot belongs to a retained one."""
         needed = self._needed()
-        newest = max((entry.epoch for entry in self._readable()), default=0)
+        newest = max((entry.epoch for entry in self._checkpoints()), default=0)
         for name in self._world.files:
             path = name.removeprefix(self._prefix)
             epoch = epoch_of(path)
@@ -80,7 +85,11 @@ class Auditor:
 
     def check_dropped(self) -> None:
         """After the end of the job: nothing but one fence may be there."""
-        left = sorted(name.removeprefix(self._prefix) for name in self._world.files if not is_temporary(name))
+        left = sorted(
+            name.removeprefix(self._prefix)
+            for name in self._world.files
+            if name.startswith(self._prefix) and not is_temporary(name)
+        )
         if len(left) > 1 or any(not path.startswith(f"{JOURNAL}/") for path in left):
             raise self._world.broken(f"the finished job left {', '.join(left)}")
 
@@ -102,8 +111,10 @@ class Auditor:
         older = [entry for entry in self._readable() if entry != newest and self._is_whole(entry)]
         if not isinstance(newest, Published) or newest.generation != generation or not older:
             return
+        if epoch_of(newest.location) is None:
+            return  # a savepoint is damaged by people, not by the job's end
         now, before = self._manifest(newest), self._manifest(older[0])
-        new = _transactions(now) - _transactions(before)
+        new = transactions_in(now) - transactions_in(before)
         if any(new & sink.committed.keys() for sink in self._world.sinks.values()):
             return
         places = [entry_path(newest.seq), newest.location, *(now.files().keys() - before.files().keys())]
@@ -112,6 +123,8 @@ class Auditor:
             # Other bytes of the same length in a state file show only when slots read it, which is after the
             # restored output was committed again: the job then says that output comes twice.
             self._damage(path, cut=path != newest.location or self._world.rng.random() < 0.5)
+            # What savepoints count on is discarded by whoever goes back behind them.
+            self._world.savepoints = [s for s in self._world.savepoints if s.manifest.epoch <= before.epoch]
 
     def _damage(self, path: str, cut: bool) -> None:
         self._rotten.add(path)
@@ -126,6 +139,14 @@ class Auditor:
     def _readable(self) -> list[Published]:
         """Published snapshots whose manifest can be read, newest first."""
         return [entry for entry in candidates(self._entries()) if entry.location not in self._rotten]
+
+    def _checkpoints(self) -> list[Published]:
+        """Savepoints are people's: neither counted nor deleted."""
+        return [entry for entry in self._readable() if epoch_of(entry.location) is not None]
+
+    def _home(self, entry: Published) -> str:
+        """What the names of a published snapshot's files begin with."""
+        return self._prefix if epoch_of(entry.location) is not None else home_of(entry.location)
 
     def _entries(self) -> list[Entry]:
         journal = f"{self._prefix}{JOURNAL}/"
@@ -143,7 +164,9 @@ class Auditor:
 
     def _manifest(self, entry: Published) -> Manifest:
         if entry.manifest_checksum not in self._manifests:
-            raw = self._world.files.get(self._prefix + entry.location)
+            url = epoch_of(entry.location) is None
+            name = f"{self._home(entry)}{METADATA}" if url else self._prefix + entry.location
+            raw = self._world.files.get(name)
             if raw is None:
                 raise self._world.broken(f"epoch {entry.epoch} is published, its manifest is not there")
             self._manifests[entry.manifest_checksum] = from_json(raw, entry.location)
@@ -151,7 +174,7 @@ class Auditor:
 
     def _needed(self) -> frozenset[str]:
         """Files of the snapshots that must be kept."""
-        kept = tuple(self._readable()[: self._retained])
+        kept = tuple(self._checkpoints()[: self._retained])
         if kept not in self._files_of:
             found = [entry.location for entry in kept]
             for entry in kept:
@@ -160,12 +183,17 @@ class Auditor:
         return self._files_of[kept]
 
 
+def home_of(location: str) -> str:
+    """What the names of a savepoint's files begin with."""
+    return f"{location.partition('://')[2]}/"
+
+
 def is_temporary(name: str) -> bool:
     """Whether it is what a vanished process left while it created a file: nobody sees it."""
     return name.rpartition("/")[2].startswith(TEMPORARY)
 
 
-def _transactions(manifest: Manifest) -> set[str]:
+def transactions_in(manifest: Manifest) -> set[str]:
     """The simulation sinks' transactions in a manifest; other sinks have other committables."""
     found = (pickle.loads(item.payload) for item in manifest.committables)
     return {item for item in found if isinstance(item, str)}

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import (
@@ -18,11 +19,15 @@ from penstock.coordinator.events import (
     Event,
     Instruction,
     Publish,
+    RequestKind,
     SendAll,
     SlotSaid,
+    SnapshotRequest,
+    SnapshotRequested,
     Start,
     Tick,
 )
+from penstock.coordinator.origin import named
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import CorruptSnapshotError, FencedError
@@ -33,8 +38,9 @@ from penstock.snapshot.repository import Repository
 from penstock.testing.sim.audit import Auditor
 from penstock.testing.sim.cluster import SimCluster
 from penstock.testing.sim.faults import SIMULATED
+from penstock.testing.sim.requests import Line, SimBook
 from penstock.testing.sim.scheduler import VirtualClock
-from penstock.testing.sim.storage import SimStore
+from penstock.testing.sim.storage import ROOT, SimStore
 from penstock.testing.sim.world import World
 
 _WORK_MS = (0.5, 10.0)
@@ -77,11 +83,21 @@ class SimDriver(JobRunner):
     """One driver process. ``gone`` is called when it vanishes or hangs: somebody may start another."""
 
     def __init__(
-        self, world: World, auditor: Auditor, job: SimJob, number: int, gone: Callable[[SimDriver], None]
+        self,
+        world: World,
+        auditor: Auditor,
+        job: SimJob,
+        number: int,
+        gone: Callable[[SimDriver], None],
+        line: Line,
     ) -> None:
         self.number = number
+        self.line = line
+        self.ended_with: str | None = None
+        """The savepoint that the job was ended with."""
         self.running = True
         self.error: Exception | None = None
+        self._stopped = False
         self._world = world
         self._scheduler = world.scheduler
         self._auditor = auditor
@@ -90,8 +106,9 @@ class SimDriver(JobRunner):
         self._mail: deque[Event] = deque()
         self._tick_at: float | None = None
         self._given_up: set[int] = set()
+        self._names = count(1)
         clock = VirtualClock(world.scheduler)
-        mine = SimStore(world, auditor, job.inline_limit, self._on_storage, _vanish)
+        mine = self._mine = SimStore(world, auditor, job.inline_limit, self._on_storage, _vanish)
         slots = SimStore(world, auditor, job.inline_limit, lambda operation: None).sub(job.directory)
         coordinator = Coordinator(job.plan, job.plan_bytes, "0" * 32, job.settings, world.rng)
         self.brain = coordinator
@@ -103,8 +120,11 @@ class SimDriver(JobRunner):
             repository,
             clock,
             self._on_ended,
+            initial=named(line.start),
             retained=job.settings.retained,
+            claim=line.claims,
         )
+        self._book: SimBook = SimBook(world)
         pools = (self._storage_pool, self._commit_pool, self._discovery_pool)
         self._lanes = {pool: _Lane() for pool in pools}
 
@@ -120,6 +140,18 @@ class SimDriver(JobRunner):
         if self.running:
             self._mail.append(event)
             self._when_awake(self._think)
+
+    def ask(self, kind: RequestKind) -> None:
+        """Somebody wants a snapshot."""
+        name = f"{self.number}-{next(self._names)}"
+        place = None if kind is RequestKind.CHECKPOINT else f"{ROOT}/saved/{name}"
+        request = SnapshotRequest(name, kind, place)
+        self._world.tell(f"driver {self.number} is asked for {kind.noun} {name}")
+        self._book.write_down(request)
+        self.post(SnapshotRequested(request))
+
+    def _savepoint_store(self, location: str) -> SimStore:
+        return self._mine.at(location)
 
     def _when_awake(self, action: Callable[[], None]) -> None:
         """Run ``action`` now or when the driver wakes up, as part of this process."""
@@ -139,6 +171,8 @@ class SimDriver(JobRunner):
 
     def _think(self) -> None:
         event = self._mail.popleft() if self._mail else Tick()
+        if isinstance(event, SnapshotRequested):
+            self._book.given(event.request)
         for instruction in self._coordinator.handle(self._for_us(event), self._now()):
             self._maybe_vanish(instruction)
             self._carry_out(instruction)
@@ -239,7 +273,7 @@ class SimDriver(JobRunner):
 
     def _retire_if_finished(self) -> None:
         """A driver that begins after the end starts the job anew, as it should: not what is tested here."""
-        if self._world.finished and not self.has_claimed:
+        if self.line.finished and not self.has_claimed:
             raise _Retired
 
     def _claim(self, checksums: bool) -> Event:
@@ -265,7 +299,7 @@ class SimDriver(JobRunner):
     def _publish(self, instruction: Publish) -> Event:
         before = self._world.faults.total
         event = super()._publish(instruction)
-        if self._world.faults.total == before:
+        if self._world.faults.total == before and not instruction.beside:
             self._auditor.check_tidy()
         return event
 
@@ -286,30 +320,38 @@ class SimDriver(JobRunner):
         for lane in self._lanes.values():
             while lane.jobs:
                 self._next_job(lane)
-        if instruction.delete_snapshots:
-            self._drop()
+        doubt = self._drop() if instruction.delete_snapshots else None
         self._ends.close()
         while self._mail:
             self._for_us(self._mail.popleft())
+        self._answer_last(instruction, doubt)
+        endings = [answer for answer in instruction.answers if answer.request.kind.ends_job]
+        self._stopped = any(answer.error is None for answer in endings)
+        self.ended_with = endings[0].where if self._stopped and doubt is None else None
         self.status = instruction.status
         self._leave()
         self._on_end(instruction.status, instruction.error)
 
-    def _drop(self) -> None:
+    def _drop(self) -> Exception | None:
         before = self._world.faults.total
         self._auditor.dropping = True
         try:
-            self._repository.drop_all()
-            self._auditor.check_dropped()
-        except Exception as error:
-            if self._world.faults.total == before and not isinstance(error, FencedError):
-                raise self._world.broken(f"the snapshots could not be dropped: {error}") from error
+            doubt = super()._drop()
         finally:
             self._auditor.dropping = False
+        if self._world.faults.total == before and not isinstance(doubt, FencedError):
+            if doubt is not None:
+                raise self._world.broken(f"the snapshots could not be dropped: {doubt}") from doubt
+            self._auditor.check_dropped()
+        return doubt
 
     def _on_ended(self, status: JobStatus, error: Exception | None) -> None:
         self.error = error
-        self._world.finished = self._world.finished or status is JobStatus.FINISHED
+        finished = status is JobStatus.FINISHED
+        by_itself = finished and not self._stopped
+        self.line.finished = self.line.finished or by_itself or self.ended_with is not None
         self._world.tell(f"driver {self.number} ends: {status.name}{f' ({error})' if error else ''}")
-        if status is not JobStatus.FINISHED:
+        if by_itself:
+            self._world.finished = True
+        else:
             self._gone(self)

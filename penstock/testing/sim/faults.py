@@ -68,6 +68,20 @@ class Faults:
     commit_repeated: float = 0.0
     rescale: float = 0.0
     """A driver that takes over runs the job with another parallelism."""
+    savepoint: float = 0.0
+    """Somebody wants a savepoint, at one of the moments when people look at the job; the run then also starts
+    a job from it.  These wishes count as faults, so that every job can end."""
+    checkpoint_asked: float = 0.0
+    """Somebody wants a checkpoint."""
+    stop: float = 0.0
+    """Somebody stops the job with a savepoint, and starts it again from there."""
+    drain: float = 0.0
+    """The same, but all event times are over first.  Not among :meth:`all`: windows are cut short by it, so
+    only jobs without event time come to the same result."""
+    claim: float = 0.0
+    """A job that starts from a savepoint may delete it when it has checkpoints of its own."""
+    other_settings: float = 0.0
+    """A job that starts from a savepoint has the other settings of its simulation, if there are any."""
     most: int = 12
     """At most so many faults in one run, so that every job can end."""
 
@@ -103,6 +117,11 @@ class Faults:
             commit_retry=0.1,
             commit_repeated=0.1,
             rescale=0.4,
+            savepoint=0.02,
+            checkpoint_asked=0.01,
+            stop=0.015,
+            claim=0.3,
+            other_settings=0.5,
         )
 
 

@@ -8,15 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.core.restart import NoRestart
-from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.audit import Auditor, home_of, transactions_in
 from penstock.testing.sim.driver import SimDriver, SimJob
 from penstock.testing.sim.ends import SimSink
 from penstock.testing.sim.faults import Faults
-from penstock.testing.sim.world import InvariantBroken, World, entered
+from penstock.testing.sim.people import People
+from penstock.testing.sim.requests import Line
+from penstock.testing.sim.world import InvariantBroken, Savepoint, World, entered
 
 _LIMIT_MS = 30_000.0
 _LIMIT_STEPS = 60_000
 _TAKEOVER_MS = (20.0, 500.0)
+_CROWDED_MS = 15
+"""Time between the checkpoints of a job that wants several in flight."""
+_FORKED = 0.5
+"""Share of the runs with savepoints at whose end a job is started from one."""
 _SPLIT_BRAIN = 0.7
 """Share of hanging drivers that somebody replaces while they hang."""
 
@@ -36,32 +42,48 @@ class RunResult:
     virtual_ms: float
     refused: bool = False
     """The storage was damaged before the first snapshot, and no driver would start from it."""
+    forked: Outputs | None = None
+    """What a job that was started later from one of the savepoints came to."""
 
 
 class Run:
     """Plays one seed."""
 
     def __init__(
-        self, jobs: Mapping[int, SimJob], slots: int, sinks: list[SimSink], seed: int, faults: Faults
+        self,
+        jobs: Mapping[int, SimJob],
+        slots: int,
+        sinks: list[SimSink],
+        seed: int,
+        faults: Faults,
+        others: Mapping[int, SimJob] | None = None,
     ) -> None:
         self._world = World(seed, faults)
+        self._seed = seed
+        self._others = others
         self._sinks = sinks
         self._jobs = jobs
         self._parallelism = slots
         rng = self._world.rng
         job = jobs[slots]
+        crowded = job.settings.max_concurrent > 1
+        concurrent = min(rng.choice((1, 1, 2)), 1 if job.settings.unaligned else 2)
+        pause = rng.choice((0, 0, 30))
         self._settings = replace(
             job.settings,
+            interval_ms=_CROWDED_MS if crowded else job.settings.interval_ms,
             retained=rng.choice((1, 1, 2, 3)),
-            max_concurrent=min(rng.choice((1, 1, 2)), 1 if job.settings.unaligned else 2),
+            max_concurrent=job.settings.max_concurrent if crowded else concurrent,
             tolerable_failures=rng.choice((0, 2, 1000)),
-            min_pause_ms=rng.choice((0, 0, 30)),
+            min_pause_ms=0 if crowded else pause,
             commit_backoff_ms=20,
             restart=job.settings.restart if faults.most else NoRestart(),
         )
         self._inline_limit = rng.choice((0, 0, 300, 20_000))
         self._auditor = Auditor(self._world, job.directory, self._settings.retained)
         self._drivers: list[SimDriver] = []
+        self._line = Line()
+        self._people = People(self._world, self._drivers)
         self._awaited = 0
         """Drivers that somebody is about to start."""
 
@@ -70,11 +92,15 @@ class Run:
         world = self._world
         with entered(world):
             self._begin()
+            self._people.look()
             try:
                 ended = world.scheduler.run(self._is_over, _LIMIT_MS, _LIMIT_STEPS)
                 problem = self._problem(ended)
             except InvariantBroken as broken:
                 problem = str(broken)
+        forked = None
+        if problem is None and world.savepoints and world.rng.random() < _FORKED:
+            problem, forked = self._go_back_to(world.rng.choice(world.savepoints))
         for driver in self._drivers:
             world.story.extend(
                 (float(time), f"driver {driver.number}: {text}") for time, text in driver.brain.log
@@ -88,32 +114,67 @@ class Run:
             self._auditor.published,
             world.scheduler.now,
             problem is None and not world.finished,
+            forked,
         )
+
+    def _go_back_to(self, savepoint: Savepoint) -> tuple[str | None, Outputs | None]:
+        """Start the job from a savepoint in a world where nothing behind it ever happened."""
+        world, epoch = self._world, int(savepoint.manifest.epoch)
+        world.tell(f"another job starts from {savepoint.location} (epoch {epoch})")
+        other = Run(self._jobs, self._parallelism, self._sinks, self._seed, Faults(most=0), self._others)
+        promised = transactions_in(savepoint.manifest)
+        home = home_of(savepoint.location)
+        other._world.files.update((k, v) for k, v in world.files.items() if k.startswith(home))
+        other._world.publishable = promised
+        for name, sink in world.sinks.items():
+            promised -= sink.committed.keys()
+            kept = {key: rows for key, rows in sink.committed.items() if int(key.rpartition("/")[2]) <= epoch}
+            other._world.sink(name).committed = kept
+        if promised:
+            return f"{savepoint.location} counts on {min(promised)}, which was never committed", None
+        other._parallelism = world.rng.choice(sorted(self._jobs))
+        other._line = self._line_from(savepoint.location)
+        result = other.play()
+        world.story.extend((world.scheduler.now, f"the other job: {text}") for _, text in result.story)
+        problem = result.problem
+        return f"a job started from {savepoint.location}: {problem}" if problem else None, result.outputs
+
+    def _line_from(self, location: str) -> Line:
+        """What somebody starts who goes on from a savepoint."""
+        faults = self._world.faults
+        switches = self._others is not None and faults.turns_out("other_settings")
+        return Line(location, faults.turns_out("claim"), self._line.other_settings != switches)
 
     def _begin(self) -> None:
         if self._drivers and self._world.faults.turns_out("rescale"):
             self._parallelism = self._world.rng.choice(sorted(self._jobs))
-        job = replace(self._jobs[self._parallelism], settings=self._settings, inline_limit=self._inline_limit)
-        driver = SimDriver(self._world, self._auditor, job, len(self._drivers) + 1, self._on_gone)
+        jobs = self._others if self._others is not None and self._line.other_settings else self._jobs
+        job = replace(jobs[self._parallelism], settings=self._settings, inline_limit=self._inline_limit)
+        number = len(self._drivers) + 1
+        driver = SimDriver(self._world, self._auditor, job, number, self._on_gone, self._line)
         self._drivers.append(driver)
         driver.start()
 
     def _on_gone(self, driver: SimDriver) -> None:
-        """A driver crashed, hangs or has failed: somebody starts another, unless there is one already."""
-        if driver.has_failed_badly or driver.has_refused:
+        """A driver crashed, hangs, has failed or was stopped: somebody starts another, unless there is one."""
+        line = driver.line
+        if driver.has_failed_badly or driver.has_refused or line is not self._line:
             return
-        others = any(other.running for other in self._drivers if other is not driver)
-        if others or self._awaited or self._world.finished:
-            return
-        if driver.running and self._world.rng.random() > _SPLIT_BRAIN:
-            return
+        if driver.ended_with is not None:
+            line = self._line = self._line_from(driver.ended_with)
+        else:
+            others = any(o.running for o in self._drivers if o is not driver and o.line is line)
+            if others or self._awaited or line.finished:
+                return
+            if driver.running and self._world.rng.random() > _SPLIT_BRAIN:
+                return
         self._awaited += 1
         scheduler = self._world.scheduler
-        scheduler.after(scheduler.between(*_TAKEOVER_MS), self._take_over)
+        scheduler.after(scheduler.between(*_TAKEOVER_MS), lambda: self._take_over(line))
 
-    def _take_over(self) -> None:
+    def _take_over(self, line: Line) -> None:
         self._awaited -= 1
-        if not self._world.finished:
+        if line is self._line and not line.finished:
             self._begin()
 
     def _is_over(self) -> bool:

@@ -64,12 +64,19 @@ class Report:
 class Simulation:
     """A job compiled for simulation. :func:`simulate` is the short way."""
 
-    def __init__(self, build_job: BuildJob, slots: int = 2, name: str = "job") -> None:
+    def __init__(
+        self, build_job: BuildJob, slots: int = 2, name: str = "job", other: BuildJob | None = None
+    ) -> None:
+        """``other`` writes the same job with other settings, to which a start from a savepoint may switch."""
         self.name = name
         self._slots = slots
         spec = _capture(build_job, slots)
         self._sinks = [node.sink for node in spec.nodes if isinstance(node.sink, SimSink)]
         self._jobs = {n: _compile(spec, n) for n in sorted({1, slots, slots + 1})}
+        self._others: dict[int, SimJob] | None = None
+        if other is not None:
+            written = _capture(other, slots)
+            self._others = {n: _compile(written, n) for n in self._jobs}
         self._expected: Outputs | None = None
 
     @property
@@ -85,7 +92,7 @@ class Simulation:
     def play(self, seed: int, faults: Faults) -> RunResult:
         """One run, not compared."""
         with _quiet(), _without_collector():
-            return Run(self._jobs, self._slots, self._sinks, seed, faults).play()
+            return Run(self._jobs, self._slots, self._sinks, seed, faults, self._others).play()
 
     def check(self, seed: int, faults: Faults) -> RunResult:
         """One run, compared; raises :class:`SimulationFailed`."""
@@ -94,6 +101,9 @@ class Simulation:
         problem = result.problem
         if problem is None and not result.refused:
             problem = difference(expected, result.outputs)
+        if problem is None and result.forked is not None:
+            problem = difference(expected, result.forked)
+            problem = problem and f"a job started from a savepoint: {problem}"
         if problem is not None:
             raise SimulationFailed(self.name, seed, problem, result.story)
         return result
@@ -105,15 +115,17 @@ def simulate(
     faults: Faults | None = None,
     slots: int = 2,
     name: str | None = None,
+    other: BuildJob | None = None,
 ) -> Report:
     """Run the job once per seed, with faults, and check that its output is that of a run without.
 
     ``build_job(env)`` writes the program, with :class:`SimSource` and :class:`SimSink` at its ends; it may
-    call ``env.execute()`` or leave that out.  The first seed that fails raises :class:`SimulationFailed`.
+    call ``env.execute()`` or leave that out.  ``other`` writes the same job with other settings: starts from
+    savepoints may switch between the two.  The first seed that fails raises :class:`SimulationFailed`.
     """
     clock = SystemClock()
     began = clock.monotonic()
-    simulation = Simulation(build_job, slots, name or str(getattr(build_job, "__name__", "job")))
+    simulation = Simulation(build_job, slots, name or str(getattr(build_job, "__name__", "job")), other)
     mix = Faults.all() if faults is None else faults
     counts: Counter[str] = Counter()
     played, snapshots, virtual = 0, 0, 0.0

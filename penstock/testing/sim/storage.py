@@ -9,9 +9,11 @@ from penstock.snapshot.paths import TEMPORARY, check_path
 from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, missing, too_short
 from penstock.testing.sim.audit import Auditor, is_temporary
 from penstock.testing.sim.faults import SIMULATED
-from penstock.testing.sim.world import World
+from penstock.snapshot.store import register_scheme
+from penstock.testing.sim.world import World, current
 
-ROOT = "sim:"
+SCHEME = "sim"
+ROOT = f"{SCHEME}:/"
 
 
 class SimStore(SnapshotStore):
@@ -89,6 +91,11 @@ class SimStore(SnapshotStore):
         prefix = self._directory(check_path(path))
         return SimStore(self._world, self._auditor, self.inline_limit, self._on_use, self._vanish, prefix)
 
+    def at(self, url: str) -> SimStore:
+        """The files at another URL, for the same process."""
+        prefix = f"{url.removeprefix(f'{ROOT}/')}/"
+        return SimStore(self._world, self._auditor, self.inline_limit, self._on_use, self._vanish, prefix)
+
     def _maybe_tear(self, name: str, path: str, data: bytes) -> None:
         """A store that creates files at once leaves a temporary one; another leaves half under the name."""
         if self._vanish is None or self._auditor.dropping or not self._world.faults.hit("torn_file", path):
@@ -119,6 +126,14 @@ class SimStore(SnapshotStore):
     def _end(self, operation: str, path: str) -> None:
         if self._world.faults.hit("storage_error_after", f"{operation} {path}"):
             raise SnapshotError(f"{SIMULATED}{operation} {path} was done, but the answer got lost")
+
+
+def _open(url: str) -> SimStore:
+    world = current()
+    return SimStore(world, world.auditor, 0, lambda operation: None).at(url)
+
+
+register_scheme(SCHEME, _open)
 
 
 class _SimWriter(FileWriter):

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.snapshot.manifest import Manifest
 
 from penstock.testing.sim.faults import Faults, Injector
 from penstock.testing.sim.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from penstock.testing.sim.audit import Auditor
 
 
 class InvariantBroken(BaseException):
@@ -33,6 +39,14 @@ class SinkTable:
         return [row for rows in self.committed.values() for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A savepoint that somebody was promised."""
+
+    location: str
+    manifest: Manifest
+
+
 class World:
     """Shared by all actors of one run."""
 
@@ -43,8 +57,11 @@ class World:
         self.faults = Injector(faults, self.scheduler, self.tell)
         self.files: dict[str, bytes] = {}
         self.sinks: dict[str, SinkTable] = {}
+        self.savepoints: list[Savepoint] = []
+        """Beside the job's history; each can be gone back to at any time."""
+        self.auditor: Auditor
         self.finished = False
-        """Some driver has finished the job."""
+        """Some driver has finished the job, and nobody means to go on with it."""
         self.publishable: set[str] = set()
         """Transactions that a published snapshot holds: only these may be committed."""
 

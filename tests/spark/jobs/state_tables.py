@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from penstock.common import Configuration
+from penstock.connectors.log import Log, Producer
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.demo import hourly_counts
+from penstock.demo.clicks import PARTITIONS, TOPIC, make_clicks
+from penstock.demo.verdict import ALERTS, COUNTS, committed, true_counts
 from penstock.spark.launcher import start_session
 from penstock.state_processor import SavepointWriter, open_snapshot, register
 
@@ -84,11 +90,40 @@ def bootstrap(spark: SparkSession, work: Path) -> None:
         tell("twice", str(error))
 
 
+def read_demo(spark: SparkSession, work: Path) -> None:
+    """The demo's job: a savepoint behind all clicks, and what the job itself says at its end."""
+    log = Log(work / "log")
+    clicks = make_clicks(20_000, seed=5)
+    for name, partitions in ((TOPIC, PARTITIONS), (COUNTS, 1), (ALERTS, 1)):
+        log.create_topic(name, partitions)
+    with Producer(log.topic(TOPIC)) as producer:
+        producer.send_many(clicks.values.cast("binary"), timestamps=clicks.times)
+    config = Configuration.from_dict({"execution.checkpointing.dir": str(work / "checkpoints")})
+    env = StreamExecutionEnvironment.get_execution_environment(config).enable_checkpointing(200)
+    hourly_counts.build(env.set_parallelism(2), str(work / "log"), threshold=1000)
+    client = env.execute_async("hourly-counts")
+    deadline = time.monotonic() + 60
+    while client._handle.facts()["records_in"] < len(clicks.times):
+        assert time.monotonic() < deadline, "not all clicks were read within 60 s"
+        time.sleep(0.05)
+    savepoint = client.trigger_savepoint(str(work / "savepoints")).result()
+    client.stop_with_savepoint(True, str(work / "savepoints")).result()
+    table = spark.read.format("penstock-state").option("operator", "hourly-counts").option("state", "clicks")
+    rows = table.load(savepoint).select("key", f.explode("value").alias("hour", "clicks")).collect()
+    tell("open hours", sorted([row.key, row.hour, row.clicks] for row in rows))
+    tell(
+        "output",
+        sorted([row["country"], row["hour"], row["clicks"]] for row in committed(work / "log", COUNTS)),
+    )
+    tell("truth", sorted([*pair, clicks] for pair, clicks in true_counts(work / "log").items()))
+
+
 def main(master: str, work: Path) -> None:
-    """Run both."""
+    """Run all."""
     spark = start_session(Configuration.from_dict({"penstock.spark.master": master}))
     read_all(spark, work / "first")
     bootstrap(spark, work / "second")
+    read_demo(spark, work / "third")
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
     [
         (("a", 1), Types.TUPLE([Types.STRING(), Types.INT()]), "(a,1)"),
         (Row("a", 1), Types.ROW([Types.STRING(), Types.INT()]), "+I[a,1]"),
-        (Row.of_kind(RowKind.DELETE, None), Types.ROW([Types.STRING()]), "-D[null]"),
+        (Row.of_kind(RowKind.DELETE, None), Types.ROW([Types.STRING()]), "-D[None]"),
         (None, Types.STRING(), "null"),
         (True, Types.BOOLEAN(), "true"),
         (b"flink\xff", BYTES, "[102, 108, 105, 110, 107, -1]"),
@@ -179,7 +179,7 @@ BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
         (Instant(0, 0), Types.INSTANT(), "1970-01-01T00:00:00Z"),
         (Instant(1, 5_000_000), Types.INSTANT(), "1970-01-01T00:00:01.005Z"),
         (Row(("x", 2), [True]), Types.ROW([Types.TUPLE([Types.STRING(), Types.INT()]),
-         Types.LIST(Types.BOOLEAN())]), "+I[(x,2),[true]]"),
+         Types.LIST(Types.BOOLEAN())]), "+I[('x', 2),[True]]"),
         (Row(1), ExternalTypeInfo(Types.ROW([Types.INT()])), "+I[1]"),
     ],
 )  # fmt: skip
@@ -190,6 +190,10 @@ def test_typed_values_look_as_in_flink(value, kind, text):
 def test_spaced_rows_and_untyped_values():
     row = Row("a", 1)
     assert java_text(row, Types.ROW([Types.STRING(), Types.INT()]), spaced=True) == "+I[a, 1]"
+    nested = Types.TUPLE([Types.INT(), Types.ROW([Types.INT(), Types.STRING()])])
+    assert java_text((1, Row(2, None)), nested) == "(1,+I[2, null])"
+    pair = Types.ROW([Types.INT(), Types.BOOLEAN()])
+    assert java_text(Row(None, True), pair, spaced=True) == "+I[null, true]"
     assert java_text(row) == str(row)
     assert java_text(True) == "True"
     assert java_text(None, Types.PICKLED_BYTE_ARRAY()) == "None"

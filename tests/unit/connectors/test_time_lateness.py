@@ -162,6 +162,15 @@ def test_a_gap_in_stored_data_is_believed_after_some_records():
     assert guard.believed(np.array([5 * HOUR + 1000]), 50 * HOUR) is None
 
 
+def test_event_time_goes_on_from_the_earliest_behind_a_gap():
+    guard = AheadGuard(600_000)
+    guard.believed(np.array([0]), 50 * HOUR)
+    wild = np.append(np.full(BELIEVED_AFTER - 1, 5 * HOUR), 40 * HOUR)
+    assert not guard.believed(wild, 50 * HOUR).any(), "the last one is ahead of the others"
+    assert guard.believed(np.array([5 * HOUR + 1]), 50 * HOUR) is None
+    assert guard.believed(np.array([20 * HOUR]), 50 * HOUR).tolist() == [False]
+
+
 def test_punctuated_generators_do_not_see_what_is_ahead():
     class Each(WatermarkGenerator):
         def on_event(self, value, timestamp, output):

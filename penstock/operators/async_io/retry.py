@@ -1,0 +1,178 @@
+"""When a request is made again: after which results or errors, how often, and after how long.
+
+Strategies are asked for many records at once and must not keep anything between two calls: the delay
+follows from the number of attempts alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from penstock.core.errors import ConfigError
+
+OUT = TypeVar("OUT")
+
+ResultPredicate = Callable[[list[Any]], bool]
+ErrorPredicate = Callable[[Exception], bool]
+
+
+class AsyncRetryPredicate(ABC, Generic[OUT]):
+    """Which outcomes are worth another attempt."""
+
+    @abstractmethod
+    def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
+        """True for results to try again; ``None``: every result is final."""
+
+    @abstractmethod
+    def exception_predicate(self) -> ErrorPredicate | None:
+        """True for errors to try again; ``None``: every error is final."""
+
+
+class AsyncRetryStrategy(ABC, Generic[OUT]):
+    """How often and how fast requests are made again. Attempts are counted from 1."""
+
+    @abstractmethod
+    def can_retry(self, current_attempts: int) -> bool:
+        """Whether another attempt may follow the one with this number."""
+
+    @abstractmethod
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        """How long to wait after the attempt with this number."""
+
+    @abstractmethod
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        """Which outcomes are worth it."""
+
+    @staticmethod
+    def no_restart() -> AsyncRetryStrategy[Any]:
+        """One attempt and no more."""
+        return NoRetryStrategy()
+
+    @staticmethod
+    def fixed_delay(
+        max_attempts: int,
+        backoff_time_millis: int,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ErrorPredicate | None,
+    ) -> AsyncRetryStrategy[Any]:
+        """Up to ``max_attempts`` further attempts, always after the same time."""
+        return FixedDelayRetryStrategy(
+            max_attempts, backoff_time_millis, result_predicate, exception_predicate
+        )
+
+    @staticmethod
+    def exponential_backoff(
+        max_attempts: int,
+        initial_delay: int,
+        max_retry_delay: int,
+        multiplier: float,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ErrorPredicate | None,
+    ) -> AsyncRetryStrategy[Any]:
+        """Up to ``max_attempts`` further attempts, each after a longer time than the one before."""
+        return ExponentialBackoffDelayRetryStrategy(
+            max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate
+        )
+
+
+class RetryPredicate(AsyncRetryPredicate[OUT]):
+    """Two plain functions as a predicate; either may be ``None``."""
+
+    def __init__(
+        self, result_predicate: ResultPredicate | None, exception_predicate: ErrorPredicate | None
+    ) -> None:
+        self._result_predicate = result_predicate
+        self._exception_predicate = exception_predicate
+
+    def result_predicate(self) -> ResultPredicate | None:
+        return self._result_predicate
+
+    def exception_predicate(self) -> ErrorPredicate | None:
+        return self._exception_predicate
+
+
+class NoRetryStrategy(AsyncRetryStrategy[OUT]):
+    """One attempt and no more."""
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return False
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        return -1
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        return RetryPredicate(None, None)
+
+
+class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
+    """The same delay before every further attempt."""
+
+    def __init__(
+        self,
+        max_attempts: int,
+        backoff_time_millis: int,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ErrorPredicate | None,
+    ) -> None:
+        _check(max_attempts, backoff_time_millis)
+        self._max_attempts = max_attempts
+        self._backoff_time_millis = backoff_time_millis
+        self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return current_attempts <= self._max_attempts
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        return self._backoff_time_millis
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        return self._predicate
+
+
+class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
+    """Delays that grow by a factor up to a limit."""
+
+    def __init__(
+        self,
+        max_attempts: int,
+        initial_delay: int,
+        max_retry_delay: int,
+        multiplier: float,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ErrorPredicate | None,
+    ) -> None:
+        _check(max_attempts, initial_delay)
+        if multiplier < 1 or max_retry_delay < initial_delay:
+            raise ConfigError(
+                f"exponential backoff needs a multiplier of at least 1 and a largest delay of at least the "
+                f"first one; got multiplier {multiplier}, {initial_delay} ms up to {max_retry_delay} ms"
+            )
+        self._max_attempts = max_attempts
+        self._initial_delay = initial_delay
+        self._max_retry_delay = max_retry_delay
+        self._multiplier = multiplier
+        self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return current_attempts <= self._max_attempts
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        delay = float(self._initial_delay)
+        for _ in range(current_attempts - 1):
+            delay *= self._multiplier
+            if delay >= self._max_retry_delay:
+                return self._max_retry_delay
+        return int(delay)
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        return self._predicate
+
+
+def _check(max_attempts: int, delay: int) -> None:
+    if max_attempts < 1 or delay < 0:
+        raise ConfigError(
+            f"a retry strategy needs at least one further attempt and a delay of 0 ms or more; got "
+            f"{max_attempts} attempts and {delay} ms"
+        )

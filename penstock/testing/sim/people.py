@@ -1,0 +1,32 @@
+"""Those who look at a simulated job now and then and want a snapshot of it."""
+
+from __future__ import annotations
+
+from penstock.coordinator.events import RequestKind
+from penstock.testing.sim.driver import SimDriver
+from penstock.testing.sim.world import World
+
+_LOOK_MS = (10.0, 60.0)
+_WISHES = {
+    RequestKind.SAVEPOINT: "savepoint",
+    RequestKind.CHECKPOINT: "checkpoint_asked",
+    RequestKind.STOP: "stop",
+    RequestKind.DRAIN: "drain",
+}
+
+
+class People:
+    """They ask any driver that runs, also one that has been replaced without noticing."""
+
+    def __init__(self, world: World, drivers: list[SimDriver]) -> None:
+        self._world = world
+        self._drivers = drivers
+
+    def look(self) -> None:
+        """Look at the job, now and again later."""
+        running = [driver for driver in self._drivers if driver.running]
+        for kind, wish in _WISHES.items():
+            if running and self._world.faults.hit(wish):
+                self._world.rng.choice(running).ask(kind)
+        scheduler = self._world.scheduler
+        scheduler.after(scheduler.between(*_LOOK_MS), self.look)

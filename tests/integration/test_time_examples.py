@@ -1,0 +1,118 @@
+"""The examples about time and state, in this process."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_jobs import NO_TIME, collect, environment, until, wait_for_snapshots
+
+from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.testing.local import LocalLauncher, local_cluster
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+MINUTE = 60_000
+
+
+@pytest.fixture(autouse=True)
+def cluster() -> Iterator[LocalLauncher]:
+    with local_cluster(slots=2) as launcher:
+        yield launcher
+
+
+def example(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def counted(name: str, tag: Any = None) -> list[Any]:
+    module = example(name)
+    env = environment().set_parallelism(2)
+    clicks = env.from_collection([(country, minute * MINUTE) for country, minute in module.CLICKS])
+    counts = module.build(clicks, threshold=3)
+    found = collect(counts if tag is None else counts.get_side_output(tag))
+    return [(country, start // MINUTE, end // MINUTE, n) for country, start, end, n in found]
+
+
+def test_hourly_counts_and_early_alerts() -> None:
+    hours = [("de", 0, 60, 3), ("de", 60, 120, 1), ("de", 120, 180, 1), ("fr", 0, 60, 1), ("fr", 120, 180, 1)]
+    assert counted("windowed_counts") == hours
+    assert counted("windowed_counts", example("windowed_counts").ALERTS) == [("de", 0, 60, 3)]
+
+
+def test_sessions_are_one_line_away() -> None:
+    hourly, sessions = (
+        (EXAMPLES / f"{name}.py").read_text().splitlines() for name in ("windowed_counts", "session_counts")
+    )
+    changed = [(a, b) for a, b in zip(hourly, sessions, strict=True) if a != b]
+    assert len(changed) == 1 and all(line.startswith("WINDOW = ") for line in changed[0])
+    visits = [
+        ("de", 5, 55, 3),
+        ("de", 70, 100, 1),
+        ("de", 130, 160, 1),
+        ("fr", 10, 40, 1),
+        ("fr", 150, 180, 1),
+    ]
+    assert counted("session_counts") == visits
+    assert counted("session_counts", example("session_counts").ALERTS) == [("de", 5, 55, 3)]
+
+
+def test_sensor_alert() -> None:
+    module = example("sensor_alert")
+    env = environment().set_parallelism(2)
+    source = DataGeneratorSource(module.readings, count=5_000, columns=True)
+    alerts = collect(module.build(env.from_source(source, NO_TIME, "readings")).map(tuple))
+    assert alerts and all(sensor == 7 and celsius > module.LIMIT for sensor, celsius in alerts)
+
+
+def test_sensor_average() -> None:
+    module = example("sensor_average")
+    averages = collect(module.build(environment().set_parallelism(2).from_collection(module.READINGS)))
+    assert averages == [("cellar", 10.0), ("cellar", 11.0), ("cellar", 12.0), ("roof", 30.0), ("roof", 31.0)]
+
+
+def regression(cluster: LocalLauncher, checkpoints: Path, rate: float | None) -> list[Any]:
+    """The learned parameters after each reading; with a rate, a slot is lost on the way."""
+    module = example("online_regression")
+    env = environment(checkpoints).set_parallelism(2)
+    source = DataGeneratorSource(module.reading, 600, rate)
+    stream = module.build(env.from_source(source, NO_TIME, "readings").set_parallelism(1))
+    results = stream.execute_and_collect()
+    if rate is not None:
+        until(lambda: bool(cluster.jobs), "the job has started")
+        wait_for_snapshots(cluster, 5)
+        cluster.clusters[-1].kill(0)
+    found = list(results)
+    assert cluster.jobs[-1].runner.restarts == (0 if rate is None else 1)
+    return found
+
+
+def test_online_regression_keeps_its_model(cluster: LocalLauncher, tmp_path: Path) -> None:
+    undisturbed = regression(cluster, tmp_path / "a", None)
+    learned = {house: weights for house, _, _, weights in undisturbed}
+    assert learned["house-0"] == pytest.approx((-0.2, 5.0), abs=0.05)
+    assert learned["house-1"] == pytest.approx((-0.5, 12.0), abs=0.05)
+    disturbed = regression(cluster, tmp_path / "b", 1000.0)
+    assert sorted(disturbed) == sorted(undisturbed), "every prediction as if nothing had happened"
+
+
+def test_deduplication_forgets_after_an_hour() -> None:
+    module = example("deduplication")
+    env = environment().set_parallelism(1)
+    passed = collect(module.build(env.from_collection(module.ORDERS)))
+    assert [order for order in passed if order[0] != "a"] == [("b", 1000), ("c", 2 * module.HOUR)]
+    assert ("a", 0) in passed and ("a", 2000) not in passed
+
+
+def test_top_n_per_window() -> None:
+    module = example("top_n")
+    env = environment().set_parallelism(2)
+    sales = [(article, minute * module.MINUTE) for article, minute in module.SALES]
+    assert collect(module.build(env.from_collection(sales), n=2)) == [
+        (10 * module.MINUTE, [("tea", 3), ("jam", 2)]),
+        (20 * module.MINUTE, [("jam", 1)]),
+    ]

@@ -1,0 +1,267 @@
+"""Joins against relations: random keys, times, disorder, batches, watermarks, crashes and rescaling.
+
+Records are out of order, but never behind the watermark; so every join must give exactly the pairs of the
+model, whatever happened in between.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from join_model import Event, interval_pairs, temporal_pairs, window_pairs
+
+from penstock.core.batch import Batch
+from penstock.datastream.window import SlidingEventTimeWindows
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.join.cogroup import window_join
+from penstock.operators.join.columnar_interval import ColumnarIntervalJoinOperator
+from penstock.operators.join.columnar_window import ColumnarWindowJoinOperator
+from penstock.operators.join.columns import ColumnJoin
+from penstock.operators.join.functions import JoinKind, ProcessJoinFunction
+from penstock.operators.join.interval import Interval, IntervalJoinOperator
+from penstock.operators.join.temporal import TemporalJoinOperator
+from penstock.operators.operator import Operator
+from penstock.testing.trial import Trial, owners_of
+
+KEYS = ("a", "b", "c")
+DISORDER = 30
+HOWS = [kind.value for kind in JoinKind]
+EXAMPLES = settings(max_examples=60, deadline=None)
+
+
+class Pairs(ProcessJoinFunction):
+    def process_element(self, left: Any, right: Any, ctx: Any) -> Any:
+        return [(left, right)]
+
+
+def together(left: Any, right: Any) -> Any:
+    return (left, right)
+
+
+class Run:
+    """Two sides of input in steps: batches of one side, watermarks, crashes."""
+
+    def __init__(self, steps: list[tuple[str, Any]]) -> None:
+        self.steps = steps
+        self.sides: tuple[list[Event], list[Event]] = ([], [])
+        for kind, value in steps:
+            if kind == "batch":
+                self.sides[value[0]].extend(value[1])
+
+    def __repr__(self) -> str:
+        return f"Run({self.steps!r})"
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    steps: list[tuple[str, Any]] = []
+    now, watermark, number = 0, -DISORDER, 0
+    for _ in range(draw(st.integers(1, 12))):
+        kind = draw(st.sampled_from(["batch", "batch", "batch", "watermark", "crash"]))
+        if kind == "batch":
+            events = []
+            for _ in range(draw(st.integers(1, 5))):
+                now += draw(st.integers(0, 25))
+                time = max(watermark + 1, now - draw(st.integers(0, DISORDER)))
+                events.append(Event(draw(st.sampled_from(KEYS)), time, number))
+                number += 1
+            steps.append(("batch", (draw(st.integers(0, 1)), events)))
+        elif kind == "watermark":
+            watermark = max(watermark, now - draw(st.integers(0, DISORDER)))
+            steps.append(("watermark", watermark))
+        else:
+            steps.append(("crash", draw(st.integers(1, 3))))
+    return Run(steps)
+
+
+Encode = Callable[[list[Event]], Batch]
+
+
+def as_rows(events: list[Event]) -> Batch:
+    return Batch.of_rows(events, [e.time for e in events], [e.key for e in events])
+
+
+def as_columns(events: list[Event]) -> Batch:
+    rows = as_rows(events)
+    columns = pa.record_batch(
+        {
+            "key": [e.key for e in events],
+            "time": [e.time for e in events],
+            "number": [e.number for e in events],
+        }
+    )
+    return Batch.of_columns(columns, rows.times, ("key",))
+
+
+class TwoSided(Trial):
+    """A trial whose batches have a side."""
+
+    def feed(self, side: int, batch: Batch) -> None:
+        owners = owners_of(batch.key_list(), len(self.operators))
+        for number, operator in enumerate(self.operators):
+            mine = [n for n, owner in enumerate(owners.tolist()) if owner == number]
+            if mine:
+                operator.process(batch.take(pa.array(mine).to_numpy()), side)
+
+
+def results(make: Callable[[], Operator], run: Run, encode: Encode) -> Counter[Any]:
+    trial = TwoSided(make)
+    for kind, value in run.steps:
+        if kind == "batch":
+            trial.feed(value[0], encode(value[1]))
+        elif kind == "watermark":
+            trial.watermark(value)
+        else:
+            trial.restore(value)
+    trial.finish()
+    for operator in trial.operators:
+        assert not any(len(table) for table in operator.ctx.keyed._tables.values()) or isinstance(
+            operator, TemporalJoinOperator
+        ), "state is left at the end"
+    trial.close()
+    if encode is as_rows:
+        return Counter((*pair.value, pair.time) for pair in trial.results)
+    return Counter(
+        (
+            Event(row["key"], row["time_left"], row["number_left"]),
+            Event(row["key"], *right_of(row)),
+            pair.time,
+        )
+        for pair in trial.results
+        for row in [pair.value.as_dict()]
+    )
+
+
+def right_of(row: dict[str, Any]) -> tuple[int, int]:
+    return row["time_right"], row["number_right"]
+
+
+BOUNDS = st.tuples(st.integers(-60, 60), st.integers(0, 80)).map(lambda b: (b[0], b[0] + b[1]))
+
+
+@pytest.mark.parametrize("how", HOWS)
+@EXAMPLES
+@given(run=runs(), bounds=BOUNDS)
+def test_interval_join(how: str, run: Run, bounds: tuple[int, int]) -> None:
+    wanted = Counter(interval_pairs(*run.sides, *bounds, how))
+    assert (
+        results(lambda: IntervalJoinOperator(Pairs(), Interval(*bounds), JoinKind.of(how)), run, as_rows)
+        == wanted
+    )
+
+
+SHAPES = st.sampled_from([(40, 40), (60, 20), (50, 20), (20, 50)])
+
+
+@pytest.mark.parametrize("how", HOWS)
+@EXAMPLES
+@given(run=runs(), shape=SHAPES)
+def test_window_join(how: str, run: Run, shape: tuple[int, int]) -> None:
+    wanted = Counter(window_pairs(*run.sides, *shape, how))
+    assigner = SlidingEventTimeWindows.of(*shape)
+    assert results(lambda: window_join(assigner, together, JoinKind.of(how)), run, as_rows) == wanted
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@EXAMPLES
+@given(run=runs())
+def test_temporal_join(how: str, run: Run) -> None:
+    wanted = Counter(temporal_pairs(*run.sides, how))
+    assert results(lambda: TemporalJoinOperator(together, JoinKind.of(how)), run, as_rows) == wanted
+
+
+COLUMNS = ColumnJoin(("key",), ("key",), ("_left", "_right"))
+
+
+@EXAMPLES
+@given(run=runs(), bounds=BOUNDS)
+def test_interval_join_of_columns(run: Run, bounds: tuple[int, int]) -> None:
+    wanted = Counter(interval_pairs(*run.sides, *bounds, "inner"))
+    assert (
+        results(lambda: ColumnarIntervalJoinOperator(COLUMNS, Interval(*bounds)), run, as_columns) == wanted
+    )
+
+
+@EXAMPLES
+@given(run=runs(), shape=SHAPES)
+def test_window_join_of_columns(run: Run, shape: tuple[int, int]) -> None:
+    wanted = Counter(window_pairs(*run.sides, *shape, "inner"))
+    assert results(lambda: ColumnarWindowJoinOperator(COLUMNS, Panes(*shape)), run, as_columns) == wanted
+
+
+@st.composite
+def late_runs(draw: st.DrawFn) -> Run:
+    """Runs with records behind the watermark, exactly at it, and before it."""
+    run = draw(runs())
+    watermark = 0
+    for n, (kind, value) in enumerate(run.steps):
+        if kind == "watermark":
+            watermark = value
+        elif kind == "batch":
+            moved = [
+                Event(
+                    e.key, watermark + draw(st.integers(-40, 40)) if draw(st.booleans()) else e.time, e.number
+                )
+                for e in value[1]
+            ]
+            run.steps[n] = ("batch", (value[0], moved))
+    return run
+
+
+def sorted_out(make: Callable[[], Operator], run: Run, encode: Encode) -> Counter[Any]:
+    """Pairs and late records, by their numbers."""
+    trial = TwoSided(make)
+    for kind, value in run.steps:
+        if kind == "batch":
+            trial.feed(value[0], encode(value[1]))
+        elif kind == "watermark":
+            trial.watermark(value)
+        else:
+            trial.restore(value)
+    trial.finish()
+    found: Counter[Any] = Counter()
+    for result in trial.results:
+        value = result.value
+        if isinstance(value, tuple):
+            numbers: Any = (value[0].number, value[1].number)
+        elif isinstance(value, Event):
+            numbers = value.number
+        else:
+            fields = value.as_dict()
+            numbers = fields.get("number", (fields.get("number_left"), fields.get("number_right")))
+        found[(numbers, result.time, result.side)] += 1
+    return found
+
+
+LATE_TAGS = ("one", "two")
+
+
+@EXAMPLES
+@given(run=late_runs(), bounds=BOUNDS)
+def test_late_records_of_rows_and_columns_are_the_same_in_interval_joins(
+    run: Run, bounds: tuple[int, int]
+) -> None:
+    interval = Interval(*bounds)
+    rows = sorted_out(lambda: IntervalJoinOperator(Pairs(), interval, late_tags=LATE_TAGS), run, as_rows)
+    assert (
+        sorted_out(lambda: ColumnarIntervalJoinOperator(COLUMNS, interval, LATE_TAGS), run, as_columns)
+        == rows
+    )
+
+
+@EXAMPLES
+@given(run=late_runs(), shape=SHAPES)
+def test_late_records_of_rows_and_columns_are_the_same_in_window_joins(
+    run: Run, shape: tuple[int, int]
+) -> None:
+    assigner, panes = SlidingEventTimeWindows.of(*shape), Panes(*shape)
+    rows = sorted_out(
+        lambda: window_join(assigner, together, JoinKind.INNER, late_tags=LATE_TAGS), run, as_rows
+    )
+    assert sorted_out(lambda: ColumnarWindowJoinOperator(COLUMNS, panes, LATE_TAGS), run, as_columns) == rows

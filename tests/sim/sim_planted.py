@@ -1,0 +1,45 @@
+"""Planted bugs: what they change, the graph that shows them, and the search for the first seed that does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from sim_graphs import faults_of, simulation_of
+
+from penstock.testing import SimulationFailed
+
+MOST_SEEDS = 500
+"""A bug that this many seeds do not show is not found."""
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One bug. ``near`` is a seed from which a quick search finds it soon."""
+
+    mutate: Callable[[Patch], None]
+    graph: str
+    near: int = 0
+
+
+def first_failure(planted: Planted, first: int, patch: Patch) -> SimulationFailed | None:
+    """The first failing seed from ``first`` on; the expected output comes from the engine as it is."""
+    simulation = simulation_of(planted.graph)
+    assert simulation.expected
+    planted.mutate(patch)
+    for seed in range(first, MOST_SEEDS):
+        try:
+            simulation.check(seed, faults_of(planted.graph))
+        except SimulationFailed as failed:
+            assert "positional argument" not in failed.problem, f"the bug does not fit the engine: {failed.problem}"
+            return failed
+    return None
+
+
+def must_be_found(planted: Planted, patch: Patch) -> None:
+    """For the tests, which begin near a seed that is known."""
+    failed = first_failure(planted, planted.near, patch)
+    assert failed is not None, f"not found from seed {planted.near} to {MOST_SEEDS}"
+    print(f"seed {failed.seed}: {failed.problem[:160]}")

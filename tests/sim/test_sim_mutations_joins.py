@@ -1,0 +1,128 @@
+"""Planted bugs of joins and asynchronous I/O: each must be found within a number of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sim_graphs_joins import JOIN_GRAPHS
+
+from penstock.operators.async_io.operator import AsyncWaitOperator
+from penstock.operators.async_io.queues import Mark, UnorderedQueue
+from penstock.operators.join.buffers import SideBuffer
+from penstock.operators.join.columnar_window import ColumnarWindowJoinOperator
+from penstock.operators.join.interval import IntervalJoinOperator
+from penstock.testing import Faults, SimulationFailed
+from penstock.testing.sim.simulation import Simulation
+
+MOST_SEEDS = 100
+Patch = pytest.MonkeyPatch
+
+
+def forget_requests(patch: Patch) -> None:
+    """Requests under way are not in the snapshot."""
+    patch.setattr(AsyncWaitOperator, "prepare_barrier", lambda self, epoch: self._emit())
+
+
+def keep_answered_requests(patch: Patch) -> None:
+    """Records whose results were emitted stay in the snapshot."""
+    original = AsyncWaitOperator._take
+
+    def take(self: AsyncWaitOperator, requests: Any) -> None:
+        known = list(requests)
+        self._all = [*getattr(self, "_all", ()), *known]  # type: ignore[attr-defined]
+        original(self, known)
+
+    def prepare(self: AsyncWaitOperator, epoch: Any) -> None:
+        self._emit()
+        self._pending.update((request.value, request.time) for request in self._all[-3:])  # type: ignore[attr-defined]
+
+    patch.setattr(AsyncWaitOperator, "_take", take)
+    patch.setattr(AsyncWaitOperator, "prepare_barrier", prepare)
+
+
+def end_before_the_answers(patch: Patch) -> None:
+    """The end of input does not wait for requests under way."""
+    patch.setattr(AsyncWaitOperator, "is_drained", lambda self: True)
+
+
+def watermarks_overtake(patch: Patch) -> None:
+    """A watermark does not wait for the records before it."""
+    original = UnorderedQueue.add
+
+    def add(self: UnorderedQueue, item: Any) -> None:
+        if isinstance(item, Mark):
+            self._items.appendleft(item)
+        else:
+            original(self, item)
+
+    patch.setattr(UnorderedQueue, "add", add)
+
+
+def drop_too_early(patch: Patch) -> None:
+    """Records of a join are forgotten well before their time."""
+    original = SideBuffer.drop
+    patch.setattr(SideBuffer, "drop", lambda self, key, last: original(self, key, last + 200))
+
+
+def forget_who_met(patch: Patch) -> None:
+    """An outer join does not note that a stored record has met a partner."""
+    patch.setattr(SideBuffer, "replace", lambda self, key, position, item: None)
+
+
+def register_no_timer_again(patch: Patch) -> None:
+    """Lonely records behind the first one of their key never expire."""
+    original = SideBuffer.drop
+    patch.setattr(SideBuffer, "drop", lambda self, key, last: (original(self, key, last)[0], None))
+
+
+def fire_again_after_a_restore(patch: Patch) -> None:
+    """A window that was joined before the snapshot is joined again with what it still shares."""
+    original = ColumnarWindowJoinOperator._contents
+
+    def contents(self: Any, store: Any, start: int) -> Any:
+        chunks, shown = store.chunks, lambda pane: [c._replace(fired_to=-(2**63)) for c in chunks(pane)]
+        store.chunks = shown
+        try:
+            return original(self, store, start)
+        finally:
+            del store.chunks
+
+    patch.setattr(ColumnarWindowJoinOperator, "_contents", contents)
+
+
+def state_in_the_object(patch: Patch) -> None:
+    """One side of the join is an attribute of the operator, which no snapshot sees."""
+    original = IntervalJoinOperator.open
+
+    def open(self: Any, ctx: Any) -> None:
+        original(self, ctx)
+        self._buffers[0] = SideBuffer(type(ctx.keyed.table("_join/left"))("by heart"))
+
+    patch.setattr(IntervalJoinOperator, "open", open)
+
+
+BUGS: list[tuple[Callable[[Patch], None], str]] = [
+    (forget_requests, "async_ordered"),
+    (keep_answered_requests, "async_ordered"),
+    (end_before_the_answers, "async_unordered"),
+    (watermarks_overtake, "async_unordered"),
+    (drop_too_early, "interval_join"),
+    (drop_too_early, "temporal_join"),
+    (forget_who_met, "interval_join_full"),
+    (register_no_timer_again, "interval_join_full"),
+    (fire_again_after_a_restore, "columns_window_join"),
+    (state_in_the_object, "interval_join"),
+]
+
+
+@pytest.mark.parametrize(("bug", "graph"), BUGS, ids=lambda value: getattr(value, "__name__", value))
+def test_the_bug_is_found(bug: Callable[[Patch], None], graph: str, monkeypatch: Patch) -> None:
+    simulation = Simulation(JOIN_GRAPHS[graph], name=graph)
+    expected = simulation.expected
+    assert expected
+    bug(monkeypatch)
+    with pytest.raises(SimulationFailed):
+        for seed in range(MOST_SEEDS):
+            simulation.check(seed, Faults.all())

@@ -1,0 +1,78 @@
+"""Planted bugs around savepoints: each must be found within a number of seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from sim_planted import Patch, Planted, must_be_found
+
+import penstock.coordinator.runner
+from penstock.coordinator.manifests import ManifestMaker
+from penstock.coordinator.runner import JobRunner
+from penstock.coordinator.snapshots import SnapshotDesk
+from penstock.task.snapshot import SnapshotLadder
+
+
+def no_checkpoint_behind_it(patch: Patch) -> None:
+    """Whoever asked for the savepoint is answered as soon as it is written."""
+
+    def on_written(self: SnapshotDesk, epoch: Any, now: int) -> Any:
+        return [] if self._publishing.pop(epoch, None) is None else self.requests.done(epoch)
+
+    patch.setattr(SnapshotDesk, "on_written", on_written)
+
+
+def the_named_one_always_wins(patch: Patch) -> None:
+    """A driver that is started again goes back to the savepoint on its command line."""
+    patch.setattr(
+        penstock.coordinator.runner, "choose", lambda own, start: own if start is None else start.found
+    )
+
+
+def never_looks_back(patch: Patch) -> None:
+    """A driver that was replaced before it was through tells people that the job has stopped."""
+    original = JobRunner._drop
+
+    def drop(self: JobRunner) -> None:
+        original(self)
+
+    patch.setattr(JobRunner, "_drop", drop)
+
+
+def prepared_output_left_out(patch: Patch) -> None:
+    """What the sinks prepared for a savepoint is not in it."""
+    original = ManifestMaker.make
+
+    def make(self: ManifestMaker, pending: Any, now: int, carried: Any) -> Any:
+        manifest = original(self, pending, now, carried)
+        return dataclasses.replace(manifest, committables=()) if pending.beside else manifest
+
+    patch.setattr(ManifestMaker, "make", make)
+
+
+def prepared_output_given_away(patch: Patch) -> None:
+    """What the sinks prepared for a savepoint is in no checkpoint."""
+    original = SnapshotLadder.take
+
+    def take(self: SnapshotLadder, barrier: Any, *rest: Any) -> None:
+        original(self, barrier, *rest)
+        if barrier.location is not None:
+            self.completed(barrier.epoch)
+
+    patch.setattr(SnapshotLadder, "take", take)
+
+
+MUTATIONS: dict[str, Planted] = {
+    "no checkpoint behind a savepoint": Planted(no_checkpoint_behind_it, "chain"),
+    "the named savepoint always wins": Planted(the_named_one_always_wins, "chain"),
+    "a replaced driver says the job has stopped": Planted(never_looks_back, "chain"),
+    "a savepoint lacks the prepared output": Planted(prepared_output_left_out, "chain"),
+    "checkpoints lack what a savepoint prepared": Planted(prepared_output_given_away, "chain"),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
+    must_be_found(MUTATIONS[name], monkeypatch)

@@ -1,0 +1,150 @@
+"""Overlapping windows of aggregates over shared panes: what the model cannot see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.core.errors import SnapshotError
+from penstock.datastream.window import SlidingEventTimeWindows, TimeWindow
+from penstock.operators.functions import AggregateFunction
+from penstock.operators.window.contents import AggregateContents
+from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.running import NOTHING, Running
+from penstock.operators.window.triggers import CountTrigger, EventTimeTrigger
+from penstock.testing import EndOfInput, Harness, Record, WatermarkTo, verify
+
+
+class Numbers(AggregateFunction):
+    """The numbers themselves, in a list that is changed in place; counts how often it is merged."""
+
+    merges = 0
+
+    def create_accumulator(self) -> Any:
+        return []
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        accumulator.append(value[1])
+        return accumulator
+
+    def get_result(self, accumulator: Any) -> Any:
+        return sorted(accumulator)
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        Numbers.merges += 1
+        acc_a.extend(acc_b)
+        return acc_a
+
+
+class NotQuiteTheSame(EventTimeTrigger[Any]):
+    """Takes the general path."""
+
+
+def sliding(size: int, slide: int, **options: Any) -> Any:
+    return lambda: WindowOperator(
+        SlidingEventTimeWindows(size, slide, 0), AggregateContents(Numbers()), **options
+    )
+
+
+def key_of(value: Any) -> Any:
+    return value[0]
+
+
+def at(time: int, key: str = "k") -> Record:
+    return Record((key, time), time)
+
+
+def test_a_late_element_reaches_the_windows_that_are_still_open():
+    with Harness(sliding(6, 1), keyed_by=key_of) as harness:
+        harness.push(at(5), WatermarkTo(6))
+        assert harness.take() == [[5], [5]]
+        harness.push(at(4), WatermarkTo(7))
+        assert harness.take() == [[4, 5]]
+        harness.push(EndOfInput())
+        assert harness.take() == [[4, 5], [4, 5], [5]]
+
+
+def test_a_firing_costs_about_two_merges_however_many_panes_a_window_has():
+    counted = {}
+    for panes in (10, 100):
+        with Harness(sliding(panes, 1), keyed_by=key_of) as harness:
+            for time in range(panes):
+                harness.push(at(time), WatermarkTo(time))
+            Numbers.merges = 0
+            for time in range(panes, 5 * panes):
+                harness.push(at(time), WatermarkTo(time))
+            counted[panes] = Numbers.merges / (4 * panes)
+            harness.take()
+    assert counted[10] < 3.5 and counted[100] < 3.5
+
+
+def test_an_element_is_stored_once_and_each_key_has_one_timer():
+    with Harness(sliding(100, 1), keyed_by=key_of) as harness:
+        harness.push(at(500), at(501), at(501), at(300, "other"))
+        assert harness.state("k") == {
+            "_window/panes": {TimeWindow(500, 501): [500], TimeWindow(501, 502): [501, 501]}
+        }
+        harness.watermark(500)
+        assert len(harness.timers("k")) == 1
+
+
+def test_nothing_stays_behind():
+    with Harness(sliding(10, 3), keyed_by=key_of) as harness:
+        harness.push(at(5), at(20), WatermarkTo(60))
+        assert harness.state("k") == {} and harness.timers() == []
+        (stage,) = harness._stages
+        assert stage.trial.operators[0]._fast._running == {}
+
+
+def test_a_gap_between_elements_does_not_break_the_chain_of_windows():
+    items = [at(0), at(9), WatermarkTo(4), at(40), at(41), EndOfInput()]
+    for size, slide in ((10, 5), (10, 4), (6, 3)):
+        general = Harness(sliding(size, slide, trigger=NotQuiteTheSame()), keyed_by=key_of)
+        general.push(*items)
+        verify(sliding(size, slide), keyed_by=key_of).input(items).expect(general.take())
+
+
+def test_a_result_may_be_changed_by_whoever_gets_it():
+    class Handed(Numbers):
+        def get_result(self, accumulator: Any) -> Any:
+            return accumulator
+
+    def made() -> WindowOperator:
+        return WindowOperator(SlidingEventTimeWindows(4, 1, 0), AggregateContents(Handed()))
+
+    verify(made, keyed_by=key_of).input([at(1), at(2), WatermarkTo(2), EndOfInput()]).expect(
+        [[1], [1, 2], [1, 2], [1, 2], [2]]
+    )
+
+
+def test_windows_in_a_snapshot_of_the_general_path_are_joined_in():
+    with Harness(sliding(4, 2, trigger=NotQuiteTheSame()), keyed_by=key_of) as old:
+        old.push(at(1), at(2), WatermarkTo(1))
+        assert old.take() == [[1]]
+        snapshot = old.snapshot()
+    with Harness(sliding(4, 2), keyed_by=key_of) as new:
+        new.restore(snapshot)
+        new.push(at(3), EndOfInput())
+        assert new.take() == [[1, 2, 3], [2, 3]]
+        assert new.state("k") == {} and new.timers() == []
+
+
+@pytest.mark.parametrize("other", [sliding(4, 1), sliding(4, 2, trigger=CountTrigger.of(1))])
+def test_panes_of_a_snapshot_that_do_not_fit_are_refused(other):
+    with Harness(sliding(4, 2), keyed_by=key_of) as old:
+        old.push(at(1))
+        snapshot = old.snapshot()
+    with Harness(other, keyed_by=key_of) as new, pytest.raises(SnapshotError, match="shared panes"):
+        new.restore(snapshot)
+
+
+def test_a_running_merge_of_nothing_is_nothing():
+    running = Running(lambda left, right: left + right)
+    running.start_over(10, [])
+    assert running.total() is NOTHING and not running.reaches(11, 21)
+    running.start_over(10, [(8, "b"), (6, "a")])
+    assert running.total() == "ab" and running.newest == 8
+    running.add(10, "c")
+    running.leave(8)
+    assert running.total() == "bc"

@@ -1,0 +1,32 @@
+"""What a task does about event time: how long it was blocked, and who may read on."""
+
+from __future__ import annotations
+
+from task_rig import Rig
+
+from penstock.core.ids import EventTime
+from penstock.core.messages import AlignWatermarks, WatermarkReport
+
+
+def test_operators_know_how_long_their_task_was_backpressured() -> None:
+    rig = Rig().deploy()
+    source = rig.slot.tasks[0]
+    source.writable = lambda: False  # type: ignore[method-assign]
+    for _ in range(5):
+        source.step()
+        rig.clock.advance(100)
+    assert source._head.operator.ctx.blocked_ms() == 400
+    del source.writable  # type: ignore[method-assign]
+    source.step()
+    rig.clock.advance(1000)
+    source.step()
+    assert source._head.operator.ctx.blocked_ms() == 500, "waiting for input is no backpressure"
+
+
+def test_slots_take_the_watermark_of_a_group_that_is_not_theirs() -> None:
+    rig = Rig().deploy()
+    rig.slot.handle(AlignWatermarks("nobody's", EventTime(5)))
+    rig.feed("a")
+    rig.settle()
+    assert rig.counts() == {"a": 1}
+    assert not rig.of(WatermarkReport), "its source makes no watermarks"
