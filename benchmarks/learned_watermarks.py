@@ -83,7 +83,7 @@ def run(strategy: WatermarkStrategy, data: Stream) -> Run:
         if len(times):
             late += int(np.count_nonzero(times <= tracker.watermark))
             latest = max(latest, int(times.max()))
-            tracker.on_batch(Batch(rows=times, times=times))
+            tracker.on_batch(Batch.of_rows(times.tolist(), times))
         tracker.probe(number * PROBE_MS)
         marks.append(tracker.watermark)
         lag.append(latest - tracker.watermark)

@@ -1,9 +1,10 @@
 """What overlapping windows cost: one hour by one minute against tumbling windows of one minute.
 
-``python benchmarks/windows.py`` takes about half a minute.  An operator is fed batches of in-order records and a
-watermark after each, by hand, so that nothing but the window is measured, in processor time.  Both kinds of
-window emit one result per key and minute once the first hour has passed; the target is that the overlapping ones
-are at most twice as slow.  The default load is one record a second of each key.  ``--keys``, ``--per-minute`` (records of a key in one minute) and ``--minutes`` change the load.
+``python benchmarks/windows.py`` takes about half a minute.  An operator is fed batches of in-order records and
+a watermark after each, by hand, so that nothing but the window is measured, in processor time.  Both kinds
+of window emit one result per key and minute once the first hour has passed; the target is that the
+overlapping ones are at most twice as slow.  The default load is one record a second of each key.
+``--keys``, ``--per-minute`` (records of a key in one minute) and ``--minutes`` change it.
 """
 
 from __future__ import annotations

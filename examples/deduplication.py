@@ -19,8 +19,8 @@ from penstock.datastream import (
 from penstock.datastream.state import ValueStateDescriptor
 
 HOUR = 3_600_000
-ORDERS = [("a", 0), ("b", 1000), ("a", 2000), ("c", 2 * HOUR), ("a", 2 * HOUR + 1), ("c", 2 * HOUR + 2)]
-"""Id and milliseconds. The last ``a`` comes so late that it counts as a new one."""
+ORDERS = [("a", 0), ("b", 1000), ("a", 2000), ("c", 5000), ("b", 6000)]
+"""Id and milliseconds, for a first try."""
 
 
 class FirstOnly(KeyedProcessFunction):

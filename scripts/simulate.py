@@ -37,7 +37,7 @@ Outcome = tuple[str, int, list[tuple[int, str]], Counter[str]]
 @cache
 def compiled(graph: str, slots: int) -> Simulation:
     """A graph, compiled once per process."""
-    simulation = simulation_of(graph, slots)
+    simulation: Simulation = simulation_of(graph, slots)
     assert simulation.expected
     gc.collect()
     gc.freeze()  # what is there now stays, and need not be looked at again and again

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.run import run
+from penstock.cli.run import ProgramError, run
 from penstock.cli.savepoint import taken
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import find
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ClusterError, ConfigError, PenstockError, SnapshotError
+from penstock.snapshot.finding import read_manifest
 
 
 @click.command()
@@ -37,20 +38,43 @@ def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | Non
     script = Path(command["directory"]) / command["script"]
     if not script.is_file():
         raise ConfigError(f"the program of job {entry.name!r} is gone: there is no {script}")
-    path = taken(entry, RequestKind.STOP, directory, timeout)
+    try:
+        path = taken(entry, RequestKind.STOP, directory, timeout)
+    except ClusterError as error:
+        raise ClusterError(
+            f"{error}. It was not rescaled. Should it stop after all, nothing starts it again: do so with "
+            f"penstock run -p {parallelism} -s and the savepoint that it ended with"
+        ) from error
     click.echo(
         f"Job {entry.name} has stopped; it goes on from {path} at parallelism {parallelism}.", err=True
     )
     os.chdir(command["directory"])
-    ctx.invoke(
-        run,
-        parallelism=parallelism,
-        master=command["master"],
-        settings=tuple(command["settings"]),
-        from_snapshot=path,
-        allow_non_restored_state=False,
-        claim=True,
-        name=command["name"],
-        script=Path(command["script"]),
-        args=tuple(command["args"]),
-    )
+    try:
+        ctx.invoke(
+            run,
+            parallelism=parallelism,
+            master=command["master"],
+            settings=tuple(command["settings"]),
+            from_snapshot=path,
+            allow_non_restored_state=False,
+            claim=True,
+            name=command["name"],
+            script=Path(command["script"]),
+            args=tuple(command["args"]),
+        )
+    except PenstockError as error:
+        if ctx.find_root().params.get("debug") or not _is_there(path):
+            raise
+        raise ProgramError(
+            f"{error}\nJob {entry.name} does not run now. Nothing is lost: it goes on from where it was, at any "
+            f"parallelism, if it is started as before with -s {path}"
+        ) from error
+
+
+def _is_there(savepoint: str) -> bool:
+    """Whether the job still needs the savepoint; later it has checkpoints of its own, and is as any other."""
+    try:
+        read_manifest(savepoint, verify=False)
+    except SnapshotError:
+        return False
+    return True

@@ -150,8 +150,10 @@ class Coordinator:
         return min((time for time in times if time is not None), default=None)
 
     def _is_stale(self, event: Event) -> bool:
+        if isinstance(event, (Claimed, ClaimFailed)):
+            return self.phase is not JobPhase.CREATED  # it was cancelled meanwhile
         generation = getattr(event, "generation", None)
-        if generation is None or isinstance(event, Claimed):
+        if generation is None:
             return False
         if isinstance(event, (SlotLost, SlotSaid, SlotRegistered)) and self.phase is JobPhase.STOPPING:
             return True

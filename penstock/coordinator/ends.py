@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 
 from penstock.connectors.sink import Committer, Sink
@@ -12,6 +13,8 @@ from penstock.core.ids import OperatorId
 from penstock.core.messages import DriverMessage
 from penstock.core.pickling import dumps
 from penstock.graph.plan import Plan
+
+_log = logging.getLogger("penstock")
 
 
 class JobEnds:
@@ -67,6 +70,9 @@ class JobEnds:
         return self._committers[operator_id]
 
     def close(self) -> None:
-        """Close the committers."""
-        for committer in self._committers.values():
-            committer.close()
+        """Close the committers; the job is over whatever they say."""
+        for operator_id, committer in self._committers.items():
+            try:
+                committer.close()
+            except Exception as error:
+                _log.warning("the committer of %s could not be closed: %s", operator_id, error)

@@ -40,7 +40,8 @@ class RequestDesk:
         if self.ending is None and not any(other.kind.ends_job for other in self._waiting):
             self._waiting.append(request)
             return []
-        return [Answer(request, SnapshotError("the job is being stopped with a savepoint already"))]
+        error = SnapshotError("the job is being stopped with a savepoint already")
+        return [Answer(request, error, discard=True)]
 
     def ready(self, may_begin: Callable[[SnapshotRequest], bool]) -> list[SnapshotRequest]:
         """Take out the requests that begin now.
@@ -126,7 +127,11 @@ class RequestDesk:
     def close(self, how: str) -> tuple[Answer, ...]:
         """The job is over: answers to everything still open."""
         answers = [
-            Answer(request, SnapshotError(f"the job ended before its {request.kind.noun} began: {how}"))
+            Answer(
+                request,
+                SnapshotError(f"the job ended before its {request.kind.noun} began: {how}"),
+                discard=True,
+            )
             for request in self._waiting
         ]
         if self.ending is not None:

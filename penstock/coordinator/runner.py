@@ -325,7 +325,7 @@ class JobRunner:
         self._on_end(instruction.status, instruction.error)
 
     def _drop(self) -> Exception | None:
-        """Remove the checkpoints; gives back why it is not certain that the job was ours to the end, if so."""
+        """Remove the checkpoints; gives back why it is not certain that the job was ours to the end."""
         try:
             self._repository.claim()
         except Exception as error:
@@ -344,6 +344,8 @@ class JobRunner:
                 what = f"the savepoint {answer.where} is complete, but another driver may go on with the job"
                 last = replace(answer, error=SnapshotError(f"{what}: {doubt}"))
             self._book.answer(last, self._repository.root.url)
+            if last.discard and last.request.location is not None:
+                self._discard(last.request.location)
         self._book.close()
 
     def _drain(self) -> None:

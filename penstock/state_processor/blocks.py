@@ -107,7 +107,7 @@ def _outline(header: dict[str, Any], schema: pa.Schema, length: int) -> Outline:
         declared = stated is not None and "value" in header.get("typed", ())
         if declared and stated is not None:
             typed["value"] = shown_type(typed["value"], stated.layout)
-        return Outline(
+        outline = Outline(
             str(header["table"]),
             EntryShape[header["shape"]],
             rows,
@@ -117,5 +117,9 @@ def _outline(header: dict[str, Any], schema: pa.Schema, length: int) -> Outline:
             stated,
             declared,
         )
+        nowhere = set(outline.column_names()) - set(typed) - set(outline.pickled)
+        if nowhere:
+            raise ValueError(f"no column {', '.join(sorted(nowhere))}")
+        return outline
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptSnapshotError(f"a block of a state file has a header nobody knows: {error!r}") from error

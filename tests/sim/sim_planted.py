@@ -33,7 +33,9 @@ def first_failure(planted: Planted, first: int, patch: Patch) -> SimulationFaile
         try:
             simulation.check(seed, faults_of(planted.graph))
         except SimulationFailed as failed:
-            assert "positional argument" not in failed.problem, f"the bug does not fit the engine: {failed.problem}"
+            assert "positional argument" not in failed.problem, (
+                f"the bug does not fit the engine: {failed.problem}"
+            )
             return failed
     return None
 

@@ -117,6 +117,10 @@ def test_the_guide_to_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.strip()
 
 
+def test_the_guide_to_windows() -> None:
+    run("\n".join(python_blocks(DOCS / "guides" / "windows.md")))
+
+
 @pytest.fixture
 def connectors(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The guide's code as the module that it says it should be."""

@@ -136,6 +136,7 @@ class SharedPanes:
         if not open_:
             self._gathered.late(value, time)
             return
+        self._running.pop(key, None)
         self._add((value,), (key,), (pane,))
         for start in reversed(open_):
             if panes.max_time(start) <= now:

@@ -75,12 +75,12 @@ class Auditor:
 
     def check_tidy(self) -> None:
         """After a cleanup that went well: what is below the newest snapshot belongs to a retained one."""
-        needed = self._needed()
+        allowed = self._allowed()
         newest = max((entry.epoch for entry in self._checkpoints()), default=0)
         for name in self._world.files:
             path = name.removeprefix(self._prefix)
             epoch = epoch_of(path)
-            if epoch is not None and epoch < newest and path not in needed and not is_temporary(path):
+            if epoch is not None and epoch < newest and path not in allowed and not is_temporary(path):
                 raise self._world.broken(f"{path} is left although no retained snapshot needs it")
 
     def check_dropped(self) -> None:
@@ -114,6 +114,8 @@ class Auditor:
         if epoch_of(newest.location) is None:
             return  # a savepoint is damaged by people, not by the job's end
         now, before = self._manifest(newest), self._manifest(older[0])
+        if len(transactions_in(now)) < len(now.committables):
+            return  # what other sinks have committed is not known here
         new = transactions_in(now) - transactions_in(before)
         if any(new & sink.committed.keys() for sink in self._world.sinks.values()):
             return
@@ -173,13 +175,21 @@ class Auditor:
         return self._manifests[entry.manifest_checksum]
 
     def _needed(self) -> frozenset[str]:
-        """Files of the snapshots that must be kept."""
-        kept = tuple(self._checkpoints()[: self._retained])
+        """Files of the snapshots that must be kept: those that every driver counts."""
+        return self._files(tuple(filter(self._is_whole, self._checkpoints()[: self._retained])))
+
+    def _allowed(self) -> frozenset[str]:
+        """Files of the snapshots that may be kept: who has not met the damage of one counts it."""
+        found = self._checkpoints()
+        whole = list(filter(self._is_whole, found))[: self._retained]
+        return self._files(tuple(found[: self._retained])) | self._files(tuple(whole))
+
+    def _files(self, kept: tuple[Published, ...]) -> frozenset[str]:
         if kept not in self._files_of:
             found = [entry.location for entry in kept]
             for entry in kept:
                 found += self._manifest(entry).files()
-            self._files_of = {kept: frozenset(found)}
+            self._files_of[kept] = frozenset(found)
         return self._files_of[kept]
 
 

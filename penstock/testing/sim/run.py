@@ -14,6 +14,7 @@ from penstock.testing.sim.ends import SimSink
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.people import People
 from penstock.testing.sim.requests import Line
+from penstock.testing.sim.scheduler import START_MS
 from penstock.testing.sim.world import InvariantBroken, Savepoint, World, entered
 
 _LIMIT_MS = 30_000.0
@@ -57,10 +58,12 @@ class Run:
         seed: int,
         faults: Faults,
         others: Mapping[int, SimJob] | None = None,
+        forks: bool = False,
     ) -> None:
         self._world = World(seed, faults)
         self._seed = seed
         self._others = others
+        self._forks = forks
         self._sinks = sinks
         self._jobs = jobs
         self._parallelism = slots
@@ -99,7 +102,7 @@ class Run:
             except InvariantBroken as broken:
                 problem = str(broken)
         forked = None
-        if problem is None and world.savepoints and world.rng.random() < _FORKED:
+        if self._forks and problem is None and world.savepoints and world.rng.random() < _FORKED:
             problem, forked = self._go_back_to(world.rng.choice(world.savepoints))
         for driver in self._drivers:
             world.story.extend(
@@ -127,11 +130,10 @@ class Run:
         other._world.files.update((k, v) for k, v in world.files.items() if k.startswith(home))
         other._world.publishable = promised
         for name, sink in world.sinks.items():
-            promised -= sink.committed.keys()
-            kept = {key: rows for key, rows in sink.committed.items() if int(key.rpartition("/")[2]) <= epoch}
-            other._world.sink(name).committed = kept
-        if promised:
-            return f"{savepoint.location} counts on {min(promised)}, which was never committed", None
+            other._world.sinks[name] = sink.as_of(savepoint.manifest.created_ms - START_MS, epoch, promised)
+        lost = promised.difference(*(sink.committed for sink in world.sinks.values()))
+        if lost:
+            return f"{savepoint.location} counts on {min(lost)}, which was never committed", None
         other._parallelism = world.rng.choice(sorted(self._jobs))
         other._line = self._line_from(savepoint.location)
         result = other.play()
@@ -156,7 +158,7 @@ class Run:
         driver.start()
 
     def _on_gone(self, driver: SimDriver) -> None:
-        """A driver crashed, hangs, has failed or was stopped: somebody starts another, unless there is one."""
+        """A driver crashed, hangs, failed or was stopped: somebody starts another, unless there is one."""
         line = driver.line
         if driver.has_failed_badly or driver.has_refused or line is not self._line:
             return

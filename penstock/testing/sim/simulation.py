@@ -71,7 +71,9 @@ class Simulation:
         self.name = name
         self._slots = slots
         spec = _capture(build_job, slots)
-        self._sinks = [node.sink for node in spec.nodes if isinstance(node.sink, SimSink)]
+        sinks = [node.sink for node in spec.nodes if node.sink is not None]
+        self._sinks = [sink for sink in sinks if isinstance(sink, SimSink)]
+        self._forks = len(self._sinks) == len(sinks)  # real sinks know only one course of events
         self._jobs = {n: _compile(spec, n) for n in sorted({1, slots, slots + 1})}
         self._others: dict[int, SimJob] | None = None
         if other is not None:
@@ -92,7 +94,7 @@ class Simulation:
     def play(self, seed: int, faults: Faults) -> RunResult:
         """One run, not compared."""
         with _quiet(), _without_collector():
-            return Run(self._jobs, self._slots, self._sinks, seed, faults, self._others).play()
+            return Run(self._jobs, self._slots, self._sinks, seed, faults, self._others, self._forks).play()
 
     def check(self, seed: int, faults: Faults) -> RunResult:
         """One run, compared; raises :class:`SimulationFailed`."""

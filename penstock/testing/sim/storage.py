@@ -7,9 +7,9 @@ from collections.abc import Callable
 from penstock.core.errors import SnapshotError
 from penstock.snapshot.paths import TEMPORARY, check_path
 from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, missing, too_short
+from penstock.snapshot.store import register_scheme
 from penstock.testing.sim.audit import Auditor, is_temporary
 from penstock.testing.sim.faults import SIMULATED
-from penstock.snapshot.store import register_scheme
 from penstock.testing.sim.world import World, current
 
 SCHEME = "sim"

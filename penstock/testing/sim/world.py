@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.snapshot.manifest import Manifest
-
 from penstock.testing.sim.faults import Faults, Injector
 from penstock.testing.sim.scheduler import Scheduler
 
@@ -37,6 +36,18 @@ class SinkTable:
     def rows(self) -> list[Any]:
         """What a reader of the system sees."""
         return [row for rows in self.committed.values() for row in rows]
+
+    def as_of(self, time: float, epoch: int, promised: set[str]) -> SinkTable:
+        """What was committed at ``time`` and belongs to snapshots up to ``epoch``; ``promised`` is staged."""
+        found = SinkTable()
+        first = {transaction: when for when, transaction in reversed(self.commits)}
+        for transaction, rows in self.committed.items():
+            of = int(transaction.rpartition("/")[2])
+            if of <= epoch and first[transaction] <= time:
+                found.committed[transaction] = rows
+            elif transaction in promised:
+                found.staged[transaction] = (0, 0, of, rows)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,21 @@ def test_rescale_needs_to_know_how_the_job_was_started(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "was not started by penstock run" in result.stderr
 
 
+def test_a_rescale_that_fails_half_way_says_where_the_state_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.py").write_text("raise RuntimeError('no room for eight')")
+    command = {"directory": str(tmp_path), "script": "broken.py", "args": [], "settings": []}
+    monkeypatch.setattr(registry, "command", {**command, "parallelism": 1, "master": None, "name": None})
+    monkeypatch.chdir(tmp_path)
+    client = start(tmp_path)
+    result = call("rescale", "endless", "-p", "8", "--savepoint", tmp_path / "sp")
+    assert result.exit_code == 1 and client.get_job_status().result().name == "FINISHED"
+    assert "no room for eight" in result.stderr and "Nothing is lost" in result.stderr
+    place = result.stderr.split(" with -s ")[1].split()[0]
+    assert read_manifest(place).manifest.job_name == "endless"
+
+
 # --- fork -----------------------------------------------------------------------------------------
 
 FORKED = """

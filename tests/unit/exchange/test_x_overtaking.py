@@ -13,6 +13,7 @@ import pytest
 
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
+from penstock.core.errors import SnapshotError
 from penstock.core.ids import ChannelId, EdgeId, Epoch, SubtaskIndex
 from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier, Element, SnapshotKind
 from penstock.exchange.align import ExactlyOnce
@@ -336,3 +337,19 @@ def test_the_time_of_a_recording_is_measured() -> None:
     rig.send(1, 1)
     event = rig.gate.poll_snapshot()
     assert isinstance(event, OvertakenComplete) and event.alignment_ms == pytest.approx(40)
+
+
+def test_recording_is_bounded_when_a_barrier_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.exchange.overtaken.MAX_LATER_BYTES", 2_000)
+    rig = Rig(2)
+    rig.run((1, "queued at the cut"), (0, 1))
+    for number in range(100):
+        rig.run((1, f"{number:0100d}"))
+    kept = rig.overtaken[1]
+    assert sum(map(len, kept._entries.values())) == 0, "nothing is held once it is too much"
+    assert len(rig.seen) == 102, "the task was given everything all the same"
+    with pytest.raises(SnapshotError, match="ahead of a barrier"):
+        kept.channels()
+    rig.overtaken.clear()
+    rig.run((1, -1), (1, "queued"), (0, 2), (1, "ahead"), (1, 2))
+    assert rig.complete[2][1] == ["queued", "ahead"], "the next one is not touched by it"

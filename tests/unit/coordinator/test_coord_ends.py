@@ -1,0 +1,63 @@
+"""The driver's side of sources and sinks."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from typing import Any
+
+import pytest
+from coord_rig import Numbers, permit
+
+from penstock.connectors.sink import CommitOutcome, Committer, Sink
+from penstock.coordinator.ends import JobEnds
+from penstock.coordinator.events import Commit
+from penstock.core.handles import Committable
+from penstock.core.ids import Epoch, SubtaskIndex
+from penstock.exchange.partition import Rebalance
+from penstock.graph.nodes import GraphBuilder, Link, NodeKind
+from penstock.graph.plan import PlanOptions, compile_plan
+from penstock.operators.operator import Operator
+
+
+class Stubborn(Committer):
+    """Commits, and does not want to be closed."""
+
+    closed = 0
+
+    def commit(self, committables: list[Any]) -> list[CommitOutcome]:
+        return [CommitOutcome.COMMITTED] * len(committables)
+
+    def close(self) -> None:
+        Stubborn.closed += 1
+        raise OSError("the connection is gone")
+
+
+class StubbornSink(Sink):
+    """A sink with such a committer."""
+
+    def create_writer(self, *arguments: Any, **more: Any) -> Any:
+        raise AssertionError("nothing is written here")
+
+    def create_committer(self) -> Committer:
+        return Stubborn()
+
+
+def test_a_committer_that_cannot_be_closed_does_not_keep_the_job_from_ending(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    builder = GraphBuilder()
+    source = builder.add(NodeKind.SOURCE, "source", Operator, uid="source", source=Numbers())
+    for uid in ("one", "two"):
+        links = (Link(source, partitioning=Rebalance()),)
+        builder.add(NodeKind.SINK, uid, Operator, uid=uid, links=links, sink=StubbornSink())
+    plan = compile_plan(builder.nodes, "test", PlanOptions(1))
+    ends = JobEnds(plan)
+    sinks = [planned.operator_id for _, planned in plan.operators() if planned.node.sink is not None]
+    items = tuple(Committable(sink, Epoch(1), SubtaskIndex(0), pickle.dumps("x")) for sink in sinks)
+    assert len(ends.commit(Commit(permit(1), items)).outcomes) == 2
+    Stubborn.closed = 0
+    with caplog.at_level(logging.WARNING, "penstock"):
+        ends.close()
+    assert Stubborn.closed == 2
+    assert sum("the connection is gone" in line for line in caplog.messages) == 2

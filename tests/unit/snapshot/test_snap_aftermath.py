@@ -1,0 +1,132 @@
+"""What damage, crashes and the end of a job leave behind, and what the next driver makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from snap_fixtures import make_manifest, store_state
+
+from penstock.core.errors import CorruptSnapshotError
+from penstock.core.ids import Generation
+from penstock.snapshot.checking import check_snapshot
+from penstock.snapshot.journal import Fence, Seq, decode, encode, entry_path
+from penstock.snapshot.repository import Repository
+from penstock.snapshot.store import LocalStore
+
+
+def driver(place: Path) -> Repository:
+    repository = Repository(LocalStore(place), "job")
+    repository.claim()
+    return repository
+
+
+def publish(repository: Repository, epoch: int, generation: int, retained: int) -> None:
+    blob = store_state(repository.root, epoch, generation)
+    repository.publish(make_manifest(epoch, generation, (blob,)))
+    repository.retain(retained)
+
+
+def checkpoints(repository: Repository) -> list[str]:
+    return sorted({path.split("/")[0] for path in repository.root.list() if path.startswith("chk-")})
+
+
+def test_a_damaged_checkpoint_does_not_count_as_retained(tmp_path: Path) -> None:
+    first = driver(tmp_path)
+    for epoch in (1, 2, 3):
+        publish(first, epoch, 1, 3)
+    (tmp_path / "job/chk-3/v1-0-1.state").write_bytes(b"rotten bytes, of any length")
+    second = driver(tmp_path)
+    found = second.latest_valid(checksums=True)
+    assert found is not None and found.manifest.epoch == 2
+    publish(second, 4, 2, 2)
+    assert checkpoints(second) == ["chk-2", "chk-4"], "2 is the last good one beside 4"
+    third = driver(tmp_path)
+    assert third.latest_valid() is not None
+    publish(third, 5, 3, 3)
+    assert checkpoints(third) == ["chk-2", "chk-4", "chk-5"], "also for drivers that did not see the damage"
+    publish(third, 6, 3, 3)
+    assert checkpoints(third) == ["chk-4", "chk-5", "chk-6"]
+
+
+def test_a_deleted_journal_entry_is_no_fresh_start(tmp_path: Path) -> None:
+    publish(driver(tmp_path), 1, 1, 1)
+    second = driver(tmp_path)
+    second.root.delete(entry_path(Seq(2)))
+    with pytest.raises(CorruptSnapshotError, match=r"0000000002\.json is missing"):
+        driver(tmp_path).latest_valid()
+    problems = [problem for file in check_snapshot(str(tmp_path / "job")) for problem in file.problems]
+    assert len(problems) == 1 and "0000000002.json is missing" in problems[0]
+
+
+class _Crash(Exception):
+    pass
+
+
+class _Dying(LocalStore):
+    """A store whose driver dies at its n-th deletion."""
+
+    left = 0
+
+    def delete(self, path: str) -> None:
+        self._count()
+        super().delete(path)
+
+    def delete_tree(self, prefix: str = "") -> None:
+        self._count()
+        super().delete_tree(prefix)
+
+    def _count(self) -> None:
+        if _Dying.left == 0:
+            raise _Crash
+        _Dying.left -= 1
+
+    def sub(self, path: str) -> _Dying:
+        return _Dying(self.root / path)
+
+
+@pytest.mark.parametrize("drivers", [1, 2])
+@pytest.mark.parametrize("deletions", range(8))
+def test_a_job_that_has_ended_is_over_however_far_its_cleaning_got(
+    tmp_path: Path, drivers: int, deletions: int
+) -> None:
+    for generation in range(1, drivers + 1):
+        _Dying.left = 100
+        repository = Repository(_Dying(tmp_path), "job")
+        repository.claim()
+        publish(repository, 2 * generation, generation, 2)
+        publish(repository, 2 * generation + 1, generation, 2)
+    _Dying.left = deletions
+    try:
+        repository.drop_all()
+    except _Crash:
+        pass
+    again = driver(tmp_path)
+    assert again.latest_valid() is None
+    generation = again._owned().generation
+    publish(again, again.next_epoch(), generation, 1)
+    found = driver(tmp_path).latest_valid()
+    assert found is not None and found.manifest.generation == generation
+    assert len(checkpoints(again)) == 1, "retention has removed what the crash left"
+
+
+def test_entries_of_older_formats_keep_their_bytes() -> None:
+    for version in (1, 2):
+        fence = Fence(Seq(4), Generation(2), "me", "0" * 32, version)
+        assert b"closing" not in encode(fence)
+        assert decode(Seq(4), encode(fence)) == fence
+    closing = Fence(Seq(4), Generation(2), "me", "0" * 32, closing=True)
+    assert decode(Seq(4), encode(closing)) == closing
+
+
+def test_files_that_a_crash_left_half_written_are_swept(tmp_path: Path) -> None:
+    root = tmp_path / "job"
+    (root / "shared").mkdir(parents=True)
+    (root / "shared/.tmp-1").write_bytes(b"half a file")
+    (root / ".tmp-2/inside").mkdir(parents=True)
+    (root / ".tmp-2/_metadata").write_bytes(b"a directory that was being deleted")
+    repository = driver(tmp_path)
+    assert repository.root.list() == [entry_path(Seq(1))]
+    repository.sweep_shared()
+    assert sorted(path.name for path in root.iterdir()) == ["journal", "shared"]
+    assert list((root / "shared").iterdir()) == []
