@@ -41,7 +41,7 @@ check: venv ## Lint, formatting, types, layers and sizes, without running anythi
 bench: venv java ## Run the benchmarks (PEERS=1 runs the peers beside them)
 	@$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers) $(ARGS)
 
-simulate: venv ## Play simulated clusters with faults (SEEDS=1000 per graph)
+simulate: venv ## Play simulated clusters with faults (SEEDS=1000 in all)
 	@$(BIN)/python scripts/simulate.py --seeds $(SEEDS) $(ARGS)
 
 chaos: venv java ## Disturb jobs on Spark at random and check every record (MINUTES=10)

@@ -1,6 +1,6 @@
 """What overlapping windows cost: one hour by one minute against tumbling windows of one minute.
 
-``python benchmarks/windows.py`` takes about half a minute.  An operator is fed batches of in-order records and
+``python benchmarks/windows.py`` takes half a minute.  An operator is fed batches of in-order records and
 a watermark after each, by hand, so that nothing but the window is measured, in processor time.  Both kinds
 of window emit one result per key and minute once the first hour has passed; the target is that the
 overlapping ones are at most twice as slow.  The default load is one record a second of each key.

@@ -1,7 +1,7 @@
 """Play many seeds of the simulation graphs with all faults, and say what fails and how fast it went.
 
-``python scripts/simulate.py --seeds 1000 --jobs 2`` plays 1000 seeds of *each* graph and says every ten
-seconds how far it is; ``--graph G --seed N`` plays one seed again and prints its story; ``--mutations``
+``python scripts/simulate.py --seeds 10000 --jobs 2`` plays 10000 seeds, dealt to the graphs in turn, and says
+every ten seconds how far it is; ``--graph G --seed N`` plays one seed again and prints its story; ``--mutations``
 plants bugs in the engine and says which seed of each first shows it.
 """
 
@@ -14,6 +14,7 @@ from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import cache
 from importlib import import_module
+from itertools import cycle
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,12 +112,12 @@ class Progress:
 
 
 def play_all(graphs: list[str], first: int, seeds: int, jobs: int, slots: int) -> int:
-    """Play ``seeds`` seeds of each graph."""
-    progress = Progress(seeds * len(graphs), SystemClock())
+    """Play ``seeds`` seeds, some of them in each graph."""
+    progress = Progress(seeds, SystemClock())
+    starts = range(first, first + seeds, CHUNK)
     tasks = [
         (graph, start, min(start + CHUNK, first + seeds), slots)
-        for start in range(first, first + seeds, CHUNK)
-        for graph in graphs
+        for graph, start in zip(cycle(graphs), starts, strict=False)
     ]
     with ProcessPoolExecutor(jobs) as pool:
         running = {pool.submit(play_chunk, task) for task in tasks}
@@ -155,8 +156,8 @@ def main() -> int:
     parser.add_argument(
         "--seeds",
         type=int,
-        default=100,
-        help="how many seeds to play of each graph: ten graphs and 100 seeds are 1000 runs",
+        default=1000,
+        help="how many seeds to play, dealt to the graphs in turn",
     )
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--graph", choices=sorted(GRAPHS), help="only this graph")

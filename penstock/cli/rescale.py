@@ -66,7 +66,7 @@ def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | Non
         if ctx.find_root().params.get("debug") or not _is_there(path):
             raise
         raise ProgramError(
-            f"{error}\nJob {entry.name} does not run now. Nothing is lost: it goes on from where it was, at any "
+            f"{error}\nJob {entry.name} does not run now. Nothing is lost: it goes on where it was, at any "
             f"parallelism, if it is started as before with -s {path}"
         ) from error
 

@@ -99,7 +99,6 @@ class JobRunner:
         self._allow_non_restored = allow_non_restored
         self._claimable = initial.found if initial is not None and claim else None
         self._published = 0
-        self._swept = False
         self._book = RequestBook()
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._storage_pool = ThreadPoolExecutor(1, "penstock-storage")
@@ -260,12 +259,7 @@ class JobRunner:
     def _claim(self, checksums: bool) -> Event:
         repository = self._repository
         generation, _ = repository.claim()
-        if not self._swept:
-            self._swept = True
-            try:
-                repository.sweep_shared()
-            except (SnapshotError, OSError) as error:
-                _log.warning("shared files that nobody needs could not be removed: %s", error)
+        self._sweep()
         found = choose(repository.latest_valid(checksums=checksums), self._initial)
         last = repository.next_epoch() - 1
         if found is None:
@@ -284,6 +278,13 @@ class JobRunner:
             raise
         restored = replace(restored, origin=line_origin(found, self._initial))
         return Claimed(generation, Epoch(last), restored)
+
+    def _sweep(self) -> None:
+        """No gang runs between a claim and its start: what the last one left half done stays so."""
+        try:
+            self._repository.sweep_shared()
+        except (SnapshotError, OSError) as error:
+            _log.warning("shared files that nobody needs could not be removed: %s", error)
 
     def _publish(self, instruction: Publish) -> Event:
         manifest = replace(instruction.manifest, created_ms=self._clock.now_ms())

@@ -22,7 +22,7 @@ Entry = Batch | bytes
 """A batch of columns, or frames of rows that are encoded already."""
 
 MAX_LATER_BYTES = 256 << 20
-"""What may be recorded behind the cut, of all channels of a task.  What was queued at the cut is bounded by the
+"""What may be recorded behind the cut, of all channels of a task.  What was queued then is bounded by the
 channels' credit; what comes later is bounded by nothing if a barrier is held up while records flow."""
 
 

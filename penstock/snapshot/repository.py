@@ -172,12 +172,15 @@ class Repository:
         Call it right after :meth:`claim`, while no task of this generation runs: nothing that can still
         be published is under way then.  A manifest that cannot be read may name anything, so nothing goes.
         """
-        self._check_owned(self.load_entries())
-        for place in ("", SHARED):
-            self.root.remove_leftovers(place)
         shared = self.root.list(SHARED)
-        if not shared:
+        leftovers = [*self.root.leftovers(), *self.root.leftovers(SHARED)]
+        if not shared and not leftovers:
             return
+        # In this order: if somebody takes the job over right now, what was listed is not theirs.
+        self._check_owned(self.load_entries())
+        for path in leftovers:
+            self.root.delete(path)
+            self.root.delete_tree(path)
         named: set[str] = set()
         for path in self.root.list():
             if is_manifest(path):

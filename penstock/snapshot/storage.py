@@ -114,11 +114,10 @@ class SnapshotStore(ABC):
     def sub(self, path: str) -> SnapshotStore:
         """The store whose root is the directory ``path`` of this one."""
 
-    def remove_leftovers(self, prefix: str = "") -> None:  # noqa: B027 - only some stores leave any
-        """Remove what crashes have left half written or half deleted right in the directory ``prefix``.
-
-        Not while somebody writes there whose files are still wanted.
-        """
+    def leftovers(self, prefix: str = "") -> Paths:
+        """Files and directories right in the directory ``prefix`` that are being written or deleted, or were
+        when somebody crashed; only some stores have any."""
+        return []
 
     def free_check(self, needed: int) -> None:  # noqa: B027 - only some stores can know
         """Raise a :class:`SnapshotError` if it is known that ``needed`` bytes do not fit."""

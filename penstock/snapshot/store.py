@@ -103,13 +103,10 @@ class LocalStore(SnapshotStore):
                 return
             shutil.rmtree(gone)
 
-    def remove_leftovers(self, prefix: str = "") -> None:
+    def leftovers(self, prefix: str = "") -> Paths:
         with _translated(self.url, prefix):
-            for left in self._directory(prefix).glob(f"{TEMPORARY}*"):
-                if left.is_dir():
-                    shutil.rmtree(left)
-                else:
-                    left.unlink(missing_ok=True)
+            found = self._directory(prefix).glob(f"{TEMPORARY}*")
+            return [left.relative_to(self.root).as_posix() for left in found]
 
     def sub(self, path: str) -> LocalStore:
         return LocalStore(self._file(path))

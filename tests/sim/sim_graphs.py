@@ -267,7 +267,7 @@ def discovery(env: Env) -> None:
 
 
 ON_DISK = {"two_inputs_rocks": two_inputs, "session_rocks": session, "patterns_rocks": patterns}
-"""Graphs that also run with their state on disk; starts from savepoints may move it to the heap and back."""
+"""Graphs that also run with their state on disk; new drivers may move it to the heap and back."""
 
 
 def concurrent(build: Callable[[Env], None], most: int) -> Callable[[Env], None]:

@@ -6,6 +6,7 @@ import pytest
 from sim_graphs import GRAPHS
 
 import penstock.coordinator.runner
+from penstock.coordinator.events import RequestKind
 from penstock.coordinator.settings import JobSettings
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.core.errors import CorruptSnapshotError, FencedError
@@ -76,3 +77,22 @@ def test_a_damaged_entry_below_a_fence_is_not_taken_for_an_empty_journal() -> No
         third.claim()
         with pytest.raises(CorruptSnapshotError, match="may have announced a snapshot"):
             third.latest_valid()
+
+
+def test_a_driver_that_was_replaced_does_not_say_that_the_job_has_stopped() -> None:
+    """It hung behind the publication of the savepoint that the job was to end with, and another driver went
+    on from there.  People were told that the job had stopped; they started it from the savepoint, and what
+    had been committed meanwhile came twice."""
+    simulation = Simulation(GRAPHS["chain"])
+    run = Run(simulation._jobs, 2, [], 1, Faults(most=0))
+    world, auditor = run._world, run._auditor
+    with entered(world):
+        run._begin()
+        assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
+        driver = run._drivers[0]
+        driver.ask(RequestKind.STOP)
+        assert world.scheduler.run(lambda: driver.brain.desk.final_published, 5_000, 10_000)
+        Repository(SimStore(world, auditor, 0, lambda operation: None), "simulated", "other").claim()
+        assert world.scheduler.run(lambda: not driver.running, 5_000, 10_000)
+    assert driver.ended_with is None
+    assert any("is complete, but another driver may go on with the job" in text for _, text in world.story)

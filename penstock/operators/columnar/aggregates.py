@@ -1,5 +1,7 @@
 """What users ask for: ``agg(Count("orders"), Sum("amount", "total"), Avg("amount"))``.
 
+In place of a column's name there may be an expression: ``Sum(col("price") * col("quantity"), "revenue")``.
+
 An aggregate is described by the *partials* it is computed from: columns that can be merged any number
 of times, in any order, before :meth:`Aggregate.finish` turns them into the result.  Two aggregates over
 one column share their partials, so ``Sum`` and ``Avg`` of a column cost one sum.
@@ -20,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.errors import ConfigError
-from penstock.core.row import Row
+from penstock.operators.columnar.expressions import Expression, as_expression
 
 ROWS = "__rows"
 """Partial column that every stream has: how many records were folded into the row."""
@@ -42,10 +44,15 @@ class Fold(Enum):
 
 @dataclass(frozen=True)
 class Partial:
-    """One mergeable column, made of one input column."""
+    """One mergeable column, made of one input column or of an expression."""
 
     fold: Fold
-    column: str
+    column: str | Expression
+
+    @property
+    def source(self) -> Expression:
+        """What it is made of."""
+        return as_expression(self.column)
 
     @property
     def name(self) -> str:
@@ -70,14 +77,14 @@ class Partial:
             return values.cast(pa.int64())
         if not pa.types.is_integer(kind):
             raise ConfigError(
-                f"column {self.column!r} of type {kind} cannot be summed or averaged; "
+                f"column {str(self.column)!r} of type {kind} cannot be summed or averaged; "
                 "cast it to an integer or a float first"
             )
         try:
             return values.cast(pa.int64())
         except pa.ArrowInvalid as e:
             raise ConfigError(
-                f"column {self.column!r} of type {kind} has a value that does not fit int64, "
+                f"column {str(self.column)!r} of type {kind} has a value that does not fit int64, "
                 "in which integers are summed; cast the column to double"
             ) from e
 
@@ -129,7 +136,7 @@ class Count(Aggregate):
 class _Single(Aggregate):
     """An aggregate that is its own partial."""
 
-    column: str
+    column: str | Expression
     alias: str | None = None
 
     @property
@@ -174,7 +181,7 @@ class Max(_Single):
 class Avg(Aggregate):
     """Mean of a numeric column, a double; ``avg_<column>`` unless named."""
 
-    column: str
+    column: str | Expression
     alias: str | None = None
 
     @property
@@ -192,14 +199,3 @@ class Avg(Aggregate):
     def finish_row(self, rows: int, partials: Mapping[Partial, Any]) -> Any:
         total, count = (partials[partial] for partial in self.partials)
         return None if total is None else float(total) / count
-
-
-def field_of(row: Any, name: str) -> Any:
-    """A named field of a ``Row``, a dict or an object with attributes."""
-    try:
-        return row[name] if isinstance(row, Row | dict) else getattr(row, name)
-    except (KeyError, AttributeError, ValueError) as e:
-        raise ConfigError(
-            f"agg or key_by asks for the field {name!r}, which the record {row!r} does not have; give the "
-            "records names (Row, dict, dataclass) in the step before"
-        ) from e

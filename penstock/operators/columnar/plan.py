@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError, KeyError_, TimestampError
 from penstock.core.ids import MIN_TIME
-from penstock.operators.columnar.aggregates import ROWS, Aggregate, Partial, field_of
+from penstock.operators.columnar.aggregates import ROWS, Aggregate, Partial
+from penstock.operators.columnar.expressions import field_of
 from penstock.operators.columnar.grouping import grouped
 from penstock.state.chunks import PANE
 
@@ -36,7 +37,8 @@ class AggregatePlan:
             dict.fromkeys(partial for aggregate in aggregates for partial in aggregate.partials)
         )
         self.columns = (*self.keys, ROWS, *(partial.name for partial in self.partials))
-        self.inputs = tuple(dict.fromkeys([*self.keys, *(partial.column for partial in self.partials)]))
+        needed = [name for partial in self.partials for name in partial.source.names]
+        self.inputs = tuple(dict.fromkeys([*self.keys, *needed]))
         self._folds = [(ROWS, "sum"), *((partial.name, partial.fold.merge) for partial in self.partials)]
         self.check_names(self.keys, self.aggregates)
         if not self.keys:
@@ -66,7 +68,7 @@ class AggregatePlan:
         named: dict[str, Any] = {name: self._key(columns.column(name), name) for name in self.keys}
         named[ROWS] = pa.array(np.ones(columns.num_rows, np.int64))
         for partial in self.partials:
-            named[partial.name] = partial.of_raw(columns.column(partial.column))
+            named[partial.name] = partial.of_raw(partial.source.of_columns(columns))
         return named
 
     def require_partials(self, columns: pa.RecordBatch) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.core.errors import ConfigError
 from penstock.core.row import Row
-from penstock.operators.columnar.aggregates import Aggregate, Fold, Partial, field_of
+from penstock.operators.columnar.aggregates import Aggregate, Fold, Partial
 from penstock.operators.columnar.plan import WINDOW_END, WINDOW_START, AggregatePlan
 from penstock.operators.functions import AggregateFunction
 from penstock.operators.window.functions import AllWindowFunction, WindowFunction
@@ -68,13 +68,13 @@ class RowAggregate(AggregateFunction):
 
 def _of_one(partial: Partial, row: Any) -> Any:
     """The partial of a single record."""
-    value = field_of(row, partial.column)
+    value = partial.source.of_row(row)
     if partial.fold is Fold.COUNT:
         return int(value is not None)
     summable = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
     if partial.fold is Fold.SUM and not summable:
         raise ConfigError(
-            f"field {partial.column!r} holds {value!r}, which cannot be summed or averaged; "
+            f"field {str(partial.column)!r} holds {value!r}, which cannot be summed or averaged; "
             "make it an integer or a float first"
         )
     return value

@@ -152,9 +152,8 @@ class WindowOperator(Operator):
         self._gathered.flush()
 
     def _on_element(self, value: Any, key: Any, time: int) -> None:
-        windows = self._assigner.assign_windows(value, time, self._assigner_context)
-        in_some_window = not windows  # without any, as between windows that leave gaps, it is not late
-        for window in windows:
+        in_some_window = False
+        for window in self._assigner.assign_windows(value, time, self._assigner_context):
             if self._is_window_late(window):
                 continue
             in_some_window = True

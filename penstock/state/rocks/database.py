@@ -5,6 +5,7 @@ Used on the task's thread, except that a :class:`Moment` may be read in the thre
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,9 +82,14 @@ class Database:
 
 
 def _close_and_remove(opened: list[Any], place: WorkPlace) -> None:
-    """In this order: without its files a database takes a second to close."""
+    """In this order: without its files a database takes a second to close.
+
+    Closing writes what is in memory, which nobody will read: if it fails, because the disk is full or
+    somebody has removed the directory, nothing is lost.
+    """
     for rdict in opened:
-        rdict.close()
+        with contextlib.suppress(Exception):
+            rdict.close()
     opened.clear()
     place.remove()
 

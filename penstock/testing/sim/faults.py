@@ -81,7 +81,7 @@ class Faults:
     claim: float = 0.0
     """A job that starts from a savepoint may delete it when it has checkpoints of its own."""
     other_settings: float = 0.0
-    """A job that starts from a savepoint has the other settings of its simulation, if there are any."""
+    """A driver that takes over has the other settings of its simulation, if there are any."""
     most: int = 12
     """At most so many faults in one run, so that every job can end."""
 
@@ -121,7 +121,7 @@ class Faults:
             checkpoint_asked=0.01,
             stop=0.015,
             claim=0.3,
-            other_settings=0.5,
+            other_settings=0.4,
         )
 
 

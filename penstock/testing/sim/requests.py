@@ -19,7 +19,6 @@ class Line:
     start: str | None = None
     """The savepoint that is named on the command line."""
     claims: bool = False
-    other_settings: bool = False
     finished: bool = False
 
 

@@ -63,6 +63,7 @@ class Run:
         self._world = World(seed, faults)
         self._seed = seed
         self._others = others
+        self._has_others = False
         self._forks = forks
         self._sinks = sinks
         self._jobs = jobs
@@ -135,6 +136,7 @@ class Run:
         if lost:
             return f"{savepoint.location} counts on {min(lost)}, which was never committed", None
         other._parallelism = world.rng.choice(sorted(self._jobs))
+        other._has_others = world.rng.random() < 0.5
         other._line = self._line_from(savepoint.location)
         result = other.play()
         world.story.extend((world.scheduler.now, f"the other job: {text}") for _, text in result.story)
@@ -143,14 +145,14 @@ class Run:
 
     def _line_from(self, location: str) -> Line:
         """What somebody starts who goes on from a savepoint."""
-        faults = self._world.faults
-        switches = self._others is not None and faults.turns_out("other_settings")
-        return Line(location, faults.turns_out("claim"), self._line.other_settings != switches)
+        return Line(location, self._world.faults.turns_out("claim"))
 
     def _begin(self) -> None:
         if self._drivers and self._world.faults.turns_out("rescale"):
             self._parallelism = self._world.rng.choice(sorted(self._jobs))
-        jobs = self._others if self._others is not None and self._line.other_settings else self._jobs
+        if self._drivers and self._others is not None and self._world.faults.turns_out("other_settings"):
+            self._has_others = not self._has_others
+        jobs = self._others if self._others is not None and self._has_others else self._jobs
         job = replace(jobs[self._parallelism], settings=self._settings, inline_limit=self._inline_limit)
         number = len(self._drivers) + 1
         driver = SimDriver(self._world, self._auditor, job, number, self._on_gone, self._line)

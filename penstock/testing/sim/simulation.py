@@ -67,7 +67,7 @@ class Simulation:
     def __init__(
         self, build_job: BuildJob, slots: int = 2, name: str = "job", other: BuildJob | None = None
     ) -> None:
-        """``other`` writes the same job with other settings, to which a start from a savepoint may switch."""
+        """``other`` writes the same job with other settings, to which a new driver may switch."""
         self.name = name
         self._slots = slots
         spec = _capture(build_job, slots)
@@ -122,8 +122,8 @@ def simulate(
     """Run the job once per seed, with faults, and check that its output is that of a run without.
 
     ``build_job(env)`` writes the program, with :class:`SimSource` and :class:`SimSink` at its ends; it may
-    call ``env.execute()`` or leave that out.  ``other`` writes the same job with other settings: starts from
-    savepoints may switch between the two.  The first seed that fails raises :class:`SimulationFailed`.
+    call ``env.execute()`` or leave that out.  ``other`` writes the same job with other settings: new
+    drivers may switch between the two.  The first seed that fails raises :class:`SimulationFailed`.
     """
     clock = SystemClock()
     began = clock.monotonic()

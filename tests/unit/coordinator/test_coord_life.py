@@ -25,7 +25,13 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.settings import Retention
-from penstock.core.errors import ClusterError, CorruptSnapshotError, FencedError, SnapshotError, TransportError
+from penstock.core.errors import (
+    ClusterError,
+    CorruptSnapshotError,
+    FencedError,
+    SnapshotError,
+    TransportError,
+)
 from penstock.core.handles import Committable
 from penstock.core.ids import Epoch, Generation, SlotId, SubtaskIndex
 from penstock.core.job import JobStatus

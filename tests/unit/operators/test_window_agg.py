@@ -24,7 +24,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.operators.columnar import Avg, Count, Max, Min, Sum
+from penstock.operators.columnar import Avg, Count, Max, Min, Sum, col
 from penstock.operators.functions import AggregateFunction
 from penstock.testing import EndOfInput, Harness, Record, WatermarkTo
 
@@ -193,3 +193,27 @@ def test_an_integer_sum_beyond_64_bits_is_an_error() -> None:
 
     with Harness(pipeline) as harness, pytest.raises(ConfigError, match="overflows"):
         harness.push(Record(Row(k="a", n=2**62), 1), Record(Row(k="a", n=2**62), 1))
+
+
+@pytest.mark.parametrize("assigner", [TENS, EventTimeSessionWindows.with_gap(5)])
+def test_expressions_over_columns(assigner: Any) -> None:
+    revenue = col("price") * col("n")
+
+    def pipeline(stream: Any) -> Any:
+        windows = stream.key_by("k").window(assigner)
+        return windows.agg(
+            Sum(revenue, "revenue"), Avg(revenue, "mean"), Max(10 - col("n") + 1, "rest"), Sum("n")
+        )
+
+    rows = [Row(k="a", n=2, price=1.5), Row(k="a", n=3, price=2.0), Row(k="a", n=4, price=None)]
+    with Harness(pipeline) as harness:
+        harness.push(*(Record(row, 1) for row in rows), EndOfInput())
+        (result,) = harness.take()
+    assert (result.revenue, result.mean, result.rest, result.sum_n) == (9.0, 4.5, 9, 9)
+
+
+def test_an_expression_is_a_value() -> None:
+    assert col("a") + 1 == col("a") + 1 != col("a") - 1
+    assert str(2 * (col("a") - col("b"))) == "(2 * (a - b))"
+    with pytest.raises(ConfigError, match="col"):
+        col("a") + "b"

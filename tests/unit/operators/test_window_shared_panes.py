@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from penstock.core.batch import Batch
+from penstock.core.clock import ManualClock
 from penstock.core.errors import SnapshotError
+from penstock.core.ids import EventTime, OperatorId
+from penstock.core.metrics import MetricGroup
 from penstock.datastream.window import SlidingEventTimeWindows, TimeWindow
 from penstock.operators.functions import AggregateFunction
+from penstock.operators.operator import OperatorContext, RuntimeInfo
 from penstock.operators.window.contents import AggregateContents
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.running import NOTHING, Running
 from penstock.operators.window.triggers import CountTrigger, EventTimeTrigger
+from penstock.state.backend import KeyedState
+from penstock.state.operator_state import OperatorStateStore
+from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.rocks.settings import RocksSettings
 from penstock.testing import EndOfInput, Harness, Record, WatermarkTo, verify
+from penstock.testing.trial import Collector
 
 
 class Numbers(AggregateFunction):
@@ -148,3 +160,45 @@ def test_a_running_merge_of_nothing_is_nothing():
     running.add(10, "c")
     running.leave(8)
     assert running.total() == "bc"
+
+
+class Counted(AggregateFunction):
+    """Key and number of elements: results that show what they are made of."""
+
+    def create_accumulator(self) -> Any:
+        return (None, 0)
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return (value[0], accumulator[1] + 1)
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return (acc_a[0], acc_a[1] + acc_b[1])
+
+
+@pytest.mark.parametrize("function", [Counted, Numbers])
+def test_state_on_disk_gives_the_same(function: Any, tmp_path: Path) -> None:
+    def results(keyed: KeyedState) -> list[Any]:
+        assigner = SlidingEventTimeWindows(12, 3, 1)
+        operator = WindowOperator(assigner, AggregateContents(function()), allowed_lateness_ms=4)
+        out = Collector()
+        info = RuntimeInfo("job", "task", "windows", 0, 1, 128, 0)
+        operator.open(
+            OperatorContext(
+                OperatorId("w"), info, out, ManualClock(), keyed, OperatorStateStore(), MetricGroup()
+            )
+        )
+        random = Random(3)
+        for watermark in range(0, 200, 2):
+            times = [watermark + random.randrange(-9, 12) for _ in range(8)]
+            rows = [(random.choice("abcd"), time) for time in times]
+            operator.process(Batch.of_rows(rows, times, [key for key, _ in rows]))
+            operator.on_watermark(EventTime(watermark))
+        return sorted((result.time, repr(result.value)) for result in out.results)
+
+    on_disk = RocksKeyedState(RocksSettings(str(tmp_path), cache_entries=4), 128)
+    found = results(on_disk)
+    on_disk.close()
+    assert found == results(KeyedState()) and len(found) > 200

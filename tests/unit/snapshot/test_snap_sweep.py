@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,37 @@ def test_a_driver_that_was_fenced_sweeps_nothing(tmp_path: Path) -> None:
     with pytest.raises(FencedError):
         old.sweep_shared()
     assert shared(old) == ["of-the-new-one"]
+
+
+class _Hanging(LocalStore):
+    """A store in which something happens just before the journal is read."""
+
+    def __init__(self, root: Path, happening: Callable[[], None]) -> None:
+        super().__init__(root)
+        self._happening = happening
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        data = super().read(path, offset, length)
+        self._happening()
+        return data
+
+    def sub(self, path: str) -> _Hanging:
+        return _Hanging(self.root / path, self._happening)
+
+
+def test_a_driver_that_hangs_in_its_check_sweeps_nothing_of_its_successor(tmp_path: Path) -> None:
+    happening = [lambda: None]
+    old = Repository(_Hanging(tmp_path, lambda: happening[0]()), "job")
+    old.claim()
+    old.root.write_file("shared/given-up", [b"rows"])
+    new = Repository(LocalStore(tmp_path), "job")
+
+    def takeover() -> None:
+        happening[0] = lambda: None
+        new.claim()
+        new.root.write_file("shared/under-way", [b"rows"])
+
+    happening[0] = takeover
+    with suppress(FencedError):
+        old.sweep_shared()
+    assert "under-way" in shared(new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +37,18 @@ def test_closed_or_forgotten_is_gone(tmp_path: Path) -> None:
     del forgotten
     gc.collect()
     assert not places(tmp_path)
+
+
+def test_closing_needs_no_files(tmp_path: Path) -> None:
+    state = opened(tmp_path)
+    for key in range(1000):
+        state.table("t").put(key, "x" * 100)
+    state.table("t").flush()
+    shutil.rmtree(places(tmp_path)[0])
+    held = len(list(Path("/proc/self/fd").iterdir()))
+    state.close()
+    assert not places(tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) < held, "the lock's file is closed all the same"
 
 
 _CHILD = """

@@ -1,4 +1,4 @@
-"""Whoever has not vouched for a snapshot runs none of its code: not in keys, values, timers, nor elsewhere."""
+"""Whoever has not vouched for a snapshot runs none of its code: keys, values, timers, all the same."""
 
 from __future__ import annotations
 
