@@ -69,6 +69,10 @@ class MetricGroup:
         group = self._groups.setdefault(name, MetricGroup(f"{self._prefix}{name}."))
         return group if extra is None else group.add_group(extra)
 
+    def remove_group(self, name: str, extra: str) -> None:
+        """Forget what ``add_group`` made of the same names: it is about something that is over."""
+        self.add_group(name)._groups.pop(extra, None)
+
     def counter(self, name: str) -> Counter:
         """The counter called ``name``."""
         found = self._metrics.setdefault(name, Counter())

@@ -29,6 +29,7 @@ from penstock.state.operator_state import ListMode
 
 SPLIT_STATE = "splits"
 """Part of the snapshot format: renaming it makes every source start over."""
+SPLIT_GROUP = "split"
 
 
 class SourceOperator(Operator):
@@ -178,7 +179,7 @@ class SourceOperator(Operator):
     def _show_bound(self, split_id: str) -> None:
         tracker = self._watermarks.tracker(split_id)
         if tracker.bound_ms is not None:
-            group = self.ctx.metrics.add_group("split", split_id)
+            group = self.ctx.metrics.add_group(SPLIT_GROUP, split_id)
             group.gauge(BOUND_GAUGE, lambda: float(tracker.bound_ms or 0))
 
     def _emit(self, assigned: AssignedSplit, batch: Batch, now_ms: int) -> None:
@@ -192,6 +193,7 @@ class SourceOperator(Operator):
         self._reading.remove(assigned)
         assigned.end()
         self._emitter.send(self._watermarks.remove_split(assigned.split.id))
+        self.ctx.metrics.remove_group(SPLIT_GROUP, assigned.split.id)
         self._start_reading()
 
     def _store(self) -> None:

@@ -46,8 +46,10 @@ class AssignedSplit:
 
     def end(self) -> None:
         """The split has no more records."""
-        self.start, self.done = self.position, True
+        self.start, self.done, self.learned = self.position, True, None
         self.release()
+        # All that is needed from now on is that it was read; what it held may be large.
+        self.split = Split(self.split.id)
 
     def release(self) -> None:
         """Close the reader, if there is one."""

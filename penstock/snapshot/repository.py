@@ -193,17 +193,23 @@ class Repository:
         """Delete all checkpoints, at the end of a job that succeeded.
 
         The closing fence goes last, so that nobody takes what a crash leaves of them for a job to go on
-        with.  If other drivers ever ran this job, one may still be alive, and the fence stays.
+        with.  If other drivers ever ran this job, one may still be alive, and the fence stays.  Only what
+        was there before the fence goes: behind it somebody may be starting the job anew.
         """
         self._owned()
+        seen = [path for path in self.root.list() if seq_of(path) is None]
         self.claim(closing=True)
         fence = self._owned().fence
         self._fenced = True
         self._delete_entries_below(fence.seq)
-        for top in sorted({path.split("/", 1)[0] for path in self.root.list()} - {JOURNAL}):
-            self.root.delete_tree(top)
+        for tree in sorted({path.split("/", 1)[0] for path in seen if epoch_of(path) is not None}):
+            self.root.delete_tree(tree)
+        for path in seen:
+            if epoch_of(path) is None:
+                self.root.delete(path)
         if self._founder:
-            self.root.delete_tree()
+            self.root.delete(entry_path(fence.seq))
+            self.root.remove_empty()
 
     def _owned(self) -> Ownership:
         if self._fenced or self._ownership is None:

@@ -114,6 +114,9 @@ class SnapshotStore(ABC):
     def sub(self, path: str) -> SnapshotStore:
         """The store whose root is the directory ``path`` of this one."""
 
+    def remove_empty(self) -> None:  # noqa: B027 - only some stores have directories
+        """Remove the directories that no file is in, the root among them."""
+
     def leftovers(self, prefix: str = "") -> Paths:
         """Files and directories right in the directory ``prefix`` that are being written or deleted, or were
         when somebody crashed; only some stores have any."""

@@ -12,7 +12,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -102,6 +102,11 @@ class LocalStore(SnapshotStore):
             except _ABSENT:
                 return
             shutil.rmtree(gone)
+
+    def remove_empty(self) -> None:
+        for directory, _, _ in os.walk(self.root, topdown=False):
+            with suppress(OSError):  # it is not empty
+                Path(directory).rmdir()
 
     def leftovers(self, prefix: str = "") -> Paths:
         with _translated(self.url, prefix):

@@ -203,6 +203,7 @@ def _loop(
     report_at = clock.monotonic()
     watching_writes = False
     while slot.phase is not SlotPhase.LEFT:
+        files.deliver()  # not once the slot has left: closing a task takes the files away from an upload
         worked = slot.step()
         if clock.monotonic() >= report_at:
             report_at = clock.monotonic() + _METRICS_INTERVAL_S
@@ -221,7 +222,6 @@ def _loop(
                     slot.handle(pickle.loads(frame.payload))
             else:
                 network.on_ready(key.data, events)
-        files.deliver()
 
 
 def _patience(slot: Slot, clock: SystemClock) -> float:

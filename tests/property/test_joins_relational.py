@@ -240,8 +240,6 @@ def sorted_out(make: Callable[[], Operator], run: Run, encode: Encode) -> Counte
 
 
 LATE_TAGS = ("one", "two")
-WITHOUT_GAPS = st.sampled_from([(40, 40), (60, 20), (50, 20)])
-"""A record between windows has no window to be late for; columns never call it late."""
 
 
 @EXAMPLES
@@ -258,7 +256,7 @@ def test_late_records_of_rows_and_columns_are_the_same_in_interval_joins(
 
 
 @EXAMPLES
-@given(run=late_runs(), shape=WITHOUT_GAPS)
+@given(run=late_runs(), shape=SHAPES)
 def test_late_records_of_rows_and_columns_are_the_same_in_window_joins(
     run: Run, shape: tuple[int, int]
 ) -> None:

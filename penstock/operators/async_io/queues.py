@@ -18,12 +18,11 @@ from penstock.core.ids import EventTime
 class Request:
     """One record that a question was, or will be, asked about."""
 
-    __slots__ = ("done", "error", "issued", "result", "segment", "time", "value")
+    __slots__ = ("done", "error", "result", "segment", "time", "value")
 
     def __init__(self, value: Any, time: int) -> None:
         self.value = value
         self.time = time
-        self.issued = False
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None

@@ -55,7 +55,7 @@ class ThreadRunner:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
-        _wind_up(self._loop, self._tasks)
+        _wind_up(self._loop)
 
     def start(self, calls: Sequence[Call]) -> None:
         self._loop.call_soon_threadsafe(_spawn, self._loop, self._tasks, calls)
@@ -95,7 +95,7 @@ class SteppedRunner:
 
     def close(self) -> None:
         if not self._loop.is_closed():
-            _wind_up(self._loop, self._tasks)
+            _wind_up(self._loop)
 
 
 class _NoWait(selectors.DefaultSelector):
@@ -154,9 +154,9 @@ def _spawn(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[None]], call
         task.add_done_callback(tasks.discard)
 
 
-def _wind_up(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[None]]) -> None:
-    """Cancel what is left, let it clean up, close the loop."""
-    left = list(tasks)
+def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what is left, also what user code has begun, let it clean up, close the loop."""
+    left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
     if left:

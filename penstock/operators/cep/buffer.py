@@ -102,6 +102,8 @@ class Buffer:
 
     def path(self, number: int) -> Path:
         """Events and steps from the first link up to this one."""
+        if number == NO_LINK:
+            return EMPTY_PATH  # without asking the shelf, which would begin an entry for the key
         events: list[int] = []
         steps: list[int] = []
         links = self.links

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 from penstock.operators.cep.automaton import ACCEPT, Automaton, Option
-from penstock.operators.cep.buffer import EMPTY_PATH, NO_LINK, Path
+from penstock.operators.cep.buffer import NO_LINK, Path
 from penstock.operators.cep.conditions import ConditionContext
 from penstock.operators.cep.parts import Contiguity
 from penstock.operators.cep.run import Partial, Run
@@ -195,7 +195,7 @@ class Matcher(ConditionContext):
             run.held.append(link)
             run.changed = True
             return
-        events, steps = EMPTY_PATH if link == NO_LINK else run.buffer.path(link)
+        events, steps = run.buffer.path(link)
         path = (events, steps) if event == _NONE else ((*events, event), (*steps, step))
         self._done.append((path, run.match(path, self._automaton.steps, event, self._value)))
 

@@ -3,6 +3,9 @@
 A pane is as wide as the greatest common divisor of size and slide, so it lies wholly inside or wholly
 outside each window; a tumbling window is one pane.  Records are stored once, in their pane, however
 many windows overlap.  Panes and windows are named by their start; both floor for negative times.
+
+Between windows (slide larger than size) each time is a pane of its own: such a record is in no window, but
+whether it is late depends on its own time alone.
 """
 
 from __future__ import annotations
@@ -12,9 +15,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from penstock.core.batch import Times
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME
+
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -54,10 +62,15 @@ class Panes:
     def floor(self, times: Times) -> Times:
         """Pane of each time."""
         width = self.width
-        return (times - self.offset) // width * width + self.offset
+        panes: Times = (times - self.offset) // width * width + self.offset
+        if self.slide > self.size:
+            panes = np.where((times - self.offset) % self.slide < self.size, panes, times)
+        return panes
 
     def pane_of(self, time: int) -> int:
         """Pane of one time."""
+        if self.slide > self.size and (time - self.offset) % self.slide >= self.size:
+            return time
         return time - (time - self.offset) % self.width
 
     def of_window(self, start: int) -> range:
@@ -76,10 +89,23 @@ class Panes:
         """The window takes records until the watermark gets here."""
         return min(self.max_time(start) + lateness, MAX_TIME)
 
-    def last_cleanup(self, pane: int, lateness: int) -> int | None:
-        """When the last window of ``pane`` closes; ``None`` for a pane in a gap."""
+    def is_late(self, pane: int, lateness: int, watermark: int) -> bool:
+        """Whether its last window is closed, or without one, whether its own time is over."""
         windows = self.windows_of(pane)
-        return self.cleanup_time(windows[-1], lateness) if windows else None
+        closes = self.cleanup_time(windows[-1], lateness) if windows else min(pane + lateness, MAX_TIME)
+        return closes <= watermark
+
+    def judge(self, times: Times, lateness: int, watermark: int) -> tuple[Mask, Mask] | None:
+        """Which records are late and which are to be kept; ``None`` means that all are kept.
+
+        A record between windows is never kept, and late only once its time is over.
+        """
+        if self.slide <= self.size and not self.is_late(self.pane_of(int(times.min())), lateness, watermark):
+            return None
+        found, position = np.unique(self.floor(times), return_inverse=True)
+        late = np.array([self.is_late(pane, lateness, watermark) for pane in found.tolist()])
+        inside = np.array([bool(self.windows_of(pane)) for pane in found.tolist()])
+        return late[position], (inside & ~late)[position]
 
     def due(self, panes: Sequence[int], after: int, until: int) -> Iterator[int]:
         """Windows with ``after < max_time <= until`` that hold at least one of the sorted ``panes``.

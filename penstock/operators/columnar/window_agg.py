@@ -18,16 +18,15 @@ from collections.abc import Sequence
 from enum import Enum
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.core.batch import Batch, Times
+from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.metrics import Counter
 from penstock.operators.columnar.aggregates import ROWS, Aggregate
 from penstock.operators.columnar.fold import Folder
-from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.panes import Mask, Panes
 from penstock.operators.columnar.plan import AggregatePlan, columns_of, event_times
 from penstock.operators.columnar.running import RunningMerge
 from penstock.operators.operator import Operator, OperatorContext
@@ -35,8 +34,6 @@ from penstock.state.chunks import PANE, Chunk, ChunkStore, split
 
 STATE_NAME = "window-partials"
 _BATCH_ROWS = 65536
-
-Mask = npt.NDArray[np.bool_]
 
 
 class ColumnarInput(Enum):
@@ -107,7 +104,7 @@ class ColumnarWindowOperator(Operator):
             self._fire(start)
         store.advance(time)
         for pane in store.panes():
-            if not self._is_late(pane):
+            if not self._panes.is_late(pane, self._lateness, time):
                 break
             store.drop(pane)
         self.ctx.out.watermark(time)
@@ -115,7 +112,7 @@ class ColumnarWindowOperator(Operator):
     def _from_records(self, batch: Batch) -> pa.Table | None:
         """Partials of the records that are not late."""
         columns, times = columns_of(batch, self._plan.inputs), event_times(batch)
-        verdict = self._judge(times)
+        verdict = self._panes.judge(times, self._lateness, self._store.watermark)
         if verdict is not None:
             late, keep = verdict
             if late.any():
@@ -130,7 +127,8 @@ class ColumnarWindowOperator(Operator):
         columns = columns_of(batch, (*self._plan.columns, PANE))
         self._plan.require_partials(columns)
         table = pa.Table.from_batches([columns])
-        verdict = self._judge(columns.column(PANE).to_numpy())
+        panes = columns.column(PANE).to_numpy()
+        verdict = self._panes.judge(panes, self._lateness, self._store.watermark)
         if verdict is None:
             return table
         late, keep = verdict
@@ -142,24 +140,6 @@ class ColumnarWindowOperator(Operator):
             self._late.inc(int(late.sum()))
         else:
             self.ctx.out.side(self._late_tag, batch.take(np.flatnonzero(late)))
-
-    def _judge(self, times: Times) -> tuple[Mask, Mask] | None:
-        """Which records are late and which are to be kept; ``None`` means all are kept.
-
-        A record between windows (slide larger than size) is neither.
-        """
-        panes = self._panes
-        if panes.slide <= panes.size and not self._is_late(panes.pane_of(int(times.min()))):
-            return None
-        found, position = np.unique(panes.floor(times), return_inverse=True)
-        late = np.array([self._is_late(pane) for pane in found.tolist()])
-        inside = np.array([bool(panes.windows_of(pane)) for pane in found.tolist()])
-        return late[position], (inside & ~late)[position]
-
-    def _is_late(self, pane: int) -> bool:
-        """Whether every window of the pane is closed."""
-        closes = self._panes.last_cleanup(pane, self._lateness)
-        return closes is not None and closes <= self._store.watermark
 
     def _fire_again(self, fresh: dict[int, pa.Table]) -> None:
         """Emit the windows that have fired already and get ``fresh`` rows, which are not stored yet."""

@@ -41,19 +41,17 @@ class ColumnarWindowJoinOperator(Operator):
         if not len(batch):
             return
         store, panes = self._stores[input_index], self._panes
-        of_rows = panes.floor(event_times(batch))
+        times = event_times(batch)
         table = columns_for(batch, self._join.keys[input_index])
-        late: list[int] = []
-        for pane, rows in split(table.append_column(PANE, pa.array(of_rows)), PANE, panes.width):
-            closes = panes.last_cleanup(pane, 0)
-            if closes is None:
-                continue
-            if closes <= store.watermark:
-                late.append(pane)
-            else:
-                store.append(pane, store.conform(rows.drop_columns([PANE])))
-        if late:
-            self._late.send(input_index, batch.take(np.flatnonzero(np.isin(of_rows, late))))
+        table = table.append_column(PANE, pa.array(panes.floor(times)))
+        verdict = panes.judge(times, 0, store.watermark)
+        if verdict is not None:
+            late, keep = verdict
+            table = table.filter(pa.array(keep))
+            if late.any():
+                self._late.send(input_index, batch.take(np.flatnonzero(late)))
+        for pane, rows in split(table, PANE, panes.width):
+            store.append(pane, store.conform(rows.drop_columns([PANE])))
 
     def on_watermark(self, time: EventTime) -> None:
         """Join the windows that end, forget the panes that no window needs, pass the watermark on."""
@@ -63,8 +61,7 @@ class ColumnarWindowJoinOperator(Operator):
         for store in self._stores:
             store.advance(time)
             for pane in store.panes():
-                closes = panes.last_cleanup(pane, 0)
-                if closes is None or closes > time:
+                if not panes.is_late(pane, 0, time):
                     break
                 store.drop(pane)
         self.ctx.out.watermark(time)

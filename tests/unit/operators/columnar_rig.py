@@ -229,7 +229,7 @@ class Model:
                 s for s in range(time - size + 1, time + 1) if (s - offset) % slide == 0 and s + size > time
             ]
             open_ = [s for s in starts if self.cleanup(s) > now]
-            if starts and not open_:
+            if not open_ and time + self.lateness <= now:
                 self.late[((*key, i, f), time)] += 1
             for start in open_:
                 self.contents.setdefault((key, start), []).append((i, f))

@@ -156,13 +156,13 @@ def test_a_restored_pane_does_not_return_to_a_sliding_window_that_was_cleaned_up
     assert counts(operator) == [("a", 0, 2)]
 
 
-def test_a_record_between_windows_is_dropped_and_not_late():
-    operator = window(Panes(10, 30))
+def test_a_record_between_windows_is_late_only_once_its_own_time_is_over():
+    operator = window(Panes(10, 30), lateness=4)
     feed(operator, ("a", 5), ("a", 15), ("a", 25))
-    operator.on_watermark(100)
-    feed(operator, ("a", 15))
+    operator.on_watermark(21)
+    feed(operator, ("a", 18), ("a", 17), ("a", 15))
     assert counts(operator) == [("a", 0, 1)]
-    assert operator.ctx.metrics.counter("numLateRecordsDropped").count == 0
+    assert operator.ctx.metrics.counter("numLateRecordsDropped").count == 2
 
 
 def test_a_large_window_comes_in_batches_of_bounded_size():

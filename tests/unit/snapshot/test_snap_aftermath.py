@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,10 +64,15 @@ class _Crash(Exception):
     pass
 
 
+def _die() -> None:
+    raise _Crash
+
+
 class _Dying(LocalStore):
-    """A store whose driver dies at its n-th deletion."""
+    """A store in which something happens before the n-th deletion: its driver dies, or somebody else acts."""
 
     left = 0
+    happening: Callable[[], None] = staticmethod(_die)
 
     def delete(self, path: str) -> None:
         self._count()
@@ -77,9 +83,9 @@ class _Dying(LocalStore):
         super().delete_tree(prefix)
 
     def _count(self) -> None:
-        if _Dying.left == 0:
-            raise _Crash
         _Dying.left -= 1
+        if _Dying.left == -1:
+            _Dying.happening()
 
     def sub(self, path: str) -> _Dying:
         return _Dying(self.root / path)
@@ -108,6 +114,42 @@ def test_a_job_that_has_ended_is_over_however_far_its_cleaning_got(
     found = driver(tmp_path).latest_valid()
     assert found is not None and found.manifest.generation == generation
     assert len(checkpoints(again)) == 1, "retention has removed what the crash left"
+
+
+@pytest.mark.parametrize("drivers", [1, 2])
+@pytest.mark.parametrize("deletions", range(9))
+def test_cleaning_up_touches_nothing_of_a_job_that_is_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drivers: int, deletions: int
+) -> None:
+    for generation in range(1, drivers + 1):
+        _Dying.left = 100
+        old = Repository(_Dying(tmp_path), "job")
+        old.claim()
+        shared = old.root.write_file(f"shared/{generation}", [b"rows"])
+        old.publish(make_manifest(generation, generation, (shared,)))
+    published = []
+
+    def start_anew() -> None:
+        new = driver(tmp_path)
+        assert new.latest_valid() is None
+        epoch, generation = new.next_epoch(), new._owned().generation
+        shared = new.root.write_file("shared/new", [b"rows of the new run"])
+        state = store_state(new.root, epoch, generation)
+        new.publish(make_manifest(epoch, generation, (shared, state)))
+        published.append(epoch)
+
+    monkeypatch.setattr(_Dying, "happening", staticmethod(start_anew))
+    _Dying.left = deletions
+    old.drop_all()
+    assert (tmp_path / "job").exists() is bool(published or drivers == 2)
+    found = driver(tmp_path).latest_valid(checksums=True)
+    assert [found.manifest.epoch if found else None] == (published or [None])
+    if not published:
+        assert [path for path in found_files(tmp_path) if "journal" not in path] == []
+
+
+def found_files(place: Path) -> list[str]:
+    return LocalStore(place).list()
 
 
 def test_entries_of_older_formats_keep_their_bytes() -> None:
