@@ -115,7 +115,7 @@ class KeyedStream(DataStream):
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the records on the driver's standard output."""
-        return self._origin.print()
+        return self._origin.print(sink_identifier)
 
     def keyed_links(self, input_index: int) -> tuple[Link, ...]:
         """Links for one of the inputs of a two-input step."""

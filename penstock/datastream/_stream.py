@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -336,7 +337,7 @@ class DataStream:
         if limit is None:
             return results
         with results:
-            return [value for value, _ in zip(results, range(limit), strict=False)]
+            return list(islice(results, limit))
 
 
 class CachedDataStream(DataStream):

@@ -12,6 +12,7 @@ from sim_graphs_cep import patterns
 from sim_graphs_joins import JOIN_GRAPHS
 from sim_graphs_rocks import on_disk
 from sim_graphs_unaligned import UNALIGNED_GRAPHS
+from sim_graphs_windows import WINDOW_GRAPHS
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import (
@@ -266,7 +267,12 @@ def discovery(env: Env) -> None:
     summed.sink_to(SimSink("out")).uid("out")
 
 
-ON_DISK = {"two_inputs_rocks": two_inputs, "session_rocks": session, "patterns_rocks": patterns}
+ON_DISK = {
+    "two_inputs_rocks": two_inputs,
+    "session_rocks": session,
+    "patterns_rocks": patterns,
+    "shared_panes_rocks": WINDOW_GRAPHS["shared_panes"],
+}
 """Graphs that also run with their state on disk; new drivers may move it to the heap and back."""
 
 
@@ -295,6 +301,7 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     "concurrent_3": concurrent(union, 3),
     **UNALIGNED_GRAPHS,
     **JOIN_GRAPHS,
+    **WINDOW_GRAPHS,
     "patterns": patterns,
     **{name: on_disk(build) for name, build in ON_DISK.items()},
 }

@@ -1,0 +1,127 @@
+"""More windows in the simulator: shared panes, evictors, counts, early results, deltas.
+
+Where the outcome depends on the order of a key's records, all of them come from one split: its order is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.common import WatermarkStrategy
+from penstock.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.datastream.window import (
+    AfterWatermark,
+    CountTrigger,
+    DeltaTrigger,
+    GlobalWindows,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    TimeEvictor,
+    TumblingEventTimeWindows,
+)
+from penstock.operators.columnar import Count, Sum
+from penstock.testing import SimSink, SimSource
+
+Env = StreamExecutionEnvironment
+Click = tuple[int, int, int]
+"""Key, time, number."""
+KEYS = 4
+
+
+class Describe(ProcessWindowFunction):
+    """Key, count and sum of a window's numbers, and where it ends if it does."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
+        values = sorted(element[2] for element in elements)
+        yield (key, getattr(context.window(), "end", None), len(values), sum(values))
+
+
+class CountAndSum(AggregateFunction):
+    """As :class:`Describe`, added up one by one."""
+
+    def create_accumulator(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def add(self, value: Click, accumulator: tuple[int, int]) -> tuple[int, int]:
+        return (accumulator[0] + 1, accumulator[1] + value[2])
+
+    def merge(self, acc_a: tuple[int, int], acc_b: tuple[int, int]) -> tuple[int, int]:
+        return (acc_a[0] + acc_b[0], acc_a[1] + acc_b[1])
+
+    def get_result(self, accumulator: tuple[int, int]) -> tuple[int, int]:
+        return accumulator
+
+
+class Labelled(ProcessWindowFunction):
+    """An aggregate with its key and window."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
+        for result in elements:
+            yield (key, context.window().start, context.window().end, *result)
+
+
+def clicks(env: Env, own_keys: bool) -> Any:
+    """Out of order by less than 50 ms; with ``own_keys`` in order, and no two splits share a key."""
+
+    def split(number: int) -> list[Click]:
+        if own_keys:
+            return [(number * KEYS + i % KEYS, i * 10, i) for i in range(90)]
+        return [(i % KEYS, i * 10 + (i * 7919 % 5) * 9, number * 1000 + i) for i in range(90)]
+
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(0 if own_keys else 50)
+    timed = strategy.with_timestamp_assigner(lambda click, _: click[1])
+    stream = env.from_source(SimSource([split(0), split(1)]), timed, "clicks").uid("clicks")
+    return stream.key_by(lambda click: click[0])
+
+
+def shared_panes(env: Env) -> None:
+    windows = clicks(env, own_keys=False).window(SlidingEventTimeWindows.of(300, 100))
+    windows.aggregate(CountAndSum(), Labelled()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def evictor(env: Env) -> None:
+    windows = clicks(env, own_keys=False).window(TumblingEventTimeWindows.of(200))
+    kept = windows.evictor(TimeEvictor.of(80)).process(Describe())
+    kept.uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def count_windows(env: Env) -> None:
+    windows = clicks(env, own_keys=True).count_window(7, 3)
+    windows.process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def early_results(env: Env) -> None:
+    windows = clicks(env, own_keys=True).window(TumblingEventTimeWindows.of(200))
+    trigger = AfterWatermark.past_end_of_window().with_early(CountTrigger.of(2))
+    windows.trigger(trigger).process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def deltas(env: Env) -> None:
+    trigger = PurgingTrigger.of(DeltaTrigger.of(15.0, lambda old, new: new[2] - old[2]))
+    windows = clicks(env, own_keys=True).window(GlobalWindows.create()).trigger(trigger)
+    windows.process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def sliding_columns(env: Env) -> None:
+    def orders(index: Any) -> pa.RecordBatch:
+        return pa.record_batch({"country": index % KEYS, "amount": index * 3 % 101, "ts": index * 5})
+
+    by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
+    source = DataGeneratorSource(orders, 240, 900.0, columns=True)
+    windows = env.from_source(source, by_time, "orders").uid("orders").key_by("country")
+    sliding = windows.window(SlidingEventTimeWindows.of(200, 50)).agg(Count("orders"), Sum("amount", "total"))
+    sliding.uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
+    "shared_panes": shared_panes,
+    "evictor": evictor,
+    "count_windows": count_windows,
+    "early_results": early_results,
+    "deltas": deltas,
+    "sliding_columns": sliding_columns,
+}
