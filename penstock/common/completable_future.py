@@ -24,7 +24,7 @@ class CompletableFuture(Generic[T]):
         return CompletableFuture(future)
 
     def cancel(self) -> bool:
-        """Give up waiting, if nothing has happened yet; does not cancel the job."""
+        """Always false for what a job does, which has begun by then; it does not cancel the job."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:

@@ -131,6 +131,9 @@ class RunningJob:
         self._started = clock.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._cancelled: Future[None] = Future()
+        # Whoever holds one of them must not be able to take it back: the end of the job could not be told.
+        self._result.set_running_or_notify_cancel()
+        self._cancelled.set_running_or_notify_cancel()
         self.listeners: list[Callable[[JobStatus], None]] = []
 
     @property

@@ -114,8 +114,8 @@ class KeyedStream(DataStream):
         return self._origin.union(*plain)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print the records on the driver's standard output."""
-        return self._origin.print(sink_identifier)
+        """Print the records on the driver's standard output; as in PyFlink, without the identifier."""
+        return self._origin.print()
 
     def keyed_links(self, input_index: int) -> tuple[Link, ...]:
         """Links for one of the inputs of a two-input step."""

@@ -294,7 +294,7 @@ class StreamExecutionEnvironment(PortedSettings):
         )
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the program and wait for its end. The steps are forgotten: build anew for another."""
+        """Run what was added since the last job, and what it reads from, and wait for its end."""
         client = self.execute_async(job_name)
         result: JobExecutionResult
         try:

@@ -37,7 +37,7 @@ def _converted(batch: Batch, convert: Convert | None) -> Batch:
     rows = convert(batch.rows)
     if rows is batch.rows:
         return batch
-    return Batch(rows=list(rows), times=batch.times, keys=batch.keys)
+    return Batch(rows=rows if isinstance(rows, list) else list(rows), times=batch.times, keys=batch.keys)
 
 
 def typed_output(

@@ -210,6 +210,7 @@ class Task:
                     break
             else:
                 self._on_signal(event)
+                last = monotonic()  # what a watermark sets off says nothing about the cost of rows
         return served > 0
 
     def _read_source(self) -> bool:

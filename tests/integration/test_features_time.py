@@ -18,11 +18,13 @@ from local_jobs import (
 )
 
 from penstock.common import WatermarkStrategy
+from penstock.core.errors import JobFailedError
 from penstock.datastream import (
     KeyedProcessFunction,
     RuntimeContext,
 )
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.testing.local import local_cluster
 
@@ -112,3 +114,19 @@ def test_bounded_job_without_checkpoints_commits_at_the_end(tmp_path: Path) -> N
     number_stream(env, 100).map(str).sink_to(text_file_sink(tmp_path / "out"))
     finish(env.execute_async())
     assert read_text(tmp_path / "out") == sorted(map(str, range(100)))
+
+
+def test_collecting_with_a_limit_does_not_wait_for_one_record_more() -> None:
+    endless = environment().from_source(NumberSequenceSource(0, 1 << 40), NO_TIME, "numbers")
+    assert endless.filter(lambda i: i < 3).execute_and_collect(limit=3) == [0, 1, 2]
+
+
+def test_the_end_of_a_job_cannot_be_taken_back_by_who_waits_for_it() -> None:
+    env = environment()
+    env.from_source(NumberSequenceSource(0, 1 << 40), NO_TIME, "numbers").filter(lambda i: False).print()
+    client = env.execute_async()
+    result, end = client.get_job_execution_result(), client.cancel()
+    assert not result.cancel() and not end.cancel()
+    end.result(30)
+    with pytest.raises(JobFailedError, match="was cancelled"):
+        result.result(30)

@@ -371,8 +371,6 @@ class Model:
     evict: Evict | None
     evaluate: Any
     """From key, span and the values of the elements to a list of results."""
-    late_between_windows: bool = True
-    """Whether an element that belongs to no window at all is late when its time has passed."""
     watermark: int = BEGINNING
     clock: int = 0
     seen: dict = field(default_factory=dict)
@@ -389,7 +387,7 @@ class Model:
     def element(self, value, time):
         key = value[0]
         spans = self.assigner.spans(key, value, time, self)
-        placed = not spans and not self.late_between_windows
+        placed = False
         for span in spans:
             w = self.merged(key, span) if self.assigner.merges else self.window(key, span)
             if self.is_over(w):
