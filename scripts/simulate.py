@@ -1,8 +1,8 @@
 """Play many seeds of the simulation graphs with all faults, and say what fails and how fast it went.
 
 ``python scripts/simulate.py --seeds 10000 --jobs 2`` plays 10000 seeds, dealt to the graphs in turn, and says
-every ten seconds how far it is; ``--graph G --seed N`` plays one seed again and prints its story; ``--mutations``
-plants bugs in the engine and says which seed of each first shows it.
+every ten seconds how far it is; ``--graph G --seed N`` plays one seed again and prints its story;
+``--mutations`` plants bugs in the engine and says which seed of each first shows it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from penstock.testing.sim.audit import home_of
 from penstock.testing.sim.world import Savepoint, World
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Line:
     """What drivers are started with: a job, until somebody stops it with a savepoint; then another one."""
 

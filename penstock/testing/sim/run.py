@@ -88,7 +88,7 @@ class Run:
         self._drivers: list[SimDriver] = []
         self._line = Line()
         self._people = People(self._world, self._drivers)
-        self._awaited = 0
+        self._awaited: list[Line] = []
         """Drivers that somebody is about to start."""
 
     def play(self) -> RunResult:
@@ -168,16 +168,16 @@ class Run:
             line = self._line = self._line_from(driver.ended_with)
         else:
             others = any(o.running for o in self._drivers if o is not driver and o.line is line)
-            if others or self._awaited or line.finished:
+            if others or line in self._awaited or line.finished:
                 return
             if driver.running and self._world.rng.random() > _SPLIT_BRAIN:
                 return
-        self._awaited += 1
+        self._awaited.append(line)
         scheduler = self._world.scheduler
         scheduler.after(scheduler.between(*_TAKEOVER_MS), lambda: self._take_over(line))
 
     def _take_over(self, line: Line) -> None:
-        self._awaited -= 1
+        self._awaited.remove(line)
         if line is self._line and not line.finished:
             self._begin()
 
