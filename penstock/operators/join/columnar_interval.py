@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.core.batch import Batch, Times
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.columnar.plan import event_times
-from penstock.operators.join.columns import TIME, ColumnJoin, RowChunks, batches_of, columns_for
+from penstock.operators.join.columns import TIME, ColumnJoin, batches_of, columns_for, stores_of_both
 from penstock.operators.join.interval import Interval, Side
 from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import Operator, OperatorContext
@@ -36,11 +36,7 @@ class ColumnarIntervalJoinOperator(Operator):
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
         self._late = LateRecords(ctx, self._late_tags)
-        self._stores: list[RowChunks] = []
-        for side, keys in zip(Side, self._join.keys, strict=True):
-            store = RowChunks(f"join-{side.name.lower()}", keys, ctx.info.max_parallelism)
-            ctx.keyed.register_chunks(store.name, store)
-            self._stores.append(store)
+        self._stores = stores_of_both(ctx, self._join.keys)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         side = Side(input_index)

@@ -13,7 +13,7 @@ from penstock.core.batch import Batch
 from penstock.core.ids import EventTime
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.plan import WINDOW_END, WINDOW_START, event_times
-from penstock.operators.join.columns import ColumnJoin, RowChunks, batches_of, columns_for
+from penstock.operators.join.columns import ColumnJoin, RowChunks, batches_of, columns_for, stores_of_both
 from penstock.operators.join.interval import Side
 from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import Operator, OperatorContext
@@ -31,11 +31,7 @@ class ColumnarWindowJoinOperator(Operator):
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
         self._late = LateRecords(ctx, self._late_tags)
-        self._stores: list[RowChunks] = []
-        for side, keys in zip(Side, self._join.keys, strict=True):
-            store = RowChunks(f"join-{side.name.lower()}", keys, ctx.info.max_parallelism)
-            ctx.keyed.register_chunks(store.name, store)
-            self._stores.append(store)
+        self._stores = stores_of_both(ctx, self._join.keys)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         if not len(batch):

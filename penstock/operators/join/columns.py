@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
+from penstock.operators.operator import OperatorContext
 from penstock.state.chunks import FIRED_TO, KEY_GROUP, PANE, ChunkStore
 
 TIME = "__time"
@@ -44,6 +45,16 @@ class RowChunks(ChunkStore):
         if kept:
             self._columns = [name for name in kept[0].schema.names if name not in _MARKS]
         super().restore(kept)
+
+
+def stores_of_both(ctx: OperatorContext, keys: Sequence[Sequence[str]]) -> list[RowChunks]:
+    """A store for each side, left first, registered as state of the operator."""
+    stores = []
+    for name, side_keys in zip(("join-left", "join-right"), keys, strict=True):
+        store = RowChunks(name, side_keys, ctx.info.max_parallelism)
+        ctx.keyed.register_chunks(name, store)
+        stores.append(store)
+    return stores
 
 
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
