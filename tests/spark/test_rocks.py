@@ -1,4 +1,4 @@
-"""State on disk on real Spark: a killed worker costs no record, and its files do not stay."""
+"""State on disk, unaligned checkpoints, real Spark: a killed worker costs no record, and no files stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Program: ``disturb.py`` with state on disk. Same arguments; at the end says ``left <n>`` directories."""
+"""Program: ``disturb.py`` with state on disk and barriers that overtake.
+
+Same arguments; at the end says ``left <n>`` directories.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from penstock.state.rocks.place import PREFIX
 
 
 def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:
-    """Run all jobs on RocksDB, with hardly any cache."""
+    """Run all jobs on RocksDB, with hardly any cache, and unaligned checkpoints."""
     StreamExecutionEnvironment.overrides = {
         "state.backend.type": "rocksdb",
         "state.backend.rocksdb.localdir": str(work / "disk"),
         "penstock.rocksdb.cache.entries": "10",
+        "execution.checkpointing.unaligned.enabled": "true",
     }
     disturb.main(master, work, kind, graphs)
     print(f"left {len(list((work / 'disk').glob(f'{PREFIX}*')))}", flush=True)
