@@ -1,138 +1,36 @@
-"""Time to live: each kind of state, each way of cleaning up, both clocks, snapshots, rescaling, a model."""
+"""Time to live: each kind of state, each way of cleaning up, both clocks, snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from ttl_rig import (
+    GROUPS,
+    TTL,
+    _backend,  # noqa: F401
+    config,
+    descriptors,
+    new_state,
+    restored,
+    size,
+    timed,
+    written,
+)
 
-from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError
-from penstock.core.hashing import hash_value
-from penstock.core.ids import EventTime, SubtaskIndex
-from penstock.core.keygroups import key_group_range
+from penstock.core.ids import EventTime
 from penstock.datastream import KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import StateTtlConfig
-from penstock.state.backend import KeyedState
 from penstock.state.descriptors import (
-    AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.state.files import StateBlocks, write_blocks
-from penstock.state.rocks.backend import RocksKeyedState
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.files import StateBlocks
 from penstock.state.table import EntryShape
 from penstock.testing import Harness
-
-GROUPS = 16
-TTL = 100
-
-
-class Backends:
-    """Makes the states of a test: on the heap, or in RocksDB behind a cache that is always too small."""
-
-    def __init__(self, directory: Path | None) -> None:
-        self._directory = directory
-        self._made: list[KeyedState] = []
-
-    def make(self) -> KeyedState:
-        """An empty one."""
-        if self._directory is None:
-            return KeyedState()
-        settings = RocksSettings(str(self._directory), memory_bytes=4 << 20, cache_entries=4)
-        self._made.append(RocksKeyedState(settings, GROUPS))
-        return self._made[-1]
-
-    def close(self) -> None:
-        """Close all."""
-        for state in self._made:
-            state.close()
-        self._made = []
-
-
-backends = Backends(None)
-
-
-@pytest.fixture(params=["heap", "rocks"], autouse=True)
-def _backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
-    global backends
-    if request.param == "rocks":
-        pytest.importorskip("rocksdict")
-    backends = Backends(None if request.param == "heap" else tmp_path)
-    yield
-    backends.close()
-
-
-class Total:
-    def create_accumulator(self) -> list[int]:
-        return []
-
-    def add(self, value: int, accumulator: list[int]) -> list[int]:
-        return [*accumulator, value]
-
-    def get_result(self, accumulator: list[int]) -> list[int]:
-        return accumulator
-
-    def merge(self, left: list[int], right: list[int]) -> list[int]:
-        return left + right
-
-
-def config(*calls: str, **with_arguments: tuple[Any, ...]) -> StateTtlConfig:
-    builder = StateTtlConfig.new_builder(TTL)
-    for call in calls:
-        getattr(builder, call)()
-    for call, arguments in with_arguments.items():
-        getattr(builder, call)(*arguments)
-    return builder.build()
-
-
-def timed(descriptor: StateDescriptor, ttl: StateTtlConfig | None = None) -> Any:
-    descriptor.enable_time_to_live(ttl or config())
-    return descriptor
-
-
-def descriptors(ttl: StateTtlConfig) -> list[StateDescriptor]:
-    return [
-        timed(ValueStateDescriptor("value"), ttl),
-        timed(ListStateDescriptor("list"), ttl),
-        timed(MapStateDescriptor("map"), ttl),
-        timed(ReducingStateDescriptor("reducing", lambda a, b: a + b), ttl),
-        timed(AggregatingStateDescriptor("aggregating", Total()), ttl),
-    ]
-
-
-def new_state(clock: ManualClock | None = None) -> tuple[KeyedState, ManualClock]:
-    keyed = backends.make()
-    keyed.clock = clock = clock or ManualClock(1000)
-    keyed.scope.key = "k"
-    return keyed, clock
-
-
-def written(keyed: KeyedState) -> bytes:
-    frozen = keyed.freeze()
-    data = b"".join(block for block, _ in write_blocks(frozen, GROUPS))
-    for part in frozen:
-        part.release()
-    return data
-
-
-def restored(data: bytes, clock: ManualClock, first: int = 0, last: int = GROUPS - 1) -> KeyedState:
-    keyed, _ = new_state(clock)
-    keyed.restore(StateBlocks(data, first, last))
-    return keyed
-
-
-def size(keyed: KeyedState, name: str) -> int:
-    return len(keyed.table(name))
-
 
 # --- rules -----------------------------------------------------------------------------------------
 
@@ -487,110 +385,3 @@ def test_a_ttl_can_come_and_go_over_a_restore() -> None:
     assert untimed.handle(ValueStateDescriptor("v")).value() == 1
     assert list(untimed.handle(ListStateDescriptor("l")).get()) == [1, 2]
     assert dict(untimed.handle(MapStateDescriptor("m")).items()) == {"a": 1}
-
-
-class Model:
-    """What a map of key to (value, last touched) would do."""
-
-    def __init__(self, on_read: bool) -> None:
-        self.on_read = on_read
-        self.entries: dict[Any, tuple[Any, int]] = {}
-
-    def get(self, key: Any, now: int) -> Any:
-        value, time = self.entries.get(key, (None, now))
-        if time + TTL <= now:
-            del self.entries[key]
-            return None
-        if self.on_read and key in self.entries:
-            self.entries[key] = (value, now)
-        return value
-
-    def put(self, key: Any, value: Any, now: int) -> None:
-        self.entries[key] = (value, now)
-
-
-KEYS = st.integers(0, 5)
-STEPS = st.one_of(
-    st.tuples(st.just("put"), KEYS, st.integers(0, 99)),
-    st.tuples(st.just("add"), KEYS, st.integers(0, 99)),
-    st.tuples(st.just("get"), KEYS, st.just(0)),
-    st.tuples(st.just("wait"), st.integers(0, 80), st.just(0)),
-    st.tuples(st.just("restore"), st.integers(1, 3), st.just(0)),
-    st.tuples(st.just("freeze"), st.just(0), st.just(0)),
-)
-
-
-FIXTURE = [HealthCheck.function_scoped_fixture]
-
-
-@pytest.mark.parametrize("_backend", ["heap"], indirect=True)
-@settings(max_examples=60, deadline=None, suppress_health_check=FIXTURE)
-@given(st.lists(STEPS, max_size=40), st.booleans(), st.booleans())
-def test_state_on_the_heap_agrees_with_a_model(steps: Any, on_read: bool, in_snapshots: bool) -> None:
-    compare_with_model(steps, on_read, in_snapshots)
-
-
-@pytest.mark.parametrize("_backend", ["rocks"], indirect=True)
-@settings(max_examples=8, deadline=None, suppress_health_check=FIXTURE)
-@given(st.lists(STEPS, max_size=40), st.booleans(), st.booleans())
-def test_state_in_rocksdb_agrees_with_a_model(steps: Any, on_read: bool, in_snapshots: bool) -> None:
-    compare_with_model(steps, on_read, in_snapshots)
-
-
-def compare_with_model(steps: list[tuple[str, int, int]], on_read: bool, in_snapshots: bool) -> None:
-    calls = ["update_ttl_on_read_and_write"] * on_read + ["cleanup_full_snapshot"] * in_snapshots
-    ttl = config(*calls, cleanup_incrementally=(2, True))
-    clock = ManualClock(1000)
-    subtasks = Subtasks([backends.make()], clock, ttl)
-    model, reduced = Model(on_read), Model(on_read)
-    for what, key, value in steps:
-        now = clock.now_ms()
-        if what == "put":
-            subtasks.at(key)["value"].update(value)
-            subtasks.at(key)["map"].put("x", value)
-            model.put(key, value, now)
-        elif what == "add":
-            subtasks.at(key)["reducing"].add(value)
-            before = reduced.get(key, now)
-            reduced.put(key, value if before is None else before + value, now)
-        elif what == "get":
-            handles = subtasks.at(key)
-            expected = model.get(key, now)
-            assert handles["value"].value() == handles["map"].get("x") == expected
-            assert handles["reducing"].get() == reduced.get(key, now)
-        elif what == "wait":
-            clock.advance(key)
-        elif what == "freeze":
-            subtasks.freeze()
-        else:
-            subtasks = subtasks.rescaled(key)
-    backends.close()
-
-
-class Subtasks:
-    """The state of some subtasks, keys dealt out by key group."""
-
-    def __init__(self, states: list[KeyedState], clock: ManualClock, ttl: StateTtlConfig) -> None:
-        self.states, self.clock, self.ttl = states, clock, ttl
-        self.handles = []
-        for state in states:
-            state.clock = clock
-            self.handles.append({d.get_name(): state.handle(d) for d in descriptors(ttl)})
-
-    def at(self, key: int) -> dict[str, Any]:
-        number = hash_value(key) % GROUPS * len(self.states) // GROUPS
-        self.states[number].scope.key = key
-        return self.handles[number]
-
-    def freeze(self) -> None:
-        for state in self.states:
-            state.freeze()
-
-    def rescaled(self, parallelism: int) -> Subtasks:
-        files = [written(state) for state in self.states]
-        states = [backends.make() for _ in range(parallelism)]
-        for number, state in enumerate(states):
-            first, last = key_group_range(SubtaskIndex(number), parallelism, GROUPS)
-            for data in files:
-                state.restore(StateBlocks(data, first, last))
-        return Subtasks(states, self.clock, self.ttl)
