@@ -7,7 +7,8 @@ subtasks; each subtask opens a :class:`SplitReader` per split and polls.
 Who calls what, when, on which thread:
 
 * ``Source.create_enumerator`` and the enumerator's methods run on the driver.  ``discover`` is
-  called once before the job starts and then every ``discovery_interval_ms`` if that is set.
+  called once before the job starts and then every ``discovery_interval_ms`` if that is set.  A job that
+  starts over before its first snapshot gets the splits of that first call again.
 * ``Source.open_split`` and the reader's methods run on the task's thread, in the slot.  ``poll``
   must not block: return ``None`` when nothing is there now, and raise :class:`EndOfSplit` when
   nothing will ever be there again.
@@ -25,6 +26,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.connectors.on_error import Diverted
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 
@@ -37,6 +39,15 @@ class Split:
     """Unique within the source and stable across runs."""
     info: Any = None
     """What ``open_split`` needs to know: a path, a partition, a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitsFinished:
+    """A reading subtask's word to the enumerator: these splits are read to their ends."""
+
+    generation: int
+    """Of the attempt that read them; a later one may have to read them again."""
+    split_ids: tuple[str, ...]
 
 
 class EndOfSplit(Exception):
@@ -61,6 +72,13 @@ class SplitReader(ABC):
         """Processing time before which polling again is useless, if known."""
         return None
 
+    def take_diverted(self) -> list[Diverted]:
+        """Records since the last call that could not be decoded and did not fail the job.
+
+        Called after every ``poll``, also one that returned nothing: they belong before the position.
+        """
+        return []
+
     def on_checkpoint_complete(self, position: Any) -> None:  # noqa: B027 - optional hook
         """A snapshot that holds ``position`` was published: for information to outside systems."""
 
@@ -81,6 +99,12 @@ class SplitEnumerator(ABC):
         For sources with a ``discovery_interval_ms`` that end all the same; others need not say so.
         """
         return False
+
+    def on_finished(self, split_ids: Iterable[str]) -> None:  # noqa: B027 - optional hook
+        """These splits are read; told if ``Source.reports_finished``, after a restore all of them again.
+
+        Called on another thread than the other methods.
+        """
 
     def snapshot(self) -> Any:
         """What must be remembered so that ``discover`` does not return a split twice."""
@@ -121,6 +145,12 @@ class Source(ABC):
     read_in_order: bool = False
     """Whether a subtask reads its splits one after the other (files) or all together (partitions)."""
 
+    reports_finished: bool = False
+    """Whether the enumerator wants to hear of splits that have been read to their ends."""
+
+    diverts_to: str | None = None
+    """Id of the side output for records that cannot be decoded, if there is one."""
+
     @abstractmethod
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         """The object that finds splits; ``parallelism`` is the number of reading subtasks."""
@@ -128,6 +158,13 @@ class Source(ABC):
     @abstractmethod
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         """A reader for ``split``, from ``position`` on, or from its start if ``None``."""
+
+    def reads_in_order(self, split: Split) -> bool:
+        """:attr:`read_in_order` for this split: whether it waits until those before it are done."""
+        return self.read_in_order
+
+    def check(self) -> None:  # noqa: B027 - optional hook
+        """Called on the driver before the job starts: raise a clear error for what cannot work."""
 
     def from_end(self, split: Split) -> Split:
         """The same split, to be read from its current end on.

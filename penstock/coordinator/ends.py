@@ -6,7 +6,7 @@ import logging
 import pickle
 
 from penstock.connectors.sink import Committer, Sink
-from penstock.connectors.source import Source, SplitEnumerator
+from penstock.connectors.source import Source, Split, SplitEnumerator, SplitsFinished
 from penstock.coordinator.commit import commit_all
 from penstock.coordinator.events import Commit, CommitDone, Discover, SplitsDiscovered
 from penstock.core.ids import OperatorId
@@ -24,7 +24,8 @@ class JobEnds:
         self._sources: dict[OperatorId, Source] = {}
         self._sinks: dict[OperatorId, Sink] = {}
         self._parallelism: dict[OperatorId, int] = {}
-        self._enumerators: dict[OperatorId, SplitEnumerator] = {}
+        self._enumerators: dict[OperatorId, tuple[int, SplitEnumerator]] = {}
+        self._first: dict[OperatorId, tuple[tuple[Split, ...], bytes]] = {}
         self._committers: dict[OperatorId, Committer] = {}
         for vertex, planned in plan.operators():
             self._parallelism[planned.operator_id] = vertex.parallelism
@@ -34,27 +35,49 @@ class JobEnds:
                 self._sinks[planned.operator_id] = planned.node.sink
 
     def deliver(self, message: DriverMessage) -> None:
-        """Give a writer's message to its sink."""
+        """Give a writer's message to its sink, and a reader's to its enumerator."""
         sink = self._sinks.get(message.operator_id)
         if sink is not None:
             sink.on_driver_message(message.payload)
+        elif isinstance(message.payload, SplitsFinished):
+            generation, enumerator = self._enumerators[message.operator_id]
+            if message.payload.generation == generation:
+                enumerator.on_finished(message.payload.split_ids)
 
     def discover(self, instruction: Discover) -> SplitsDiscovered:
         """Ask an enumerator for splits."""
         operator_id = instruction.operator_id
         source = self._sources[operator_id]
         if instruction.restore:
-            enumerator = source.create_enumerator(self._parallelism[operator_id])
-            if instruction.state is not None:
-                enumerator.restore(pickle.loads(instruction.state))
-            self._enumerators[operator_id] = enumerator
-        enumerator = self._enumerators[operator_id]
-        splits = tuple(enumerator.discover())
+            splits = self._start(source, instruction)
+        else:
+            splits = tuple(self._enumerators[operator_id][1].discover())
+        _, enumerator = self._enumerators[operator_id]
         if instruction.from_end:
             splits = tuple(source.from_end(split) for split in splits)
         state = dumps(enumerator.snapshot())
         final = source.discovery_interval_ms is None or enumerator.is_exhausted()
         return SplitsDiscovered(instruction.generation, operator_id, splits, state, final)
+
+    def _start(self, source: Source, instruction: Discover) -> tuple[Split, ...]:
+        """The splits an attempt starts with.
+
+        An attempt without a snapshot starts where the first one did: were an end of input that was looked
+        up then ("latest") looked up again, the records in between would be lost.
+        """
+        operator_id = instruction.operator_id
+        first = self._first.get(operator_id) if instruction.state is None else None
+        state = instruction.state if first is None else first[1]
+        enumerator = source.create_enumerator(self._parallelism[operator_id])
+        if state is not None:
+            enumerator.restore(pickle.loads(state))
+        self._enumerators[operator_id] = (int(instruction.generation), enumerator)
+        if first is not None:
+            return first[0]
+        splits = tuple(enumerator.discover())
+        if instruction.state is None:
+            self._first[operator_id] = (splits, dumps(enumerator.snapshot()))
+        return splits
 
     def commit(self, instruction: Commit) -> CommitDone:
         """Run the committers."""

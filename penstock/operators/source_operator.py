@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.connectors.source import EndOfSplit, Source, Split
+from penstock.connectors.source import EndOfSplit, Source, Split, SplitReader, SplitsFinished
 from penstock.connectors.watermarks import CombinedWatermarks, WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime
@@ -30,6 +30,7 @@ from penstock.state.operator_state import ListMode
 SPLIT_STATE = "splits"
 """Part of the snapshot format: renaming it makes every source start over."""
 SPLIT_GROUP = "split"
+ERRORS_COUNTER = "numRecordsInErrors"
 
 
 class SourceOperator(Operator):
@@ -51,6 +52,7 @@ class SourceOperator(Operator):
         super().open(ctx)
         self._watermarks = CombinedWatermarks(self._strategy, ctx.metrics.counter(AHEAD_COUNTER))
         self._emitter = WatermarkEmitter(ctx)
+        self._bad = ctx.metrics.counter(ERRORS_COUNTER)
         self._reporter = TimeReporter(ctx, self._strategy)
         self._limit: EventTime = MAX_TIME
         if self._strategy.alignment is not None and self._reporter.is_heard:
@@ -61,6 +63,7 @@ class SourceOperator(Operator):
         for assigned in claim(self._state.get(), ctx.info.subtask, ctx.info.parallelism):
             self._take(assigned)
         self._store()
+        self._report_finished(assigned for assigned in self._splits.values() if assigned.done)
         self._start_reading()
 
     def add_splits(self, splits: Iterable[Split]) -> None:
@@ -97,13 +100,27 @@ class SourceOperator(Operator):
             try:
                 batch = reader.poll(max_rows)
             except EndOfSplit:
+                self._divert(reader)
                 self._end(assigned)
                 tries = len(self._reading)
                 continue
+            bad = self._divert(reader)
             if batch is not None and len(batch):
                 self._emit(assigned, batch, now)
-                return len(batch)
+                return bad + len(batch)
+            if bad:
+                return bad
         return 0
+
+    def _divert(self, reader: SplitReader) -> int:
+        """Count records that could not be decoded, and emit them if somebody may want them; how many."""
+        bad = reader.take_diverted()
+        if bad:
+            self._bad.inc(len(bad))
+            if self._source.diverts_to is not None:
+                times = [MIN_TIME if record.timestamp is None else record.timestamp for record in bad]
+                self.ctx.out.side(self._source.diverts_to, Batch.of_rows(list(bad), times))
+        return len(bad)
 
     def next_poll_ms(self) -> int | None:
         """Processing time before which polling is useless; ``None`` if some reader cannot tell."""
@@ -169,7 +186,7 @@ class SourceOperator(Operator):
 
     def _start_reading(self) -> None:
         """Open waiting splits: all, or only the next one if the source is read in order."""
-        while self._waiting and not (self._source.read_in_order and self._reading):
+        while self._waiting and not (self._reading and self._source.reads_in_order(self._waiting[0].split)):
             assigned = self._waiting.popleft()
             assigned.reader = self._source.open_split(assigned.split, assigned.start, self.ctx.clock)
             self._reading.append(assigned)
@@ -193,8 +210,15 @@ class SourceOperator(Operator):
         self._reading.remove(assigned)
         assigned.end()
         self._emitter.send(self._watermarks.remove_split(assigned.split.id))
+        self._report_finished([assigned])
         self.ctx.metrics.remove_group(SPLIT_GROUP, assigned.split.id)
         self._start_reading()
+
+    def _report_finished(self, done: Iterable[AssignedSplit]) -> None:
+        ids = tuple(assigned.split.id for assigned in done) if self._source.reports_finished else ()
+        if ids:
+            settings = self.ctx.settings
+            settings["to_driver"](SplitsFinished(settings["generation"], ids))
 
     def _store(self) -> None:
         info = self.ctx.info

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from sim_graphs_cep import patterns
+from sim_graphs_hybrid import hybrid
 from sim_graphs_joins import JOIN_GRAPHS
 from sim_graphs_rocks import on_disk
 from sim_graphs_unaligned import UNALIGNED_GRAPHS
@@ -297,6 +298,7 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     "two_sinks": two_sinks,
     "columns": columns,
     "discovery": discovery,
+    "hybrid": hybrid,
     "concurrent_2": concurrent(repartition, 2),
     "concurrent_3": concurrent(union, 3),
     **UNALIGNED_GRAPHS,

@@ -1,0 +1,147 @@
+"""Several sources read one after the other: history first, then the live stream.
+
+The next source starts when every split of the one before has been read to its end, in all subtasks.
+The readers say so themselves (:class:`~penstock.connectors.source.SplitsFinished`), and say it again
+after a restore, so the switch needs no state but which source is being read: a failure at any moment of
+it leads either to the old source, all of whose splits are done, or to the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
+from penstock.core.clock import Clock
+from penstock.core.errors import ConfigError
+
+_LOOK_MS = 200
+
+
+class HybridSource(Source):
+    """Reads ``sources`` in turn. All but the last must be bounded; all must give the same kind of record."""
+
+    reports_finished = True
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        for number, source in enumerate(sources[:-1]):
+            if not source.bounded:
+                raise ConfigError(
+                    f"source {number + 1} of {len(sources)} of a HybridSource never ends, so those behind it "
+                    "would never be read; only the last may be unbounded"
+                )
+        tags = {source.diverts_to for source in sources}
+        if len(tags) > 1:
+            raise ConfigError("the sources of a HybridSource must divert bad records to the same side output")
+        self._sources = tuple(sources)
+        self.bounded = sources[-1].bounded
+        self.discovery_interval_ms = _LOOK_MS
+        self.diverts_to = tags.pop()
+
+    @staticmethod
+    def builder(first_source: Source) -> HybridSourceBuilder:
+        """A builder; ``add_source`` appends."""
+        return HybridSourceBuilder(first_source)
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        return _HybridEnumerator(self._sources, parallelism)
+
+    def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
+        source, inner = self._inside(split)
+        return source.open_split(inner, position, clock)
+
+    def reads_in_order(self, split: Split) -> bool:
+        source, inner = self._inside(split)
+        return source.reads_in_order(inner)
+
+    def check(self) -> None:
+        for source in self._sources:
+            source.check()
+
+    def from_end(self, split: Split) -> Split:
+        source, inner = self._inside(split)
+        return Split(split.id, (split.info[0], source.from_end(inner)))
+
+    def _inside(self, split: Split) -> tuple[Source, Split]:
+        number: int = split.info[0]
+        return self._sources[number], split.info[1]
+
+    def produced_type(self) -> Any | None:
+        return self._sources[0].produced_type()
+
+
+class HybridSourceBuilder:
+    """Collects the sources of a :class:`HybridSource`."""
+
+    def __init__(self, first_source: Source) -> None:
+        self._sources = [first_source]
+
+    def add_source(self, source: Source) -> HybridSourceBuilder:
+        """``source`` is read when the one before it has ended."""
+        self._sources.append(source)
+        return self
+
+    def build(self) -> HybridSource:
+        """The source."""
+        return HybridSource(self._sources)
+
+
+class _HybridEnumerator(SplitEnumerator):
+    """Finds splits of the current source; goes to the next when all of them are finished."""
+
+    def __init__(self, sources: Sequence[Source], parallelism: int) -> None:
+        self._sources = sources
+        self._parallelism = parallelism
+        self._finished: set[str] = set()
+        self._dealt: set[str] = set()
+        self._enter(0)
+
+    def discover(self) -> Iterable[Split]:
+        found = self._look()
+        while not found and self._may_switch():
+            self._enter(self._number + 1)
+            found = self._look()
+        return found
+
+    def is_exhausted(self) -> bool:
+        return self._is_last and self._inner_done
+
+    def on_finished(self, split_ids: Iterable[str]) -> None:
+        self._finished.update(split_ids)
+
+    def snapshot(self) -> Any:
+        return self._number, sorted(self._dealt), self._inner_done, self._inner.snapshot()
+
+    def restore(self, state: Any) -> None:
+        number, dealt, inner_done, inner = state
+        self._enter(number)
+        self._dealt, self._inner_done = set(dealt), inner_done
+        self._inner.restore(inner)
+
+    @property
+    def _is_last(self) -> bool:
+        return self._number == len(self._sources) - 1
+
+    def _enter(self, number: int) -> None:
+        self._number = number
+        self._inner = self._sources[number].create_enumerator(self._parallelism)
+        self._dealt = set()
+        self._inner_done = False
+        self._calls = 0
+
+    def _look(self) -> list[Split]:
+        """New splits of the current source, asked no more often than it wants to be."""
+        interval = self._sources[self._number].discovery_interval_ms
+        turn = self._calls % max(1, (interval or 0) // _LOOK_MS)
+        self._calls += 1
+        if self._inner_done or turn:
+            return []
+        found = [
+            Split(f"{self._number}/{split.id}", (self._number, split)) for split in self._inner.discover()
+        ]
+        self._inner_done = interval is None or self._inner.is_exhausted()
+        self._dealt.update(split.id for split in found)
+        return found
+
+    def _may_switch(self) -> bool:
+        return not self._is_last and self._inner_done and self._dealt <= self._finished

@@ -1,0 +1,5 @@
+"""The hybrid source, where PyFlink has it."""
+
+from penstock.connectors.hybrid import HybridSource, HybridSourceBuilder
+
+__all__ = ["HybridSource", "HybridSourceBuilder"]

@@ -1,0 +1,123 @@
+"""History, then live: the switch, what a restore does to it, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.connectors.collection import CollectionSource
+from penstock.connectors.sequence import NumberSequenceSource
+from penstock.connectors.source import FixedSplits, Source, Split
+from penstock.core.errors import ConfigError
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.datastream.connectors.hybrid_source import HybridSource
+from penstock.testing.conformance import SourceConformance
+from penstock.testing.cue import AwaitCheckpoint, Crash, Pause, cued_source
+from penstock.testing.local import local_cluster
+
+UNTIMED = WatermarkStrategy.no_watermarks()
+
+
+class TestHybridConformance(SourceConformance):
+    def make_source(self, directory: Path) -> Source:
+        return HybridSource.builder(NumberSequenceSource(0, 40)).build()
+
+    def expected(self) -> list[int]:
+        return list(range(41))
+
+
+def two() -> HybridSource:
+    return HybridSource.builder(NumberSequenceSource(0, 9)).add_source(NumberSequenceSource(10, 19)).build()
+
+
+def test_the_next_source_waits_for_every_split_of_the_first() -> None:
+    enumerator = two().create_enumerator(2)
+    first = [split.id for split in enumerator.discover()]
+    assert len(first) == 2
+    enumerator.on_finished(first[:1])
+    assert list(enumerator.discover()) == []
+    enumerator.on_finished(first[1:])
+    second = [split.id for split in enumerator.discover()]
+    assert second and not set(second) & set(first)
+    assert enumerator.is_exhausted()
+    assert list(enumerator.discover()) == []
+
+
+@pytest.mark.parametrize("reported", [False, True])
+def test_a_restored_enumerator_switches_once_when_it_is_told_again(reported: bool) -> None:
+    enumerator = two().create_enumerator(2)
+    first = [split.id for split in enumerator.discover()]
+    if reported:
+        enumerator.on_finished(first)
+    state = pickle.dumps(enumerator.snapshot())
+    restored = two().create_enumerator(2)
+    restored.restore(pickle.loads(state))
+    assert list(restored.discover()) == []
+    restored.on_finished(first)
+    second = list(restored.discover())
+    assert len(second) == 2
+    after = two().create_enumerator(3)
+    after.restore(pickle.loads(pickle.dumps(restored.snapshot())))
+    assert list(after.discover()) == []
+    assert after.is_exhausted()
+
+
+class _Nothing(Source):
+    def create_enumerator(self, parallelism):
+        return FixedSplits([])
+
+    def open_split(self, split: Split, position, clock):
+        raise AssertionError("there is nothing to open")
+
+
+def test_an_empty_source_is_passed_over() -> None:
+    source = (
+        HybridSource.builder(_Nothing()).add_source(_Nothing()).add_source(NumberSequenceSource(0, 3)).build()
+    )
+    assert list(source.create_enumerator(1).discover())
+
+
+def test_only_the_last_source_may_go_on_for_ever() -> None:
+    endless = DataGeneratorSource(lambda i: i, None)
+    assert not HybridSource.builder(NumberSequenceSource(0, 1)).add_source(endless).build().bounded
+    with pytest.raises(ConfigError, match="source 1 of 2 of a HybridSource never ends"):
+        HybridSource.builder(endless).add_source(NumberSequenceSource(0, 1)).build()
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_a_job_reads_both_and_the_second_after_the_first(parallelism: int) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    with local_cluster(slots=parallelism):
+        seen = list(env.from_source(two(), UNTIMED, "both").execute_and_collect())
+    assert sorted(seen) == list(range(20))
+    assert max(seen.index(i) for i in range(10)) < min(seen.index(i) for i in range(10, 20))
+
+
+def test_crashes_on_both_sides_of_the_switch_lose_and_double_nothing(tmp_path: Path) -> None:
+    history = cued_source(
+        [1, 2, AwaitCheckpoint(), 3, Crash()], [4, Pause(30), 5, Crash()], directory=tmp_path / "history"
+    )
+    live = cued_source([Crash(2), 6, 7, AwaitCheckpoint(), Crash(), 8], directory=tmp_path / "live")
+    config = Configuration()
+    config.set_string("execution.checkpointing.interval", "15 ms")
+    config.set_string("execution.checkpointing.dir", str(tmp_path / "checkpoints"))
+    config.set_string("restart-strategy.type", "fixed-delay")
+    config.set_string("restart-strategy.fixed-delay.attempts", "20")
+    config.set_string("restart-strategy.fixed-delay.delay", "5 ms")
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    env.set_parallelism(2)
+    source = HybridSource.builder(history).add_source(live).build()
+    with local_cluster(slots=2):
+        assert sorted(env.from_source(source, UNTIMED, "both").execute_and_collect()) == list(range(1, 9))
+
+
+def test_a_collection_can_be_history() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = HybridSource.builder(CollectionSource([100, 101])).add_source(NumberSequenceSource(0, 1)).build()
+    with local_cluster(slots=1):
+        assert list(env.from_source(source, UNTIMED, "both").execute_and_collect()) == [100, 101, 0, 1]
