@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import importlib
-import tempfile
 from collections import Counter
 from pathlib import Path
 
 import click
 
 from penstock.cli.output import console
+from penstock.cli.places import read_time
+from penstock.cli.rewired import rewired
 from penstock.cli.run import as_program, execute, parsed
 from penstock.coordinator import registry
 from penstock.core import options
-from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
-from penstock.core.ids import EventTime
-from penstock.datastream.job import Launcher
-from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.graph.job import JobSpec
 from penstock.snapshot.finding import read_manifest
-from penstock.testing.forking import ForkLauncher, Until
+from penstock.travel.forking import BoundedSource, Recorders, Until
 
 Outputs = dict[str, Counter[str]]
 
@@ -66,7 +60,7 @@ def fork(
         options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
     }
     overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
-    limit = Until(_time(until), quiet_after)
+    limit = Until(None if until is None else read_time(until, "--until"), quiet_after)
     debug = bool(ctx.find_root().params.get("debug"))
     before = recorded(original, args, overrides, limit, debug)
     after = recorded(script, args, overrides, limit, debug)
@@ -79,23 +73,17 @@ def recorded(
     """Run a program with bounded sources; what its sinks would have got."""
     if not script.is_file():
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
-    chosen = StreamExecutionEnvironment.launcher
-    launcher = ForkLauncher(lambda spec: chosen or _spark(spec, overrides), until)
-    StreamExecutionEnvironment.launcher = launcher
-    try:
-        with tempfile.TemporaryDirectory(prefix="penstock-fork-") as scratch:
-            own = {**overrides, options.CHECKPOINT_DIR.key: scratch}
-            with as_program(script, args, own):
-                execute(script, debug)
-    finally:
-        StreamExecutionEnvironment.launcher = chosen
-    return launcher.outputs()
-
-
-def _spark(spec: JobSpec | None, overrides: dict[str, str]) -> Launcher:
-    configuration = Configuration.from_dict(overrides) if spec is None else spec.configuration
-    launcher: Launcher = importlib.import_module("penstock.spark.launcher").SparkLauncher(configuration)
-    return launcher
+    recorders = Recorders()
+    with (
+        rewired(
+            overrides,
+            lambda _, source, strategy: BoundedSource(source, strategy, until),
+            recorders.new,
+        ) as (own, _),
+        as_program(script, args, own),
+    ):
+        execute(script, debug)
+    return recorders.outputs()
 
 
 def _running_program(savepoint: str) -> Path:
@@ -107,19 +95,6 @@ def _running_program(savepoint: str) -> Path:
         f"job {name!r} does not run here under penstock run, so the original program is not known: give it "
         f"with --against"
     )
-
-
-def _time(text: str | None) -> EventTime | None:
-    if text is None:
-        return None
-    if text.lstrip("-").isdigit():
-        return EventTime(int(text))
-    try:
-        moment = dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(f"--until takes a time such as 2026-01-31T12:00, not {text!r}") from None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
-    return EventTime(int(aware.timestamp() * 1000))
 
 
 def _print(before: Outputs, after: Outputs, original: Path, changed: Path, show: int) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 
@@ -61,6 +61,14 @@ class HybridSource(Source):
     def from_end(self, split: Split) -> Split:
         source, inner = self._inside(split)
         return Split(split.id, (split.info[0], source.from_end(inner)))
+
+    def end_offset(self, split: Split) -> int | None:
+        source, inner = self._inside(split)
+        return source.end_offset(inner)
+
+    def between(self, split: Split, start: AtTime | AtOffset | None, end: int | None) -> Split:
+        source, inner = self._inside(split)
+        return Split(split.id, (split.info[0], source.between(inner, start, end)))
 
     def _inside(self, split: Split) -> tuple[Source, Split]:
         number: int = split.info[0]

@@ -29,6 +29,7 @@ from typing import Any
 from penstock.connectors.on_error import Diverted
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,20 @@ class SplitsFinished:
 
 class EndOfSplit(Exception):
     """Raised by ``poll`` when the split has no more records, now or ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """A place in a split: its first record of this time or later, as its own timestamps say."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    """A place in a split: the position of a record."""
+
+    offset: int
 
 
 class SplitReader(ABC):
@@ -173,6 +188,29 @@ class Source(ABC):
         failure: such a job reads at most once.  A source that does not say where its end is returns the
         split unchanged and starts over, so that its records come again.
         """
+        return split
+
+    def end_offset(self, split: Split) -> int | None:
+        """Where the split ends now, as :meth:`between` takes it; ``None`` if it ends by itself.
+
+        Called on the driver to replay a piece of the past, as is :meth:`between`.
+        """
+        if self.bounded:
+            return None
+        raise ConfigError(
+            f"{type(self).__name__} cannot say where {split.id!r} ends now, so it cannot be replayed"
+        )
+
+    def between(self, split: Split, start: AtTime | AtOffset | None, end: int | None) -> Split:
+        """The split from ``start`` (``None``: as it is) up to, not including, ``end``.
+
+        A source that knows nothing of times gives the whole split for a time: whoever asks leaves out
+        records that are too early all the same.
+        """
+        if isinstance(start, AtOffset) or end is not None:
+            raise ConfigError(
+                f"{type(self).__name__} has no offsets, so {split.id!r} cannot be read from or to one"
+            )
         return split
 
     def produced_type(self) -> Any | None:

@@ -9,6 +9,7 @@ from penstock.exchange.partition import Forward
 from penstock.graph.nodes import Node, NodeId
 from penstock.graph.overtaking import why_aligned
 from penstock.graph.plan import Plan
+from penstock.graph.wall_clock import wall_clock
 
 
 def plan_json(plan: Plan) -> str:
@@ -60,4 +61,8 @@ def plan_text(plan: Plan) -> str:
                 aligned = why_aligned(plan, edge)
                 note = "" if aligned is None else f"   (barriers stay aligned: {aligned})"
                 lines.append(f"        {edge.partitioning.strategy} -> {names[edge.target]}{note}")
+    clocked = wall_clock([planned.node for _, planned in plan.operators()])
+    if clocked:
+        lines.append("  depends on the wall clock or on chance, so that a replay may differ:")
+        lines += [f"        {sentence}" for sentence in clocked]
     return "\n".join(lines)

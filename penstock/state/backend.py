@@ -75,6 +75,10 @@ class KeyedState:
             )
         return table
 
+    def tables(self) -> list[Table]:
+        """All tables, also restored ones that nobody has asked for yet."""
+        return list(self._tables.values())
+
     def _new_table(self, name: str, shape: EntryShape) -> Table:
         return Table(name, shape)
 
@@ -185,6 +189,19 @@ class KeyedState:
     def checkpoint(self) -> list[FrozenPart]:
         """Freeze for a checkpoint, which need not be readable by other backends."""
         return [*self.freeze()]
+
+    def forget(self) -> None:
+        """Drop all entries and timers and begin event time anew; handles stay as they are.
+
+        For BATCH mode, which is done with a key before it turns to the next: there state is in memory and
+        no snapshot is under way.
+        """
+        for table in self._tables.values():
+            table.clear()
+        for store in self._chunks.values():
+            store.clear()
+        if self._timers is not None:
+            self._timers.clear()
 
     def close(self) -> None:
         """Let go of everything outside of memory. Called once, after the operator was closed."""

@@ -10,18 +10,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.log.errors import DecodeError
+from penstock.connectors.decoding import Records, decode_batch
 from penstock.connectors.log.formats import ValueFormat, as_format
 from penstock.connectors.log.offsets import LogOffsets
 from penstock.connectors.log.reader import OnTruncated
 from penstock.connectors.log.topic import Log, Topic
-from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
-from penstock.core.batch import Batch, Times
+from penstock.connectors.on_error import BadRecords, Diverted, ErrorPolicy, OnError
+from penstock.connectors.source import (
+    AtOffset,
+    AtTime,
+    EndOfSplit,
+    FixedSplits,
+    Source,
+    Split,
+    SplitEnumerator,
+    SplitReader,
+)
+from penstock.core.batch import Batch
 from penstock.core.clock import Clock
-from penstock.core.errors import ConnectorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,9 @@ class LogSource(Source):
 
     ``start`` counts for partitions without a restored position.  With ``end`` the source is bounded: it
     stops at the offsets found when the job starts.  ``on_truncated`` says what to do if retention has
-    overtaken the job: ``"error"``, or go on at the ``"earliest"`` record left.
+    overtaken the job: ``"error"``, or go on at the ``"earliest"`` record left.  ``on_error`` says what to do
+    with values that the format cannot decode: ``"fail"``, ``"skip"``, or ``"divert"`` them to the side output
+    ``divert_to``, an ``OutputTag``.
     """
 
     def __init__(
@@ -50,6 +60,8 @@ class LogSource(Source):
         start: LogOffsets | None = None,
         end: LogOffsets | None = None,
         on_truncated: OnTruncated | str = OnTruncated.ERROR,
+        on_error: OnError | str = OnError.FAIL,
+        divert_to: Any = None,
     ) -> None:
         self._root = str(root)
         self._topic = topic
@@ -57,6 +69,8 @@ class LogSource(Source):
         self._start = start or LogOffsets.earliest()
         self._end = end
         self._on_truncated = OnTruncated(on_truncated)
+        self._policy = ErrorPolicy.of(on_error, divert_to)
+        self.diverts_to = self._policy.tag
         self.bounded = end is not None
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
@@ -76,7 +90,27 @@ class LogSource(Source):
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         part: PartitionRange = split.info
         offset = part.start if position is None else int(position)
-        return _LogReader(self._open(), part, offset, self._format, self._on_truncated)
+        topic = self._open()
+        where = f"topic {topic.name!r} partition {part.partition}, offset"
+        bad = BadRecords(self._policy, topic.name, split.id, where)
+        return _LogReader(topic, part, offset, self._format, self._on_truncated, bad)
+
+    def end_offset(self, split: Split) -> int:
+        part: PartitionRange = split.info
+        end = LogOffsets.latest().resolve(self._open())[part.partition]
+        return end if part.end is None else min(end, part.end)
+
+    def between(self, split: Split, start: AtTime | AtOffset | None, end: int | None) -> Split:
+        part: PartitionRange = split.info
+        begin = part.start
+        if isinstance(start, AtTime):
+            begin = LogOffsets.timestamp(start.ms).resolve(self._open())[part.partition]
+        elif start is not None:
+            begin = start.offset
+        return replace(split, info=replace(part, start=begin, end=part.end if end is None else end))
+
+    def check(self) -> None:
+        self._open()
 
     def _open(self) -> Topic:
         return Log(self._root).topic(self._topic)
@@ -90,8 +124,9 @@ class _LogReader(SplitReader):
         offset: int,
         value_format: ValueFormat,
         on_truncated: OnTruncated,
+        bad: BadRecords,
     ) -> None:
-        self._where = f"topic {topic.name!r} partition {part.partition}"
+        self._bad = bad
         self._reader = topic.reader(part.partition, on_truncated)
         self._end = part.end
         self._offset = offset
@@ -107,7 +142,7 @@ class _LogReader(SplitReader):
             return None
         batch = self._decode(self._within_end(read))
         self._offset = read.column(0)[-1].as_py() + 1
-        return batch if len(batch) else None
+        return batch
 
     def position(self) -> Any:
         return self._offset
@@ -122,20 +157,16 @@ class _LogReader(SplitReader):
             return read
         return read.slice(0, max(self._end - first, 0))
 
-    def _decode(self, read: pa.RecordBatch) -> Batch:
-        times = read.column(1).to_numpy()
-        try:
-            records = self._format.decode(read.column(3))
-        except DecodeError as e:
-            offset = read.column(0)[e.index].as_py()
-            raise ConnectorError(f"{self._where}, offset {offset}: {e.reason}") from e
-        if isinstance(records, pa.RecordBatch):
-            return Batch.of_columns(records, times)
-        return _without_none(records, times) if self._format.skips_none else Batch.of_rows(records, times)
+    def take_diverted(self) -> list[Diverted]:
+        return self._bad.take()
 
+    def _decode(self, read: pa.RecordBatch) -> Batch | None:
+        offsets, values = read.column(0), read.column(3)
 
-def _without_none(records: list[Any], times: Times) -> Batch:
-    kept = [index for index, record in enumerate(records) if record is not None]
-    if len(kept) == len(records):
-        return Batch.of_rows(records, times)
-    return Batch.of_rows([records[index] for index in kept], times[np.array(kept, np.int64)])
+        def decode(start: int, stop: int) -> Records:
+            return self._format.decode(values.slice(start, stop - start))
+
+        def at(index: int) -> tuple[int, bytes]:
+            return offsets[index].as_py(), values[index].as_py()
+
+        return decode_batch(decode, read.column(1).to_numpy(), self._bad, at, self._format.skips_none)

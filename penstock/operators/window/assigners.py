@@ -143,6 +143,8 @@ class _EventTime(_FixedWindows[T]):
 class _ProcessingTime(_FixedWindows[T]):
     """Places elements by the clock, whatever their timestamp."""
 
+    wall_clock = "has processing-time windows"
+
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:

@@ -146,6 +146,8 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
     """Fires every ``interval`` of the clock."""
 
+    wall_clock = "fires by the wall clock"
+
     _ends_with_window = False
 
     @staticmethod

@@ -62,6 +62,8 @@ class _EventTime(_SessionWindows[T]):
 class _ProcessingTime(_SessionWindows[T]):
     """Sessions by the clock."""
 
+    wall_clock = "has processing-time windows"
+
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:

@@ -27,6 +27,8 @@ class ProcessingTimeoutTrigger(Trigger[T, W]):
     as a count from zero.
     """
 
+    wall_clock = "fires by the wall clock"
+
     def __init__(
         self,
         nested_trigger: Trigger[T, W],

@@ -162,6 +162,8 @@ class EventTimeTrigger(Trigger[T, TimeWindow]):
 class ProcessingTimeTrigger(Trigger[T, TimeWindow]):
     """Fires when the clock passes the window's end."""
 
+    wall_clock = "fires by the wall clock"
+
     @staticmethod
     def create() -> ProcessingTimeTrigger[Any]:
         """The trigger."""

@@ -8,27 +8,20 @@ differ in nothing but their logic.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from penstock.common.job_client import JobHandle
 from penstock.connectors.collect import CollectedRows, CollectSink
+from penstock.connectors.on_error import Diverted
 from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.ids import EventTime
-from penstock.datastream.job import Launcher
-from penstock.graph.job import JobSpec
-from penstock.graph.nodes import Node
-from penstock.operators.sink_operator import SinkOperator
-from penstock.operators.source_operator import SourceOperator
 from penstock.operators.timestamps import stamp
 
 
@@ -50,6 +43,7 @@ class BoundedSource(Source):
         self._strategy = strategy
         self._until = until
         self.read_in_order = source.read_in_order
+        self.diverts_to = source.diverts_to
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         return self._source.create_enumerator(parallelism)
@@ -96,6 +90,9 @@ class _BoundedReader(SplitReader):
     def next_poll_ms(self) -> int | None:
         return None
 
+    def take_diverted(self) -> list[Diverted]:
+        return self._reader.take_diverted()
+
     def close(self) -> None:
         self._reader.close()
 
@@ -110,32 +107,15 @@ class Recorder(CollectSink):
         return super().deliver(collected)
 
 
-class ForkLauncher:
-    """Runs jobs with bounded sources and recording sinks; ``outputs`` gathers the records by sink."""
+class Recorders:
+    """The recorders of a job by the names of the sinks whose places they take."""
 
-    def __init__(self, inner: Callable[[JobSpec | None], Launcher], until: Until) -> None:
-        self._inner = inner
-        self._until = until
+    def __init__(self) -> None:
         self._queues: dict[str, SimpleQueue[Any]] = {}
 
-    def default_parallelism(self) -> int:
-        """As the launcher that really runs the job says."""
-        return self._inner(None).default_parallelism()
-
-    def launch(self, spec: JobSpec) -> JobHandle:
-        """Start the changed job."""
-        nodes = tuple(self._replaced(node) for node in spec.nodes)
-        return self._inner(spec).launch(replace(spec, nodes=nodes))
-
-    def _replaced(self, node: Node) -> Node:
-        if node.source is not None and isinstance(node.factory, partial):
-            strategy = node.factory.args[1]
-            source = BoundedSource(node.source, strategy, self._until)
-            return replace(node, source=source, factory=partial(SourceOperator, source, strategy))
-        if node.sink is not None:
-            recorder = Recorder(self._queues.setdefault(node.uid or node.name, SimpleQueue()))
-            return replace(node, sink=recorder, factory=partial(SinkOperator, recorder))
-        return node
+    def new(self, name: str) -> Recorder:
+        """In place of the sink of that name."""
+        return Recorder(self._queues.setdefault(name, SimpleQueue()))
 
     def outputs(self) -> dict[str, Counter[str]]:
         """What each sink got since the last call, as text."""

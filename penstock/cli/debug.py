@@ -1,0 +1,184 @@
+"""``penstock debug``: one key's state from a snapshot, and what the records after it do to it, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from penstock.cli.output import console, moment
+from penstock.cli.places import PastPlace, read_place
+from penstock.cli.rewired import rewired
+from penstock.cli.run import ProgramError, as_program, execute, parsed
+from penstock.core import options
+from penstock.core.errors import ConfigError, GraphError
+from penstock.graph.job import JobSpec
+from penstock.graph.nodes import Node
+from penstock.testing.local import local_cluster
+from penstock.travel.nowhere import Nowhere
+from penstock.travel.replayed import Piece, ReplayedSource
+from penstock.travel.stepping import Step, watched
+
+_SLOTS = 64
+_SHOWN = 300
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("snapshot")
+@click.argument("script", type=click.Path(path_type=Path))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option("--key", required=True, help="The key, as text.")
+@click.option("--operator", metavar="UID", help="The keyed step, by uid or name, if there are several.")
+@click.option(
+    "--until", "end", metavar="TIME|OFFSETS", help="Where to end [default: where the input ends now]."
+)
+@click.option("--steps", default=20, show_default=True, type=click.IntRange(1), help="Most records shown.")
+@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
+@click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@click.pass_context
+def debug(
+    ctx: click.Context,
+    snapshot: str,
+    script: Path,
+    args: tuple[str, ...],
+    key: str,
+    operator: str | None,
+    end: str | None,
+    steps: int,
+    settings: tuple[str, ...],
+    allow_non_restored_state: bool,
+) -> None:
+    """Step through what SCRIPT does to one key, from SNAPSHOT on.
+
+    Runs in this process, without Spark, at parallelism 1: a breakpoint() in the program works. Nothing is
+    written anywhere. SNAPSHOT is a savepoint, a checkpoint, or "earliest" for no state at all.
+    """
+    if not script.is_file():
+        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
+    begin = read_place(snapshot, "SNAPSHOT")
+    if begin.time is not None or begin.offsets is not None:
+        raise ConfigError(f"there is no snapshot at {snapshot!r}; give the path of a savepoint or checkpoint")
+    stop = read_place(end, "--until") if end else PastPlace()
+    given = {options.RECOVERY_PATH.key: begin.snapshot, options.DEFAULT_PARALLELISM.key: "1"}
+    if allow_non_restored_state:
+        given[options.IGNORE_UNCLAIMED_STATE.key] = "true"
+    overrides = parsed(settings) | {name: value for name, value in given.items() if value is not None}
+    piece = Piece(end_ms=stop.time, ends=stop.offsets)
+    show = _Shown(key, steps)
+    with (
+        local_cluster(_SLOTS) as local,
+        rewired(
+            overrides,
+            lambda _, source, strategy: ReplayedSource(source, strategy, piece),
+            lambda _: Nowhere(),
+        ) as (own, launcher),
+    ):
+        launcher.change = lambda spec: _with_watched(spec, operator, key, show)
+        show.stop = lambda: local.jobs[-1].cancel()
+        with as_program(script, args, own):
+            try:
+                execute(script, bool(ctx.find_root().params.get("debug")))
+            except ProgramError:
+                if not show.is_done:
+                    raise
+    show.summary()
+
+
+def _with_watched(spec: JobSpec, wanted: str | None, key: str, show: _Shown) -> JobSpec:
+    node = _keyed_step(spec, wanted)
+    show.begin(node)
+    nodes = tuple(watched(node, key, show) if other is node else other for other in spec.nodes)
+    return replace(spec, nodes=nodes)
+
+
+def _keyed_step(spec: JobSpec, wanted: str | None) -> Node:
+    keyed = [node for node in spec.nodes if node.keyed]
+    found = [node for node in keyed if wanted in (None, node.uid, node.name)]
+    if len(found) != 1:
+        names = ", ".join(repr(node.uid or node.name) for node in keyed) or "none"
+        problem = "there is no such keyed step" if wanted else "say which keyed step to watch"
+        raise GraphError(f"{problem}: give one of them as --operator: {names}")
+    if found[0].in_columns:
+        raise GraphError(
+            f"step {found[0].name!r} takes many keys at once, in columns, so there is no stepping through it "
+            "record by record; look into its state with penstock state query"
+        )
+    return found[0]
+
+
+class _Shown:
+    """Prints steps as they happen, and ends the job after so many."""
+
+    def __init__(self, key: str, most: int) -> None:
+        self._key = key
+        self._most = most
+        self._count = 0
+        self._out = console()
+        self.stop: Callable[[], object] = lambda: None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether enough was shown."""
+        return self._count >= self._most
+
+    def begin(self, node: Node) -> None:
+        """The job is about to start."""
+        self._say(f"key {self._key} in step {node.uid or node.name}")
+
+    def __call__(self, step: Step) -> None:
+        if self.is_done:
+            return
+        if not self._count:
+            self._state("state in the snapshot", step.before)
+        self._count += 1
+        self._say("")
+        self._say(_headline(self._count, step))
+        changed = {name: text for name, text in step.after.items() if step.before.get(name) != text}
+        for name in step.before.keys() - step.after.keys():
+            changed[name] = "gone"
+        for name in sorted(changed):
+            self._say(f"    {_named(name)}: {step.before.get(name, 'not there')} -> {changed[name]}")
+        if not changed:
+            self._say("    state as before")
+        for tag, record in step.outputs:
+            self._say(f"    out{'' if tag is None else f' to {tag}'}: {record}")
+        if self.is_done:
+            self.stop()
+
+    def summary(self) -> None:
+        """The last line."""
+        self._say("")
+        if not self._count:
+            self._say(f"no record of key {self._key} came, and no timer of it was due")
+        elif self.is_done:
+            self._say(f"stopped after {self._count} steps; --steps shows more")
+        else:
+            self._say(f"the input ended after {self._count} steps")
+
+    def _state(self, title: str, state: dict[str, str]) -> None:
+        self._say(f"{title}:" if state else f"{title}: none")
+        for name, text in state.items():
+            self._say(f"    {_named(name)}: {text}")
+
+    def _say(self, text: str) -> None:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ... ({len(text)} characters)"
+        self._out.print(shown, markup=False)
+
+
+def _headline(number: int, step: Step) -> str:
+    if step.is_watermark:
+        when = "the input ended" if step.time is None else f"event time reached {moment(step.time)}"
+        return f"{number}. {when}"
+    when = "" if step.time is None else f" at {moment(step.time)}"
+    side = f" (input {step.input_index + 1})" if step.input_index else ""
+    return f"{number}. record{side}{when}: {step.record}"
+
+
+def _named(name: str) -> str:
+    """Times in timers' names as times of the calendar."""
+    kind, _, time = name.rpartition(" ")
+    return (
+        f"{kind} for {moment(int(time))}" if kind.endswith("timer") and time.lstrip("-").isdigit() else name
+    )

@@ -1,0 +1,140 @@
+"""``penstock replay``: a program over a piece of the past, and how that differs from last time."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from penstock.cli.output import console, moment
+from penstock.cli.places import PastPlace, read_place
+from penstock.cli.rewired import rewired
+from penstock.cli.run import as_program, execute, parsed
+from penstock.connectors.source import Source
+from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.core import options
+from penstock.core.errors import ConfigError, GraphError
+from penstock.graph.job import JobSpec
+from penstock.graph.wall_clock import wall_clock
+from penstock.travel.difference import NOTE, Difference, compare, note_of
+from penstock.travel.replayed import Offsets, Piece, ReplayedSink, ReplayedSource
+
+PLACE = "TIME|OFFSETS|SNAPSHOT"
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("script", type=click.Path(path_type=Path))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.option("--from", "start", metavar=PLACE, required=True, help='Where to begin; "earliest" is a place.')
+@click.option(
+    "--until", "end", metavar="TIME|OFFSETS", help="Where to end [default: where the input ends now]."
+)
+@click.option("--output", type=click.Path(path_type=Path), default=Path("replay"), show_default=True)
+@click.option("--compare", "old", metavar="OLD", type=click.Path(path_type=Path), help="An earlier --output.")
+@click.option("-p", "--parallelism", type=click.IntRange(1), help="Subtasks of each step.")
+@click.option("--master", metavar="URL", help="Spark master, such as local[4].")
+@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
+@click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@click.option("--show", default=20, show_default=True, help="Differing records shown of each kind.")
+@click.pass_context
+def replay(
+    ctx: click.Context,
+    script: Path,
+    args: tuple[str, ...],
+    start: str,
+    end: str | None,
+    output: Path,
+    old: Path | None,
+    parallelism: int | None,
+    master: str | None,
+    settings: tuple[str, ...],
+    allow_non_restored_state: bool,
+    show: int,
+) -> None:
+    """Run SCRIPT with ARGS over a piece of the past, and write what its sinks get to files.
+
+    Nothing else is touched. The piece is given by event times, by offsets (clicks-0=120,clicks-1=98, or a
+    JSON file of them), or begins at a savepoint or checkpoint. With --compare the same piece as then is
+    read, and the exit status is 1 if the results differ.
+    """
+    if not script.is_file():
+        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
+    if output.exists() and any(output.iterdir()):
+        raise ConfigError(f"the directory {str(output)!r} is not empty; give another as --output")
+    begin, stop = read_place(start, "--from"), read_place(end, "--until") if end else PastPlace()
+    if stop.snapshot is not None:
+        raise click.UsageError("--until takes a time or offsets; only --from can be a snapshot")
+    given = {
+        options.RECOVERY_PATH.key: begin.snapshot,
+        options.DEFAULT_PARALLELISM.key: parallelism,
+        options.SPARK_MASTER.key: master,
+        options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
+    }
+    overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
+    replayed = _Replay(begin, stop, output, note_of(old) if old is not None and end is None else {})
+    with rewired(overrides, replayed.source, replayed.sink) as (own, launcher):
+        with as_program(script, args, own):
+            execute(script, bool(ctx.find_root().params.get("debug")))
+        if not launcher.specs:
+            raise GraphError(f"{script}: the script ended without calling env.execute()")
+        _warn(launcher.specs)
+    replayed.write_note(script, start, end)
+    out = console()
+    out.print(f"replayed into {output}", markup=False)
+    if old is not None and not _print(out, compare(old, output), show):
+        ctx.exit(1)
+
+
+class _Replay:
+    """The ends of the replayed jobs, and what is to be remembered of them."""
+
+    def __init__(self, begin: PastPlace, stop: PastPlace, output: Path, ends: dict[str, Offsets]) -> None:
+        self._piece = Piece(begin.time, stop.time, begin.offsets, stop.offsets)
+        self._output = output
+        self._given = ends
+        self._ends: dict[str, Offsets] = {}
+
+    def source(self, name: str, source: Source, strategy: WatermarkStrategy) -> Source:
+        """In place of ``source``."""
+        piece = self._piece if name not in self._given else replace(self._piece, ends=self._given[name])
+        replayed = ReplayedSource(source, strategy, piece)
+        self._ends[name] = replayed.ends
+        return replayed
+
+    def sink(self, name: str) -> ReplayedSink:
+        """In place of the sink of that name."""
+        return ReplayedSink(self._output / re.sub(r"[^\w.-]+", "-", name))
+
+    def write_note(self, script: Path, start: str, end: str | None) -> None:
+        """The replay is complete."""
+        note = {"script": script.name, "from": start, "until": end, "ends": self._ends}
+        self._output.mkdir(parents=True, exist_ok=True)
+        (self._output / NOTE).write_text(json.dumps(note, indent=2))
+
+
+def _warn(specs: list[JobSpec]) -> None:
+    for spec in specs:
+        for sentence in wall_clock(spec.nodes):
+            click.secho(f"Warning: {sentence}; another run may give other results", fg="yellow", err=True)
+
+
+def _print(out: Console, differences: list[Difference], show: int) -> bool:
+    """Say what differs; whether nothing does."""
+    for found in differences:
+        out.print(
+            f"{found.sink}: {found.same} the same, {len(found.gone)} only then, {len(found.come)} only now",
+            markup=False,
+        )
+        for mark, lines in (("-", found.gone), ("+", found.come)):
+            for time, record in lines[:show]:
+                at = "no event time" if time is None else moment(time)
+                out.print(f"{mark} {at}  {record}", markup=False)
+            if len(lines) > show:
+                out.print(f"{mark} ... and {len(lines) - show} more", markup=False)
+    equal = all(found.is_none for found in differences)
+    out.print("no difference" if equal else "the results differ", markup=False)
+    return equal

@@ -1,0 +1,63 @@
+"""Runs a program's jobs with other sources and sinks than it has.
+
+The program itself is not changed: it is the launcher that gets the job's nodes and replaces those at the
+ends.  Steps, uids, state and splits stay the same, so snapshots of the real job fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from penstock.common.job_client import JobHandle
+from penstock.connectors.sink import Sink
+from penstock.connectors.source import Source
+from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.datastream.job import Launcher
+from penstock.graph.job import JobSpec
+from penstock.graph.nodes import Node
+from penstock.operators.sink_operator import SinkOperator
+from penstock.operators.source_operator import SourceOperator
+
+NewSource = Callable[[str, Source, WatermarkStrategy], Source]
+"""From a step's name, its source and its watermarks to what is read instead."""
+NewSink = Callable[[str], Sink]
+"""From a step's name to what is written to instead."""
+
+
+class RewiringLauncher:
+    """Runs jobs through ``inner`` after replacing their ends."""
+
+    def __init__(
+        self, inner: Callable[[JobSpec | None], Launcher], new_source: NewSource, new_sink: NewSink
+    ) -> None:
+        self._inner = inner
+        self._new_source = new_source
+        self._new_sink = new_sink
+        self.change: Callable[[JobSpec], JobSpec] = lambda spec: spec
+        """What else is done to a job; it has its new ends already."""
+        self.specs: list[JobSpec] = []
+        """The jobs as the program described them."""
+
+    def default_parallelism(self) -> int:
+        """As the launcher that really runs the job says."""
+        return self._inner(None).default_parallelism()
+
+    def launch(self, spec: JobSpec) -> JobHandle:
+        """Start the changed job."""
+        self.specs.append(spec)
+        nodes = tuple(self._replaced(node) for node in spec.nodes)
+        return self._inner(spec).launch(self.change(replace(spec, nodes=nodes)))
+
+    def _replaced(self, node: Node) -> Node:
+        name = node.uid or node.name
+        if node.source is not None:
+            assert isinstance(node.factory, partial)
+            strategy = node.factory.args[1]
+            source = self._new_source(name, node.source, strategy)
+            return replace(node, source=source, factory=partial(SourceOperator, source, strategy))
+        if node.sink is not None:
+            sink = self._new_sink(name)
+            return replace(node, sink=sink, factory=partial(SinkOperator, sink))
+        return node
