@@ -10,7 +10,7 @@ import click
 
 from penstock.cli.output import console, moment
 from penstock.cli.places import PastPlace, read_place
-from penstock.cli.rewired import rewired
+from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import ProgramError, as_program, execute, parsed
 from penstock.core import options
 from penstock.core.errors import ConfigError, GraphError
@@ -69,21 +69,22 @@ def debug(
     show = _Shown(key, steps)
     with (
         local_cluster(_SLOTS) as local,
-        rewired(
-            overrides,
-            lambda _, source, strategy: ReplayedSource(source, strategy, piece),
-            lambda _: Nowhere(),
-        ) as (own, launcher),
+        rewired(overrides, lambda _, source, how: ReplayedSource(source, how, piece), _nowhere) as launcher,
+        own_checkpoints(overrides) as own,
+        as_program(script, args, own),
     ):
         launcher.change = lambda spec: _with_watched(spec, operator, key, show)
         show.stop = lambda: local.jobs[-1].cancel()
-        with as_program(script, args, own):
-            try:
-                execute(script, bool(ctx.find_root().params.get("debug")))
-            except ProgramError:
-                if not show.is_done:
-                    raise
+        try:
+            execute(script, bool(ctx.find_root().params.get("debug")))
+        except ProgramError:
+            if not show.is_done:
+                raise
     show.summary()
+
+
+def _nowhere(name: str) -> Nowhere:
+    return Nowhere()
 
 
 def _with_watched(spec: JobSpec, wanted: str | None, key: str, show: _Shown) -> JobSpec:

@@ -9,7 +9,7 @@ import click
 
 from penstock.cli.output import console
 from penstock.cli.places import read_time
-from penstock.cli.rewired import rewired
+from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import as_program, execute, parsed
 from penstock.coordinator import registry
 from penstock.core import options
@@ -75,11 +75,8 @@ def recorded(
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
     recorders = Recorders()
     with (
-        rewired(
-            overrides,
-            lambda _, source, strategy: BoundedSource(source, strategy, until),
-            recorders.new,
-        ) as (own, _),
+        rewired(overrides, lambda _, source, how: BoundedSource(source, how, until), recorders.new),
+        own_checkpoints(overrides) as own,
         as_program(script, args, own),
     ):
         execute(script, debug)

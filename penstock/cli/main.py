@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stop": ("penstock.cli.savepoint:stop", "Stop a job with a savepoint."),
     "rescale": ("penstock.cli.rescale:rescale", "Go on at another parallelism."),
     "fork": ("penstock.cli.fork:fork", "Try changed code from a savepoint, without side effects."),
+    "backfill": ("penstock.cli.backfill:backfill", "Run a program over its history first, then live."),
     "replay": ("penstock.cli.replay:replay", "Run a program over a piece of the past."),
     "debug": ("penstock.cli.debug:debug", "Step through what a program does to one key."),
     "checkpoint": ("penstock.cli.checkpoint:checkpoint", "Look at checkpoints and savepoints."),

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from penstock.cli.output import console, moment
 from penstock.cli.places import PastPlace, read_place
-from penstock.cli.rewired import rewired
+from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import as_program, execute, parsed
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
@@ -76,12 +76,15 @@ def replay(
     }
     overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
     replayed = _Replay(begin, stop, output, note_of(old) if old is not None and end is None else {})
-    with rewired(overrides, replayed.source, replayed.sink) as (own, launcher):
-        with as_program(script, args, own):
-            execute(script, bool(ctx.find_root().params.get("debug")))
-        if not launcher.specs:
-            raise GraphError(f"{script}: the script ended without calling env.execute()")
-        _warn(launcher.specs)
+    with (
+        rewired(overrides, replayed.source, replayed.sink) as launcher,
+        own_checkpoints(overrides) as own,
+        as_program(script, args, own),
+    ):
+        execute(script, bool(ctx.find_root().params.get("debug")))
+    if not launcher.specs:
+        raise GraphError(f"{script}: the script ended without calling env.execute()")
+    _warn(launcher.specs)
     replayed.write_note(script, start, end)
     out = console()
     out.print(f"replayed into {output}", markup=False)

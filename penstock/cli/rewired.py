@@ -17,21 +17,23 @@ from penstock.travel.rewire import NewSink, NewSource, RewiringLauncher
 
 @contextmanager
 def rewired(
-    overrides: dict[str, str], new_source: NewSource, new_sink: NewSink
-) -> Iterator[tuple[dict[str, str], RewiringLauncher]]:
-    """Until the end of the ``with``, jobs of this process run rewired.
-
-    Gives the settings to run the program with, which have a checkpoint directory of their own, and the
-    launcher, which knows the jobs afterwards.
-    """
+    overrides: dict[str, str], new_source: NewSource, new_sink: NewSink | None = None
+) -> Iterator[RewiringLauncher]:
+    """Until the end of the ``with``, jobs of this process run rewired; the launcher knows them afterwards."""
     chosen = StreamExecutionEnvironment.launcher
     launcher = RewiringLauncher(lambda spec: chosen or _spark(spec, overrides), new_source, new_sink)
     StreamExecutionEnvironment.launcher = launcher
     try:
-        with tempfile.TemporaryDirectory(prefix="penstock-travel-") as scratch:
-            yield {**overrides, options.CHECKPOINT_DIR.key: scratch}, launcher
+        yield launcher
     finally:
         StreamExecutionEnvironment.launcher = chosen
+
+
+@contextmanager
+def own_checkpoints(overrides: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The settings with a checkpoint directory for this run only: the program's own is not touched."""
+    with tempfile.TemporaryDirectory(prefix="penstock-travel-") as scratch:
+        yield {**overrides, options.CHECKPOINT_DIR.key: scratch}
 
 
 def _spark(spec: JobSpec | None, overrides: dict[str, str]) -> Launcher:

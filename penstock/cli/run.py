@@ -82,9 +82,20 @@ def run(
         "master": master,
         "name": name,
     }
+    run_program(script, args, overrides, remembered, debug)
+
+
+def run_program(
+    script: Path,
+    args: tuple[str, ...],
+    overrides: dict[str, str],
+    command: dict[str, Any] | None,
+    debug: bool,
+) -> None:
+    """Run a program whose jobs are real, with progress; ``command`` is how to start it again, if known."""
     with (
         as_program(script, args, overrides),
-        _remembered(remembered),
+        _remembered(command),
         _observed() as jobs,
         progress_line(jobs),
     ):
@@ -118,7 +129,7 @@ def as_program(script: Path, args: tuple[str, ...], overrides: dict[str, str]) -
 
 
 @contextmanager
-def _remembered(command: dict[str, Any]) -> Iterator[None]:
+def _remembered(command: dict[str, Any] | None) -> Iterator[None]:
     """Let the registry say how the jobs of this process were started."""
     registry.command = command
     try:

@@ -4,11 +4,15 @@ The next source starts when every split of the one before has been read to its e
 The readers say so themselves (:class:`~penstock.connectors.source.SplitsFinished`), and say it again
 after a restore, so the switch needs no state but which source is being read: a failure at any moment of
 it leads either to the old source, all of whose splits are done, or to the new one.
+
+Splits and enumerator of the last source are stored as it would store them by itself: once it is reached,
+a program that reads only this one can go on from a snapshot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
@@ -54,13 +58,17 @@ class HybridSource(Source):
         source, inner = self._inside(split)
         return source.reads_in_order(inner)
 
+    def holds_time(self, split: Split) -> bool:
+        source, inner = self._inside(split)
+        return source.holds_time(inner)
+
     def check(self) -> None:
         for source in self._sources:
             source.check()
 
     def from_end(self, split: Split) -> Split:
         source, inner = self._inside(split)
-        return Split(split.id, (split.info[0], source.from_end(inner)))
+        return _rewrapped(split, source.from_end(inner))
 
     def end_offset(self, split: Split) -> int | None:
         source, inner = self._inside(split)
@@ -68,14 +76,39 @@ class HybridSource(Source):
 
     def between(self, split: Split, start: AtTime | AtOffset | None, end: int | None) -> Split:
         source, inner = self._inside(split)
-        return Split(split.id, (split.info[0], source.between(inner, start, end)))
+        return _rewrapped(split, source.between(inner, start, end))
 
     def _inside(self, split: Split) -> tuple[Source, Split]:
-        number: int = split.info[0]
-        return self._sources[number], split.info[1]
+        if isinstance(split.info, _Earlier):
+            return self._sources[split.info.number], split.info.split
+        return self._sources[-1], split
 
     def produced_type(self) -> Any | None:
         return self._sources[0].produced_type()
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """The ``info`` of a split of any source but the last."""
+
+    number: int
+    split: Split
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """State of the enumerator while an earlier source is read; of the last one it is that source's own."""
+
+    number: int
+    dealt: tuple[str, ...]
+    inner_done: bool
+    inner: Any
+
+
+def _rewrapped(split: Split, inner: Split) -> Split:
+    return (
+        replace(split, info=replace(split.info, split=inner)) if isinstance(split.info, _Earlier) else inner
+    )
 
 
 class HybridSourceBuilder:
@@ -118,13 +151,19 @@ class _HybridEnumerator(SplitEnumerator):
         self._finished.update(split_ids)
 
     def snapshot(self) -> Any:
-        return self._number, sorted(self._dealt), self._inner_done, self._inner.snapshot()
+        inner = self._inner.snapshot()
+        if self._is_last:
+            return inner
+        return _Before(self._number, tuple(sorted(self._dealt)), self._inner_done, inner)
 
     def restore(self, state: Any) -> None:
-        number, dealt, inner_done, inner = state
-        self._enter(number)
-        self._dealt, self._inner_done = set(dealt), inner_done
-        self._inner.restore(inner)
+        if not isinstance(state, _Before):
+            self._enter(len(self._sources) - 1)
+            self._inner.restore(state)
+            return
+        self._enter(state.number)
+        self._dealt, self._inner_done = set(state.dealt), state.inner_done
+        self._inner.restore(state.inner)
 
     @property
     def _is_last(self) -> bool:
@@ -144,12 +183,14 @@ class _HybridEnumerator(SplitEnumerator):
         self._calls += 1
         if self._inner_done or turn:
             return []
-        found = [
-            Split(f"{self._number}/{split.id}", (self._number, split)) for split in self._inner.discover()
-        ]
+        found = [self._named(split) for split in self._inner.discover()]
         self._inner_done = interval is None or self._inner.is_exhausted()
         self._dealt.update(split.id for split in found)
         return found
+
+    def _named(self, split: Split) -> Split:
+        number = self._number
+        return split if self._is_last else Split(f"{number}/{split.id}", _Earlier(number, split))
 
     def _may_switch(self) -> bool:
         return not self._is_last and self._inner_done and self._dealt <= self._finished

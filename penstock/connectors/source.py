@@ -178,6 +178,10 @@ class Source(ABC):
         """:attr:`read_in_order` for this split: whether it waits until those before it are done."""
         return self.read_in_order
 
+    def holds_time(self, split: Split) -> bool:
+        """Whether event time stands still until this split is read: its records come in no order of time."""
+        return False
+
     def check(self) -> None:  # noqa: B027 - optional hook
         """Called on the driver before the job starts: raise a clear error for what cannot work."""
 

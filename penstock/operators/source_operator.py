@@ -201,7 +201,9 @@ class SourceOperator(Operator):
 
     def _emit(self, assigned: AssignedSplit, batch: Batch, now_ms: int) -> None:
         stamped = stamp(batch, self._strategy)
-        self._emitter.emit(stamped, self._watermarks.on_batch(assigned.split.id, stamped, now_ms))
+        held = self._source.holds_time(assigned.split)
+        cuts = () if held else self._watermarks.on_batch(assigned.split.id, stamped, now_ms)
+        self._emitter.emit(stamped, cuts)
 
     def _end(self, assigned: AssignedSplit) -> None:
         """Count the split's last watermark, then go on without it."""

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from penstock.connectors.collect import CollectedRows, CollectSink
+from penstock.connectors.cut import WrappedSource
 from penstock.connectors.on_error import Diverted
 from penstock.connectors.sink import CommitOutcome
-from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import EndOfSplit, Source, Split, SplitReader
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
@@ -35,21 +36,19 @@ class Until:
     """A partition ends when nothing came for so long."""
 
 
-class BoundedSource(Source):
+class BoundedSource(WrappedSource):
     """Another source, up to an end.  Its splits and positions are the other's."""
 
     def __init__(self, source: Source, strategy: WatermarkStrategy, until: Until) -> None:
-        self._source = source
+        super().__init__(source)
         self._strategy = strategy
         self._until = until
-        self.read_in_order = source.read_in_order
-        self.diverts_to = source.diverts_to
-
-    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return self._source.create_enumerator(parallelism)
+        self.bounded = True
+        if not source.reports_finished:
+            self.discovery_interval_ms = None
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
-        reader = self._source.open_split(split, position, clock)
+        reader = super().open_split(split, position, clock)
         return _BoundedReader(reader, self._strategy, self._until, clock)
 
 

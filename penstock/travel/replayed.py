@@ -8,15 +8,15 @@ ones: see :class:`Piece`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from penstock.connectors.cut import ChangedSplits, CutReader, WrappedSource
 from penstock.connectors.files.sink import FileSink
-from penstock.connectors.on_error import Diverted
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
 from penstock.connectors.watermark_strategy import WatermarkStrategy
@@ -24,7 +24,6 @@ from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, Epoch
-from penstock.operators.timestamps import stamp
 
 Offsets = dict[str, int]
 """By split id."""
@@ -56,113 +55,64 @@ class _Bounded:
     info: Any
 
 
-class ReplayedSource(Source):
+class ReplayedSource(WrappedSource):
     """A piece of another source. Split ids and positions are the other's."""
 
     def __init__(self, source: Source, strategy: WatermarkStrategy, piece: Piece) -> None:
-        self._source = source
+        super().__init__(source)
         self._strategy = strategy
         self._piece = piece
-        self.read_in_order = source.read_in_order
-        self.reports_finished = source.reports_finished
-        self.discovery_interval_ms = source.discovery_interval_ms if source.reports_finished else None
-        self.diverts_to = source.diverts_to
+        self.bounded = True
+        if not source.reports_finished:
+            self.discovery_interval_ms = None
         self.ends = self._find_ends()
         """Where each split ends that is known now."""
 
     def _find_ends(self) -> Offsets:
         given = self._piece.ends or {}
-        splits = list(self._source.create_enumerator(1).discover())
+        splits = list(self.wrapped.create_enumerator(1).discover())
         named = set(self._piece.starts or ()) | set(given)
         if named and not named & {split.id for split in splits}:
             known = ", ".join(sorted(split.id for split in splits))
             raise ConfigError(f"offsets are given for {', '.join(sorted(named))}, but the splits are {known}")
-        ends = {split.id: given.get(split.id, self._source.end_offset(split)) for split in splits}
+        ends = {split.id: given.get(split.id, self.wrapped.end_offset(split)) for split in splits}
         return {split_id: end for split_id, end in ends.items() if end is not None}
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return _ReplayedSplits(self._source.create_enumerator(parallelism), self)
-
-    def bounded_split(self, split: Split, start: AtTime | AtOffset | None) -> Split:
-        """The split up to its end."""
-        end = self.ends.get(split.id)
-        return self._source.between(split, start, self._source.end_offset(split) if end is None else end)
+        return _ReplayedSplits(self.wrapped.create_enumerator(parallelism), self)
 
     def discovered(self, split: Split) -> Split:
         """A split of the other source as this one deals it."""
-        bounded = self.bounded_split(split, self._piece.start_of(split.id))
+        bounded = self._up_to_end(split, self._piece.start_of(split.id))
         return replace(bounded, info=_Bounded(bounded.info))
 
     def reads_in_order(self, split: Split) -> bool:
-        return self._source.reads_in_order(self._original(split))
+        return self.wrapped.reads_in_order(self._original(split))
+
+    def holds_time(self, split: Split) -> bool:
+        return self.wrapped.holds_time(self._original(split))
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
-        reader = self._source.open_split(self._original(split), position, clock)
-        return _CutReader(reader, self._strategy, self._piece)
+        reader = self.wrapped.open_split(self._original(split), position, clock)
+        return CutReader(reader, self._strategy, self._piece.start_ms, self._piece.end_ms)
 
     def _original(self, split: Split) -> Split:
         if isinstance(split.info, _Bounded):
             return replace(split, info=split.info.info)
-        return self.bounded_split(split, None)
+        return self._up_to_end(split, None)
 
-    def produced_type(self) -> Any | None:
-        return self._source.produced_type()
+    def _up_to_end(self, split: Split, start: AtTime | AtOffset | None) -> Split:
+        end = self.ends.get(split.id)
+        return self.wrapped.between(split, start, self.wrapped.end_offset(split) if end is None else end)
 
 
-class _ReplayedSplits(SplitEnumerator):
-    """The other enumerator, so that a snapshot of the real job fits."""
-
+class _ReplayedSplits(ChangedSplits):
     def __init__(self, inner: SplitEnumerator, source: ReplayedSource) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._source = source
 
-    def discover(self) -> Iterable[Split]:
-        return [self._source.discovered(split) for split in self._inner.discover()]
-
-    def is_exhausted(self) -> bool:
-        return self._inner.is_exhausted()
-
-    def on_finished(self, split_ids: Iterable[str]) -> None:
-        self._inner.on_finished(split_ids)
-
-    def snapshot(self) -> Any:
-        return self._inner.snapshot()
-
-    def restore(self, state: Any) -> None:
-        self._inner.restore(state)
-
-
-class _CutReader(SplitReader):
-    """Leaves out records whose event times are not within the piece."""
-
-    def __init__(self, reader: SplitReader, strategy: WatermarkStrategy, piece: Piece) -> None:
-        self._reader = reader
-        self._strategy = strategy
-        self._start = MIN_TIME if piece.start_ms is None else piece.start_ms
-        self._end = piece.end_ms
-
-    def poll(self, max_rows: int) -> Batch | None:
-        batch = self._reader.poll(max_rows)
-        times = None if batch is None else stamp(batch, self._strategy).times
-        if batch is None or times is None:
-            return batch
-        known = np.asarray(times)
-        inside = (known >= self._start) | (known == MIN_TIME)
-        if self._end is not None:
-            inside &= known < self._end
-        return batch if inside.all() else batch.take(np.flatnonzero(inside))
-
-    def position(self) -> Any:
-        return self._reader.position()
-
-    def next_poll_ms(self) -> int | None:
-        return self._reader.next_poll_ms()
-
-    def take_diverted(self) -> list[Diverted]:
-        return self._reader.take_diverted()
-
-    def close(self) -> None:
-        self._reader.close()
+    def change(self, split: Split) -> Split:
+        return self._source.discovered(split)
 
 
 class TimedLines:

@@ -30,7 +30,10 @@ class RewiringLauncher:
     """Runs jobs through ``inner`` after replacing their ends."""
 
     def __init__(
-        self, inner: Callable[[JobSpec | None], Launcher], new_source: NewSource, new_sink: NewSink
+        self,
+        inner: Callable[[JobSpec | None], Launcher],
+        new_source: NewSource,
+        new_sink: NewSink | None = None,
     ) -> None:
         self._inner = inner
         self._new_source = new_source
@@ -57,7 +60,7 @@ class RewiringLauncher:
             strategy = node.factory.args[1]
             source = self._new_source(name, node.source, strategy)
             return replace(node, source=source, factory=partial(SourceOperator, source, strategy))
-        if node.sink is not None:
+        if node.sink is not None and self._new_sink is not None:
             sink = self._new_sink(name)
             return replace(node, sink=sink, factory=partial(SinkOperator, sink))
         return node

@@ -66,6 +66,17 @@ def test_a_restored_enumerator_switches_once_when_it_is_told_again(reported: boo
     assert after.is_exhausted()
 
 
+def test_once_the_last_source_is_reached_it_can_go_on_alone() -> None:
+    enumerator = two().create_enumerator(2)
+    enumerator.on_finished([split.id for split in enumerator.discover()])
+    last = list(enumerator.discover())
+    alone = NumberSequenceSource(10, 19)
+    assert last == list(alone.create_enumerator(2).discover())
+    restored = alone.create_enumerator(2)
+    restored.restore(pickle.loads(pickle.dumps(enumerator.snapshot())))
+    assert list(restored.discover()) == []
+
+
 class _Nothing(Source):
     def create_enumerator(self, parallelism):
         return FixedSplits([])
