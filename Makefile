@@ -11,10 +11,10 @@ MINUTES ?= 10
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java demo test check bench simulate chaos clean
+.PHONY: help venv java servers demo test check bench bench-sinks simulate chaos matrix clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 venv: $(STAMP) ## Make the virtual environment (VENV=path for another place than .venv)
 
@@ -25,10 +25,13 @@ $(STAMP): pyproject.toml constraints.txt scripts/ensure_venv.sh
 java: ## Check for Java 17 or newer, and install it if that is possible here
 	@sh scripts/ensure_java.sh
 
+servers: ## Check for the servers that tests use, and install what is missing if that is possible here
+	@sh scripts/ensure_servers.sh
+
 demo: venv java ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
-test: venv java check ## All checks, then all tests: quick ones first, those with a Spark session after
+test: venv java servers check ## All checks, then all tests: quick ones first, those with a Spark session after
 	$(PYTEST) -m "not spark"
 	$(PYTEST) -m spark
 
@@ -41,11 +44,17 @@ check: venv ## Lint, formatting, types, layers and sizes, without running anythi
 bench: venv java ## Run the benchmarks (PEERS=1 runs the peers beside them)
 	@$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers) $(ARGS)
 
+bench-sinks: venv java servers ## Measure the database sinks and write their guide (ARGS=--quick only prints, in a minute)
+	@$(BIN)/python benchmarks/sinks/run.py $(ARGS)
+
 simulate: venv ## Play simulated clusters with faults (SEEDS=1000 in all)
 	@$(BIN)/python scripts/simulate.py --seeds $(SEEDS) $(ARGS)
 
 chaos: venv java ## Disturb jobs on Spark at random and check every record (MINUTES=10)
 	@$(BIN)/python scripts/chaos.py --minutes $(MINUTES) $(ARGS)
+
+matrix: venv java servers ## Kill workers and drivers at every point of a commit, and write docs/guides/fault-matrix.md
+	@$(BIN)/python scripts/write_fault_matrix.py $(ARGS)
 
 clean: ## Remove the virtual environment, caches and what the demo and benchmarks left
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .demo build dist *.egg-info

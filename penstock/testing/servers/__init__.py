@@ -1,0 +1,19 @@
+"""Real servers for tests, each a context manager: on loopback, with data of their own, killed when told.
+
+::
+
+    with PostgresServer() as server:
+        write_to(server.host, server.port, server.user, server.password, server.database)
+        server.kill()      # kill -9
+        server.restart()   # same port, same data
+
+``why_not()`` of each class says in one sentence why it cannot run here, or ``None``.
+"""
+
+from penstock.testing.servers.kafka import KafkaServer
+from penstock.testing.servers.mariadb import MariaDbServer
+from penstock.testing.servers.postgres import PostgresServer
+from penstock.testing.servers.redis import RedisServer
+from penstock.testing.servers.server import Server
+
+__all__ = ["KafkaServer", "MariaDbServer", "PostgresServer", "RedisServer", "Server"]
