@@ -1,0 +1,89 @@
+"""A connection that is opened when needed, and work that is done again when the fault may pass.
+
+After any error the connection is closed: whatever transaction was open is then gone for certain, and the
+next try begins on a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from threading import Event
+from typing import Any, TypeVar
+
+from penstock.connectors.database.dialect import Dialect, Fault
+from penstock.core.errors import ConnectorError, PenstockError
+
+_log = logging.getLogger("penstock.database")
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 3.0
+
+T = TypeVar("T")
+
+
+class Link:
+    """One connection at a time to one database."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        retries: int,
+        local_files: bool = False,
+    ) -> None:
+        self.dialect = dialect
+        self._retries = retries
+        self._local_files = local_files
+        self._connection: Any = None
+
+    @property
+    def connection(self) -> Any:
+        """The connection; opened if there is none. Raises the driver's errors."""
+        if self._connection is None:
+            self._connection = self.dialect.connect(self._local_files)
+        return self._connection
+
+    def close(self) -> None:
+        """Close it, whatever state it is in."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+    def run(self, work: Callable[[Any], T], what: str) -> T:
+        """``work`` with a connection, again after faults that may pass. ``work`` must bear being repeated.
+
+        Raises the driver's error if it is the data's fault, else a :class:`ConnectorError`, at once or
+        when all tries are used up.
+        """
+        tries = 0
+        while True:
+            try:
+                return work(self.connection)
+            except Exception as e:
+                self.close()
+                fault = self.dialect.fault(e)
+                if fault is Fault.DATA or isinstance(e, PenstockError):
+                    raise
+                if not fault.passing:
+                    raise self.failed(e, what) from e
+                tries += 1
+                if tries > self._retries:
+                    raise self.gave_up(e, what) from e
+                pause = min(_FIRST_PAUSE_S * 2 ** (tries - 1), _LONGEST_PAUSE_S)
+                _log.warning("%s: %s; again in %.1f s", what, self.dialect.sentence(e), pause)
+                Event().wait(pause)
+
+    def failed(self, error: BaseException, what: str) -> ConnectorError:
+        """The error for a fault that will not pass."""
+        dialect = self.dialect
+        said = dialect.sentence(error)
+        return ConnectorError(f"{what} failed: {dialect.product} at {dialect.address} says: {said}")
+
+    def gave_up(self, error: BaseException, what: str) -> ConnectorError:
+        """The error for a fault that did not pass."""
+        dialect = self.dialect
+        return ConnectorError(
+            f"{what} failed after {self._retries + 1} tries: {dialect.product} at {dialect.address} says: "
+            f"{dialect.sentence(error)}. The job goes back to its last checkpoint; nothing is lost."
+        )

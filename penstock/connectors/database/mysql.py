@@ -1,0 +1,183 @@
+"""MariaDB and MySQL, through ``pymysql``.
+
+Sessions run in READ COMMITTED: fewer gaps between rows are locked, and repeated tries see what others
+have done.  Strict mode is always on, because without it the server shortens what does not fit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.connectors.database.dialect import (
+    CONNECT_TIMEOUT_S,
+    LOCK_WAIT_S,
+    ColumnInfo,
+    Dialect,
+    Fault,
+    Loader,
+    RowRefused,
+    TableInfo,
+    Target,
+    Transactions,
+    names,
+)
+from penstock.connectors.database.mysql_bulk import MySqlLoader
+from penstock.connectors.database.mysql_sql import on_duplicate, quote
+from penstock.connectors.database.mysql_xa import MySqlXa
+from penstock.core.optional import require
+
+_READ_TIMEOUT_S = 600
+
+_LOST = frozenset(
+    {0, 1042, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2003, 2006, 2013, 2014, 2055}
+)
+_BUSY = frozenset({1020, 1040, 1203, 1205, 1213, 1226, 1317, 1402, 1613, 1614, 3024})
+_DATA = frozenset({1048, 1062, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1690, 3140, 3819, 4025, 4038})
+_DELETE_ROWS = 500
+
+_SESSION = (
+    f"SET time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_WAIT_S}, "
+    "sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
+)
+_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+_TRANSACTIONAL = frozenset({"innodb", "rocksdb"})
+
+
+def _utc(value: dt.datetime) -> dt.datetime:
+    return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+class MySqlDialect(Dialect):
+    """MariaDB 10.5 or newer, MySQL 8.0 or newer."""
+
+    product = "MariaDB/MySQL"
+    adapters = {dt.datetime: _utc, dict: json.dumps, list: json.dumps, tuple: json.dumps, uuid.UUID: str}
+
+    def connect(self, local_files: bool = False) -> Any:
+        pymysql = require("pymysql", "mysql")
+        address = self.address
+        ssl = {key.removeprefix("ssl_"): value for key, value in address.options if key.startswith("ssl_")}
+        other = {key: value for key, value in address.options if not key.startswith("ssl_")}
+        connection = pymysql.connect(
+            host=address.host,
+            port=address.port,
+            user=address.user,
+            password=address.password,
+            database=address.database,
+            charset="utf8mb4",
+            autocommit=True,
+            local_infile=local_files,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=_READ_TIMEOUT_S,
+            write_timeout=_READ_TIMEOUT_S,
+            ssl=ssl or None,
+            init_command=_SESSION,
+            **other,
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(_ISOLATION)
+        return connection
+
+    def fault(self, error: BaseException) -> Fault:
+        errors = require("pymysql.err", "mysql")
+        if isinstance(error, RowRefused):
+            return Fault.DATA
+        if isinstance(error, OSError | EOFError | errors.InterfaceError):
+            return Fault.LOST
+        if not isinstance(error, errors.Error):
+            # What pymysql cannot write it answers with errors of Python.
+            return Fault.DATA if isinstance(error, TypeError | AttributeError | UnicodeError) else Fault.OTHER
+        code = error.args[0] if error.args else None
+        if code in _LOST:
+            return Fault.LOST
+        if code in _BUSY:
+            return Fault.BUSY
+        is_data = isinstance(error, errors.DataError | errors.IntegrityError) or code in _DATA
+        unwritable = isinstance(error, errors.ProgrammingError) and not isinstance(code, int)
+        return Fault.DATA if is_data or unwritable else Fault.OTHER
+
+    def sentence(self, error: BaseException) -> str:
+        return " ".join(str(error.args[-1] if error.args else error).split())
+
+    def quote(self, name: str) -> str:
+        return quote(name)
+
+    def describe(self, connection: Any, table: str) -> TableInfo | None:
+        schema, _, name = table.rpartition(".")
+        where = "table_schema = COALESCE(%s, DATABASE()) AND table_name = %s"
+        asked = (schema or None, name)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT engine FROM information_schema.tables WHERE {where}", asked)
+            found = cursor.fetchone()
+            if found is None:
+                return None
+            cursor.execute(
+                "SELECT column_name, column_type, is_nullable, column_default, extra "
+                f"FROM information_schema.columns WHERE {where} ORDER BY ordinal_position",
+                asked,
+            )
+            columns = {row[0]: _column(*row) for row in cursor.fetchall()}
+            cursor.execute(
+                f"SELECT index_name, column_name FROM information_schema.statistics WHERE {where} "
+                "AND non_unique = 0 ORDER BY index_name, seq_in_index",
+                asked,
+            )
+            keys: dict[str, list[str]] = {}
+            for index, column in cursor.fetchall():
+                keys.setdefault(index, []).append(column)
+        primary = tuple(keys.pop("PRIMARY", ()))
+        unique = tuple(tuple(columns) for columns in keys.values())
+        transactional = str(found[0]).lower() in _TRANSACTIONAL
+        return TableInfo(columns, primary, unique, transactional, is_view=found[0] is None)
+
+    def apply(self, connection: Any, target: Target, rows: Sequence[Any], gone: Sequence[Any]) -> None:
+        with connection.cursor() as cursor:
+            if gone:
+                self._delete(cursor, target, gone)
+            if rows:
+                cursor.executemany(self._insert(target), rows)
+
+    def _insert(self, target: Target) -> str:
+        values = ", ".join(["%s"] * len(target.columns))
+        insert = f"INSERT INTO {quote(target.table)} ({names(quote, target.columns)}) VALUES ({values})"
+        return f"{insert} {on_duplicate(target)}" if target.keys else insert
+
+    def _delete(self, cursor: Any, target: Target, gone: Sequence[Any]) -> None:
+        at = target.positions(target.keys)
+        delete = f"DELETE FROM {quote(target.table)} WHERE"
+        if target.newer is not None:
+            newer = quote(target.newer)
+            same = " AND ".join(f"{quote(key)} = %s" for key in target.keys)
+            version = target.columns.index(target.newer)
+            cursor.executemany(
+                f"{delete} {same} AND ({newer} IS NULL OR {newer} <= %s)",
+                [(*(row[i] for i in at), row[version]) for row in gone],
+            )
+            return
+        one = f"({', '.join(['%s'] * len(at))})"
+        for start in range(0, len(gone), _DELETE_ROWS):
+            some = gone[start : start + _DELETE_ROWS]
+            listed = ", ".join([one] * len(some))
+            cursor.execute(
+                f"{delete} ({names(quote, target.keys)}) IN ({listed})", [row[i] for row in some for i in at]
+            )
+
+    @property
+    def transactions(self) -> Transactions:
+        return MySqlXa(self.sentence)
+
+    @property
+    def loader(self) -> Loader:
+        return MySqlLoader()
+
+
+def _column(name: str, declared: Any, nullable: str, default: Any, extra: str) -> ColumnInfo:
+    declared = (declared.decode() if isinstance(declared, bytes) else str(declared)).lower()
+    generated = "GENERATED" in extra.upper() and "DEFAULT_GENERATED" not in extra.upper()
+    filled = default is not None or "auto_increment" in extra.lower() or generated
+    return ColumnInfo(name, declared, nullable == "NO" and not filled, generated, nullable == "YES")

@@ -1,0 +1,170 @@
+"""Readers of a table: a range to its end, or a growing table for ever.
+
+Both fetch a page of rows with one bounded query and hand it out in slices, so a poll blocks at most for
+one page and memory holds one page.  The position is the key of the last row handed out.
+
+A lost connection is opened again a few times, later and later, and reading goes on behind the position;
+in between the reader has nothing to give.  Other errors fail the job at once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from typing import Any
+
+from penstock.connectors.database.source_ranges import KeyRange
+from penstock.connectors.database.source_session import LostConnection, ReadingSession
+from penstock.connectors.database.source_table import Key, Page, TableShape
+from penstock.connectors.source import EndOfSplit, SplitReader
+from penstock.core.batch import Batch
+from penstock.core.clock import Clock
+from penstock.core.errors import ConnectorError
+
+_PATIENCE = 6
+"""So many times in a row a connection may be lost, before the reader gives up."""
+_FIRST_WAIT_MS = 100
+
+
+class PagedReader(SplitReader):
+    """Hands out pages in slices, and remembers how far it came."""
+
+    def __init__(
+        self, session: ReadingSession, clock: Clock, position: Key | None, shape: TableShape, page_rows: int
+    ) -> None:
+        if position is not None and len(position) != len(shape.key):
+            order = ", ".join(column.name for column in shape.key)
+            raise ConnectorError(
+                f"table {shape.table!r} is now read in the order of {order}, but the snapshot's position is "
+                f"a key of {len(position)} columns; read it as before, or give the source a new uid() to "
+                "start over"
+            )
+        self._shape = shape
+        self._page_rows = page_rows
+        self._session = session
+        self._clock = clock
+        self._position = position
+        self._page: Page | None = None
+        self._used = 0
+        self._due_ms: int | None = None
+        self._losses = 0
+
+    def poll(self, max_rows: int) -> Batch | None:
+        if self._page is None:
+            if self._due_ms is not None and self._clock.now_ms() < self._due_ms:
+                return None
+            self._page, self._used = self._fetch_patiently(), 0
+            if self._page is None:
+                return None
+        rows = self._page.columns.slice(self._used, max_rows)
+        self._used += rows.num_rows
+        self._position = self._page.key(self._used - 1)
+        if self._used == self._page.columns.num_rows:
+            self._page = None
+        return Batch.of_columns(rows)
+
+    def _fetch_patiently(self) -> Page | None:
+        try:
+            page = self.fetch(self._position)
+        except LostConnection:
+            self._losses += 1
+            if self._losses >= _PATIENCE:
+                raise
+            self._due_ms = self._clock.now_ms() + (_FIRST_WAIT_MS << self._losses)
+            return None
+        self._losses = 0
+        return page
+
+    @abstractmethod
+    def fetch(self, after: Key | None) -> Page | None:
+        """The rows behind ``after``; ``None`` if there are none now. Raises at the end."""
+
+    def position(self) -> Key | None:
+        return self._position
+
+    def next_poll_ms(self) -> int | None:
+        return self._due_ms if self._page is None else None
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class RangeReader(PagedReader):
+    """Reads a range to its end, in one read-only transaction that sees one state of the database."""
+
+    def __init__(
+        self,
+        session: ReadingSession,
+        clock: Clock,
+        position: Key | None,
+        shape: TableShape,
+        part: KeyRange,
+        page_rows: int,
+    ) -> None:
+        ordered = shape.without_leading() if part.nulls else shape
+        super().__init__(session, clock, position, ordered, page_rows)
+        self._conditions = part.conditions(session.name(shape.leading.name))
+        self._ended = False
+
+    def fetch(self, after: Key | None) -> Page | None:
+        if self._ended:
+            raise EndOfSplit
+        self._due_ms = None
+        rows = self._session.page_rows(self._shape, *self._conditions, after, self._page_rows)
+        self._ended = len(rows) < self._page_rows
+        if not rows:
+            raise EndOfSplit
+        return self._shape.to_page(rows)
+
+
+class GrowthReader(PagedReader):
+    """Asks again and again for rows with greater values than before.
+
+    The trap it guards against: a transaction that took its value early and commits late.  A row is read
+    only if its value was not above the largest value visible ``settle_ms`` ago.  Any transaction with such
+    a value began before that moment; if it takes less than ``settle_ms``, it is done by now.
+    """
+
+    def __init__(
+        self,
+        session: ReadingSession,
+        clock: Clock,
+        position: Key | None,
+        shape: TableShape,
+        start_after: Any,
+        page_rows: int,
+        every_ms: int,
+        settle_ms: int,
+    ) -> None:
+        super().__init__(session, clock, position, shape, page_rows)
+        self._leading = session.name(shape.leading.name)
+        self._start_after = start_after
+        self._every_ms = every_ms
+        self._settle_ms = settle_ms
+        self._seen: deque[tuple[int, Any]] = deque()
+        """When which largest value was seen, oldest first, those too young to read up to."""
+        self._settled: Any = None
+
+    def fetch(self, after: Key | None) -> Page | None:
+        now = self._clock.now_ms()
+        self._look_for_largest(now)
+        settles_ms = self._seen[0][0] + self._settle_ms if self._seen else now + self._every_ms
+        self._due_ms = min(now + self._every_ms, settles_ms)
+        if self._settled is None:
+            return None
+        conditions, values = [f"{self._leading} <= %s"], [self._settled]
+        if after is None and self._start_after is not None:
+            conditions.append(f"{self._leading} > %s")
+            values.append(self._start_after)
+        rows = self._session.page_rows(self._shape, conditions, values, after, self._page_rows)
+        if len(rows) == self._page_rows:
+            self._due_ms = now
+        return self._shape.to_page(rows) if rows else None
+
+    def _look_for_largest(self, now: int) -> None:
+        largest = self._session.extent(self._shape)[1]
+        known = self._seen[-1][1] if self._seen else self._settled
+        if largest is not None and largest != known:
+            self._seen.append((now, largest))
+        while self._seen and self._seen[0][0] <= now - self._settle_ms:
+            self._settled = self._seen.popleft()[1]
