@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
+import pyarrow as pa
 
+from penstock.connectors.files.hive import folder_of
+from penstock.connectors.files.parquet_writer import conform
+from penstock.connectors.files.partitions import split_by_columns
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError, TimestampError
 from penstock.core.ids import MIN_TIME
@@ -46,6 +50,11 @@ class BucketAssigner(ABC):
     ) -> BucketAssigner:
         """A folder per hour (or as the pattern says), by the time of writing or by event time."""
         return DateTimeBuckets(format_str, timezone_id, event_time)
+
+    @staticmethod
+    def partition_bucket_assigner(columns: Sequence[str], schema: pa.Schema | None = None) -> BucketAssigner:
+        """A folder ``column=value`` per value of these columns, as Spark and Hive partition."""
+        return PartitionBuckets(columns, schema)
 
 
 class BasePathBuckets(BucketAssigner):
@@ -88,6 +97,35 @@ class DateTimeBuckets(BucketAssigner):
 
     def _text(self, second: int) -> str:
         return datetime.fromtimestamp(second, UTC).astimezone(self._zone()).strftime(self._format)
+
+
+class PartitionBuckets(BucketAssigner):
+    """A folder ``country=DE/hour=3`` per value of some columns, which the files themselves do not have then.
+
+    That is how Spark and Hive partition.  Rows are converted to columns of ``schema`` first.
+    """
+
+    def __init__(self, columns: Sequence[str], schema: pa.Schema | None = None) -> None:
+        self._columns = tuple(columns)
+        self._schema = schema
+
+    def assign(self, batch: Batch, now_ms: int) -> list[tuple[str, Batch]]:
+        columns = batch.columns if self._schema is None else conform(batch, self._schema)
+        if columns is None:
+            raise ConnectorError(
+                "partitions need records with columns; give the sink a schema, or declare the stream's type"
+            )
+        unknown = [name for name in self._columns if name not in columns.schema.names]
+        if unknown:
+            raise ConnectorError(
+                f"the records have no column {', '.join(unknown)} to partition by; they have "
+                f"{', '.join(columns.schema.names)}"
+            )
+        left = [name for name in columns.schema.names if name not in self._columns]
+        return [
+            (folder_of(self._columns, values), Batch(columns=part.select(left)))
+            for values, part in split_by_columns(columns, self._columns)
+        ]
 
 
 class BucketsByFunction(BucketAssigner):

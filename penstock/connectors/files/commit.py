@@ -30,6 +30,8 @@ class FileCommittable(NamedTuple):
 
     pending: str
     final: str
+    replaced: tuple[str, ...] = ()
+    """Hidden files whose records are in this one: removed when it is visible."""
 
 
 class FileCommitter(Committer):
@@ -39,8 +41,11 @@ class FileCommitter(Committer):
         self._storage: Storage = storage_of(base_path)
 
     def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
-        outcomes = [self._commit_one(*committable) for committable in committables]
-        self._storage.sync_directories(final for _, final in committables)
+        outcomes = [self._commit_one(item.pending, item.final) for item in committables]
+        self._storage.sync_directories(item.final for item in committables)
+        for item in committables:
+            for path in item.replaced:
+                self._storage.remove(path)
         return outcomes
 
     def _commit_one(self, pending: str, final: str) -> CommitOutcome:

@@ -3,14 +3,31 @@
 A format opens one file from a position and returns a
 :class:`~penstock.connectors.source.SplitReader`.  What a position is (a byte offset, a row number) is
 the format's own business; ``None`` means the start.
+
+A format that can begin in the middle of a file also opens **ranges** of bytes.  Every record belongs to
+the one range that its first byte lies in (for Parquet, that its row group begins in), so ranges that
+cover a file deliver each record once, wherever they were cut.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
+from penstock.connectors.on_error import BadRecords
 from penstock.connectors.source import SplitReader
+
+
+class FileRange(NamedTuple):
+    """Bytes of a file, from ``start`` up to ``end``; all of it if these are left out."""
+
+    path: str
+    start: int = 0
+    end: int | None = None
+
+    def holds(self, offset: int) -> bool:
+        """Whether what begins at ``offset`` belongs here."""
+        return self.start <= offset and (self.end is None or offset < self.end)
 
 
 class FileFormat(ABC):
@@ -19,6 +36,17 @@ class FileFormat(ABC):
     @abstractmethod
     def open(self, path: str, position: Any | None) -> SplitReader:
         """A reader of the file ``path`` (normalised) from ``position`` on. Called in the slot."""
+
+    def can_split(self, path: str) -> bool:
+        """Whether ``open_range`` may be asked for parts of this file."""
+        return False
+
+    def open_range(self, part: FileRange, position: Any | None, bad: BadRecords) -> SplitReader:
+        """A reader of a part of a file; records that cannot be decoded are told to ``bad``.
+
+        Formats of whole files need not have it.
+        """
+        return self.open(part.path, position)
 
     def produced_type(self) -> Any | None:
         """Type information of the records, if the format knows it."""

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 from penstock.connectors.sink import WriterContext
 from penstock.core.errors import ConfigError
+from penstock.core.ids import Epoch
 
-_HIDDEN = re.compile(r"\..+\.(?P<tag>[0-9a-f]{12})-(?P<generation>\d+)\.inprogress")
+_HIDDEN = re.compile(r"\..+\.(?P<tag>[0-9a-f]{12})-(?P<generation>\d+)(?:-(?P<after>\d+))?\.inprogress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +78,31 @@ class PartNames:
     def __init__(self, config: OutputFileConfig, context: WriterContext) -> None:
         self._config = config
         self._generation = context.generation
+        self._restored = context.restored_epoch
         self._tag = _tag(context)
         self._stem = f"{context.generation}_{uuid.uuid4().hex[:16]}-{context.subtask}"
         self._counter = 0
 
-    def next_pair(self) -> tuple[str, str]:
-        """Hidden and final name of the next file."""
-        final = f"{self._config.part_prefix}-{self._stem}-{self._counter}{self._config.part_suffix}"
+    def next_pair(self, after: Epoch | None = None, prefix: str = "") -> tuple[str, str]:
+        """Hidden and final name of the next file.
+
+        A file that may be held over several barriers says ``after`` which one it was begun.
+        """
+        config = self._config
+        final = f"{prefix}{config.part_prefix}-{self._stem}-{self._counter}{config.part_suffix}"
         self._counter += 1
-        return f".{final}.{self._tag}-{self._generation}.inprogress", final
+        owner = f"{self._tag}-{self._generation}" + ("" if after is None else f"-{after}")
+        return f".{final}.{owner}.inprogress", final
 
     def is_leftover(self, name: str) -> bool:
-        """Whether this is a hidden file of the same sink from an earlier attempt."""
+        """Whether this is a hidden file of the same sink that an earlier attempt left and nobody wants.
+
+        One that was begun before the restored barrier is complete, and held by the restored state.
+        """
         match = _HIDDEN.fullmatch(name)
-        return match is not None and match["tag"] == self._tag and int(match["generation"]) < self._generation
+        if match is None or match["tag"] != self._tag or int(match["generation"]) >= self._generation:
+            return False
+        return match["after"] is None or self._restored is None or int(match["after"]) >= self._restored
 
 
 def _tag(context: WriterContext) -> str:

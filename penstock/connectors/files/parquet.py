@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from penstock.connectors.files.formats import BulkFormat
-from penstock.connectors.files.storage import shrunk, storage_of
+from penstock.connectors.files.formats import BulkFormat, FileRange
+from penstock.connectors.files.storage import Storage, shrunk, storage_of
+from penstock.connectors.on_error import BadRecords
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
@@ -37,18 +38,35 @@ class ParquetFormat(BulkFormat):
         self.filter = filter
 
     def open(self, path: str, position: Any | None) -> SplitReader:
-        return ParquetReader(path, position or 0, self.columns, self.filter)
+        return ParquetReader(FileRange(path), position or 0, self.columns, self.filter)
+
+    def can_split(self, path: str) -> bool:
+        return True
+
+    def open_range(self, part: FileRange, position: Any | None, bad: BadRecords) -> SplitReader:
+        return ParquetReader(part, position or 0, self.columns, self.filter)
 
 
 class ParquetReader(SplitReader):
-    """Reads one Parquet file from a row on."""
+    """Reads the row groups that begin in a range of one Parquet file, from a row of the file on.
 
-    def __init__(self, path: str, row: int, columns: list[str] | None, row_filter: Any | None) -> None:
-        self._path = path
+    ``storage`` is where the file is, if its path does not say enough.
+    """
+
+    def __init__(
+        self,
+        part: FileRange,
+        row: int,
+        columns: list[str] | None,
+        row_filter: Any | None,
+        storage: Storage | None = None,
+    ) -> None:
+        self._part = part
+        self._path = path = part.path
         self._columns = columns
         self._filter = row_filter
         self._row = row
-        self._stream = storage_of(path).open_read(path)
+        self._stream = (storage or storage_of(path)).open_read(path)
         try:
             self._file = pq.ParquetFile(self._stream, pre_buffer=True)
         except pa.ArrowInvalid as e:
@@ -90,7 +108,7 @@ class ParquetReader(SplitReader):
             start, end = end, end + self._file.metadata.row_group(group).num_rows
             if self._row >= end:
                 continue
-            if wanted is not None and group not in wanted:
+            if group not in wanted:
                 self._row = end
                 continue
             skip = self._row - start
@@ -102,12 +120,16 @@ class ParquetReader(SplitReader):
                     yield batch.slice(skip) if skip else batch
                 skip = max(0, skip - batch.num_rows)
 
-    def _wanted_groups(self) -> set[int] | None:
-        """Row groups that may hold a match by their statistics; ``None`` means all."""
+    def _wanted_groups(self) -> set[int]:
+        """Row groups that begin in the range, without those that the filter excludes by their statistics."""
+        metadata = self._file.metadata
+        inside = {
+            group for group in range(metadata.num_row_groups) if self._part.holds(_start(metadata, group))
+        }
         if self._filter is None:
-            return None
+            return inside
         fragment = ds.ParquetFileFormat().make_fragment(self._stream)
-        return {group.id for group in fragment.subset(filter=self._filter).row_groups}
+        return inside & {group.id for group in fragment.subset(filter=self._filter).row_groups}
 
     def poll(self, max_rows: int) -> Batch | None:
         for _ in range(_FILTERED_BATCHES_PER_POLL):
@@ -139,3 +161,12 @@ class ParquetReader(SplitReader):
     def close(self) -> None:
         self._file.close()
         self._stream.close()
+
+
+def _start(metadata: Any, group: int) -> int:
+    """Offset of a row group's first byte."""
+    row_group = metadata.row_group(group)
+    if not row_group.num_columns:
+        return 0
+    column = row_group.column(0)
+    return int(column.dictionary_page_offset or column.data_page_offset)

@@ -6,11 +6,14 @@ and slow to read.  Columnar batches are written as they are; rows are converted 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.connectors.files.compact import FileCompactor
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
@@ -25,22 +28,33 @@ class ParquetWriterFactory:
     def __init__(
         self, schema: pa.Schema | RowTypeInfo, compression: str = "snappy", row_group_rows: int = 1_000_000
     ) -> None:
-        self.schema = schema if isinstance(schema, pa.Schema) else _schema_of(schema)
+        self.schema = schema if isinstance(schema, pa.Schema) else schema_of(schema)
         self.compression = compression
         self.row_group_rows = row_group_rows
 
-    def create(self, stream: BinaryIO) -> ParquetWriter:
-        """A writer of one file. The caller closes the stream after ``finish``."""
-        return ParquetWriter(stream, self)
+    def create(self, stream: BinaryIO, footer: list[Any] | None = None) -> ParquetWriter:
+        """A writer of one file. The caller closes the stream after ``finish``.
+
+        ``finish`` then puts the file's metadata into ``footer``, if given.
+        """
+        return ParquetWriter(stream, self, footer)
+
+    def compactor(self) -> ParquetFileCompactor:
+        """The way to merge such files."""
+        return ParquetFileCompactor(self.compression, self.row_group_rows)
 
 
 class ParquetWriter:
     """Writes one file."""
 
-    def __init__(self, stream: BinaryIO, factory: ParquetWriterFactory) -> None:
+    def __init__(
+        self, stream: BinaryIO, factory: ParquetWriterFactory, footer: list[Any] | None = None
+    ) -> None:
         self._schema = factory.schema
         self._group_rows = factory.row_group_rows
-        self._writer = pq.ParquetWriter(stream, factory.schema, compression=factory.compression)
+        self._writer = pq.ParquetWriter(
+            stream, factory.schema, compression=factory.compression, metadata_collector=footer
+        )
         self._buffer: list[Any] = []
         self._rows = 0
         self._bytes = 0
@@ -52,17 +66,43 @@ class ParquetWriter:
         self._rows += columns.num_rows
         self._bytes += columns.nbytes
         if self._rows >= self._group_rows or self._bytes >= _BUFFER_BYTES:
-            self._write_group()
+            self.write_group()
 
-    def _write_group(self) -> None:
+    @property
+    def buffered_bytes(self) -> int:
+        """What waits in memory for the next row group."""
+        return self._bytes
+
+    def write_group(self) -> None:
+        """Make a row group of what waits, now."""
         if self._buffer:
             self._writer.write_table(pa.Table.from_batches(self._buffer), row_group_size=self._group_rows)
         self._buffer, self._rows, self._bytes = [], 0, 0
 
     def finish(self) -> None:
         """Write what is left and the footer; the stream stays open."""
-        self._write_group()
+        self.write_group()
         self._writer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFileCompactor(FileCompactor):
+    """Rows of all files, gathered into larger row groups; one of those at a time is in memory."""
+
+    compression: str = "snappy"
+    row_group_rows: int = 1_000_000
+
+    def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:
+        writer: ParquetWriter | None = None
+        for stream in inputs:
+            file = pq.ParquetFile(stream)
+            if writer is None:
+                factory = ParquetWriterFactory(file.schema_arrow, self.compression, self.row_group_rows)
+                writer = factory.create(output)
+            for batch in file.iter_batches(use_threads=False):
+                writer.write(Batch(columns=batch))
+        if writer is not None:
+            writer.finish()
 
 
 def conform(batch: Batch, schema: Any) -> Any:
@@ -76,7 +116,8 @@ def conform(batch: Batch, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _schema_of(row_type: RowTypeInfo) -> Any:
+def schema_of(row_type: RowTypeInfo) -> Any:
+    """The Arrow schema of a ROW type; a ``ConfigError`` if a field has no column type."""
     struct = to_arrow(row_type)
     if struct is None:
         raise ConfigError(

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from penstock.connectors.files.compact import ConcatFileCompactor
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
 from penstock.core.row import Row
 from penstock.core.typeinfo import TypeInformation
+
+_BUFFERED_BYTES = 256 << 20
+"""What all open files of a writer may hold back together."""
 
 
 class PartWriter(Protocol):
@@ -41,6 +46,14 @@ class PartFormat(Protocol):
         ...
 
 
+def limit_buffers(writers: Sequence[PartWriter]) -> None:
+    """Let writers that gather blocks write them out, if together they hold back too much."""
+    blocks = [writer for writer in writers if hasattr(writer, "buffered_bytes")]
+    if sum(writer.buffered_bytes for writer in blocks) > _BUFFERED_BYTES:
+        for writer in blocks:
+            writer.write_group()  # type: ignore[attr-defined]
+
+
 class EncodedParts:
     """A row format: what the encoder makes of each record, one after the other."""
 
@@ -60,6 +73,10 @@ class EncodedParts:
     def create(self, stream: BinaryIO) -> PartWriter:
         """A writer of one file."""
         return _EncodedPart(stream, self._encoder)
+
+    def compactor(self) -> ConcatFileCompactor:
+        """The way to merge such files."""
+        return ConcatFileCompactor()
 
 
 class _EncodedPart:

@@ -13,28 +13,39 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from penstock.connectors.files.buckets import BasePathBuckets, BucketAssigner, BucketsByFunction
+from penstock.connectors.files.column_parts import compactor_of
 from penstock.connectors.files.commit import FileCommitter
+from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy
+from penstock.connectors.files.csv import CsvDialect
 from penstock.connectors.files.naming import OutputFileConfig
+from penstock.connectors.files.parquet_writer import schema_of
 from penstock.connectors.files.parts import EncodedParts, PartFormat
 from penstock.connectors.files.rolling import RollingPolicy
+from penstock.connectors.files.shape import ColumnKind, ColumnShape
 from penstock.connectors.files.storage import join, normalise, storage_of
 from penstock.connectors.files.writer import FileSinkSettings, FileWriter
 from penstock.connectors.sink import Committer, SinkWriter, TypedSink, WriterContext
 from penstock.core.durations import DurationLike, to_millis
-from penstock.core.errors import ConnectorError
-from penstock.core.typeinfo import TypeInformation
+from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.typeinfo import RowTypeInfo, TypeInformation
+
+PathLike = str | os.PathLike[str]
+Schema: TypeAlias = pa.Schema | RowTypeInfo
 
 
 class FileSink(TypedSink):
     """Writes files. Made by a builder: ``FileSink.for_row_format(...)...build()``."""
 
-    def __init__(self, settings: FileSinkSettings) -> None:
+    def __init__(self, settings: FileSinkSettings, shape: ColumnShape | None = None) -> None:
         self._settings = settings
+        self._shape = shape
 
     @staticmethod
     def for_row_format(base_path: str | os.PathLike[str], encoder: Any) -> FileSinkBuilder:
@@ -46,8 +57,48 @@ class FileSink(TypedSink):
         """Records encoded many at a time, as in Parquet (``ParquetWriterFactory``)."""
         return FileSinkBuilder(base_path, writer_factory, RollingPolicy.on_checkpoint_rolling_policy())
 
+    @staticmethod
+    def parquet(
+        base_path: PathLike, schema: Schema | None = None, *, compression: str = "snappy", **more: Any
+    ) -> FileSink:
+        """Parquet files; ``more`` is described at :func:`columnar`."""
+        return columnar(base_path, ColumnKind.PARQUET, schema, {"compression": compression}, **more)
+
+    @staticmethod
+    def orc(
+        base_path: PathLike, schema: Schema | None = None, *, compression: str = "snappy", **more: Any
+    ) -> FileSink:
+        """ORC files; ``more`` is described at :func:`columnar`."""
+        return columnar(base_path, ColumnKind.ORC, schema, {"compression": compression}, **more)
+
+    @staticmethod
+    def csv(
+        base_path: PathLike,
+        schema: Schema | None = None,
+        *,
+        header: bool = False,
+        delimiter: str = ",",
+        gzip: bool = False,
+        **more: Any,
+    ) -> FileSink:
+        """CSV files; ``more`` is described at :func:`columnar`."""
+        options = {"dialect": CsvDialect(delimiter=delimiter, header=header)}
+        return columnar(base_path, ColumnKind.CSV, schema, options, gzip=gzip, **more)
+
+    @staticmethod
+    def json_lines(
+        base_path: PathLike, schema: Schema | None = None, *, gzip: bool = False, **more: Any
+    ) -> FileSink:
+        """Files of one JSON object per line; ``more`` is described at :func:`columnar`."""
+        return columnar(base_path, ColumnKind.JSON_LINES, schema, {}, gzip=gzip, **more)
+
     def typed(self, type_info: TypeInformation | None) -> FileSink:
-        """The same sink for a stream of this type: text is then rendered as Flink renders it."""
+        """The same sink for a stream of this type: it gives the columns, if they were not given.
+
+        Text is then rendered as Flink renders it.
+        """
+        if self._shape is not None and isinstance(type_info, RowTypeInfo):
+            return FileSink(self._shape.apply(self._settings, schema_of(type_info)))
         part_format = self._settings.part_format
         if not isinstance(part_format, EncodedParts):
             return self
@@ -58,6 +109,9 @@ class FileSink(TypedSink):
 
     def create_committer(self) -> Committer:
         return FileCommitter(self._settings.base_path)
+
+    def __repr__(self) -> str:
+        return f"FileSink({self._settings.base_path!r})"
 
     def check(self) -> None:
         """Create the base path if it is missing, and try to write a file there."""
@@ -107,6 +161,52 @@ class FileSinkBuilder:
         self._settings = replace(self._settings, check_interval_ms=max(1, to_millis(interval)))
         return self
 
+    def enable_compact(
+        self, strategy: FileCompactStrategy, compactor: FileCompactor | None = None
+    ) -> FileSinkBuilder:
+        """Merge small files before they become visible; by default in the format's own way."""
+        chosen = compactor or compactor_of(self._settings.part_format)
+        if chosen is None:
+            raise ConfigError(
+                "the sink's format does not say how its files are merged; give enable_compact a compactor, "
+                "such as FileCompactor.concat_file_compactor()"
+            )
+        self._settings = replace(self._settings, compact=strategy, compactor=chosen)
+        return self
+
+    def disable_compact(self) -> FileSinkBuilder:
+        """Do not merge; files that an earlier run of the job still holds come out one by one."""
+        self._settings = replace(self._settings, compact=None, compactor=None)
+        return self
+
     def build(self) -> FileSink:
         """The sink."""
         return FileSink(self._settings)
+
+
+def columnar(
+    base_path: PathLike,
+    kind: ColumnKind,
+    schema: Schema | None,
+    options: dict[str, Any],
+    *,
+    partition_by: Sequence[str] = (),
+    rolling: RollingPolicy | None = None,
+    compact: FileCompactStrategy | None = None,
+    gzip: bool = False,
+) -> FileSink:
+    """A sink of columnar files, for ``FileSink.parquet`` and its like.
+
+    Without a ``schema`` the stream's type gives the columns, or else each file has those of its first batch.
+    ``partition_by`` names columns that become directories ``country=DE/``.
+    """
+    shape = ColumnShape(kind, options, tuple(partition_by), gzip)
+    known = schema_of(schema) if isinstance(schema, RowTypeInfo) else schema
+    names = OutputFileConfig(part_suffix=shape.suffix)
+    builder = FileSinkBuilder(base_path, shape.parts(known), RollingPolicy.on_checkpoint_rolling_policy())
+    builder.with_output_file_config(names)
+    if rolling is not None:
+        builder.with_rolling_policy(rolling)
+    if compact is not None:
+        builder.enable_compact(compact)
+    return FileSink(shape.apply(builder.build()._settings, known), shape if known is None else None)

@@ -1,8 +1,7 @@
-"""The file source: each file is a split, read from its start to its end by one subtask.
+"""The file source: each file, or part of a large one, is a split, read from its start to its end.
 
 With ``monitor_continuously`` the driver lists the directories again and again, and every new file
-becomes a split; which paths were seen is part of each snapshot.  Names with a leading ``.`` or ``_``
-are left alone, below the given paths at any depth.
+becomes a split; which paths were seen is part of each snapshot.
 
 The trap: a file is read to where it ends *at that time*.  Bytes appended later are not seen, and a
 half-written file is read half.  So write under a hidden name and rename when complete.
@@ -11,36 +10,77 @@ half-written file is read half.  So write under a hidden name and rename when co
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
-from penstock.connectors.files.formats import BulkFormat, FileFormat
+import pyarrow as pa
+
+from penstock.connectors.files.csv import CsvDialect, CsvFormat
+from penstock.connectors.files.discovery import (
+    FileEnumerator,
+    FileEnumeratorProvider,
+    FileSplitAssignerProvider,
+    root_of,
+)
+from penstock.connectors.files.formats import BulkFormat, FileFormat, FileRange
+from penstock.connectors.files.hive import PartitionColumns
+from penstock.connectors.files.json_lines import JsonLinesFormat
+from penstock.connectors.files.orc import OrcFormat
 from penstock.connectors.files.parquet import ParquetFormat
-from penstock.connectors.files.storage import normalise, storage_of
+from penstock.connectors.files.parquet_writer import schema_of
+from penstock.connectors.files.storage import missing, normalise, storage_of
 from penstock.connectors.files.text import StreamFormat
+from penstock.connectors.on_error import BadRecords, ErrorPolicy, OnError
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
-from penstock.core.durations import DurationLike, to_millis
+from penstock.core.durations import DurationLike, to_bytes, to_millis
 from penstock.core.errors import ConfigError
+from penstock.core.typeinfo import RowTypeInfo
 
 PathLike = str | os.PathLike[str]
+Columns: TypeAlias = pa.Schema | Sequence[str]
+Schema: TypeAlias = pa.Schema | RowTypeInfo
+
+SPLIT_BYTES = 128 << 20
+"""Files of at least twice this size are divided, where the format allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSourceSettings:
+    """Everything that can be chosen."""
+
+    interval_ms: int | None = None
+    split_bytes: int = SPLIT_BYTES
+    partitions: PartitionColumns | None = None
+    policy: ErrorPolicy = field(default_factory=ErrorPolicy)
 
 
 class FileSource(Source):
-    """Reads files. Made by a builder: ``FileSource.for_record_stream_format(...)...build()``."""
+    """Reads files: single ones, directories, globs.
+
+    Made by a builder, ``FileSource.for_record_stream_format(...)...build()``, or by a short form such as
+    ``FileSource.parquet(...)``.  ``partitions`` are columns that come from directories such as
+    ``country=DE/``: names, or a ``pa.Schema`` where they are not text.
+    """
 
     read_in_order = True
 
-    def __init__(self, file_format: FileFormat, paths: Iterable[PathLike], interval_ms: int | None) -> None:
+    def __init__(
+        self, file_format: FileFormat, paths: Iterable[PathLike], settings: FileSourceSettings
+    ) -> None:
         self._format = file_format
         self._paths = [normalise(path) for path in paths]
-        self.discovery_interval_ms = interval_ms
-        self.bounded = interval_ms is None
+        self._settings = settings
+        self.discovery_interval_ms = settings.interval_ms
+        self.bounded = settings.interval_ms is None
+        self.diverts_to = settings.policy.tag
         if not self._paths:
             raise ConfigError("a file source needs at least one path")
 
     @staticmethod
-    def for_record_stream_format(stream_format: StreamFormat, *paths: PathLike) -> FileSourceBuilder:
+    def for_record_stream_format(stream_format: FileFormat, *paths: PathLike) -> FileSourceBuilder:
         """Read record by record, such as lines: ``StreamFormat.text_line_format()``."""
         return FileSourceBuilder(stream_format, paths)
 
@@ -50,23 +90,85 @@ class FileSource(Source):
         return FileSourceBuilder(bulk_format, paths)
 
     @staticmethod
-    def parquet(*paths: PathLike, columns: list[str] | None = None, filter: Any | None = None) -> FileSource:
-        """All of the given Parquet files, as columnar batches; ``filter`` is a pyarrow expression."""
-        return FileSource(ParquetFormat(columns, filter), paths, None)
+    def for_record_file_format(record_format: FileFormat, *paths: PathLike) -> FileSourceBuilder:
+        """The older name of :meth:`for_record_stream_format`."""
+        return FileSourceBuilder(record_format, paths)
 
     @staticmethod
-    def text(*paths: PathLike, charset: str = "UTF-8") -> FileSource:
+    def parquet(
+        *paths: PathLike,
+        columns: list[str] | None = None,
+        filter: Any | None = None,
+        partitions: Columns | None = None,
+    ) -> FileSource:
+        """All of the given Parquet files, as columnar batches; ``filter`` is a pyarrow expression."""
+        builder = FileSourceBuilder(ParquetFormat(_in_files(columns, partitions), filter), paths)
+        return builder.with_partition_columns(partitions or ()).build()
+
+    @staticmethod
+    def orc(
+        *paths: PathLike, columns: list[str] | None = None, partitions: Columns | None = None
+    ) -> FileSource:
+        """All of the given ORC files, as columnar batches."""
+        builder = FileSourceBuilder(OrcFormat(_in_files(columns, partitions)), paths)
+        return builder.with_partition_columns(partitions or ()).build()
+
+    @staticmethod
+    def csv(
+        *paths: PathLike,
+        schema: Schema,
+        partitions: Columns | None = None,
+        on_error: OnError | str = OnError.FAIL,
+        divert_to: Any = None,
+        **dialect: Any,
+    ) -> FileSource:
+        """All of the given CSV files, as columnar batches; ``dialect`` is that of ``CsvDialect``."""
+        builder = FileSourceBuilder(CsvFormat(arrow_schema(schema), CsvDialect(**dialect)), paths)
+        return builder.with_partition_columns(partitions or ()).on_error(on_error, divert_to).build()
+
+    @staticmethod
+    def json_lines(
+        *paths: PathLike,
+        schema: Schema | None = None,
+        partitions: Columns | None = None,
+        on_error: OnError | str = OnError.FAIL,
+        divert_to: Any = None,
+    ) -> FileSource:
+        """All of the given files of JSON lines, as columnar batches; without a schema, as dictionaries."""
+        known = None if schema is None else arrow_schema(schema)
+        builder = FileSourceBuilder(JsonLinesFormat(known), paths)
+        return builder.with_partition_columns(partitions or ()).on_error(on_error, divert_to).build()
+
+    @staticmethod
+    def text(
+        *paths: PathLike,
+        charset: str = "UTF-8",
+        on_error: OnError | str = OnError.FAIL,
+        divert_to: Any = None,
+    ) -> FileSource:
         """All lines of the given text files."""
-        return FileSource(StreamFormat.text_line_format(charset), paths, None)
+        builder = FileSourceBuilder(StreamFormat.text_line_format(charset), paths)
+        return builder.on_error(on_error, divert_to).build()
+
+    def check(self) -> None:
+        for path in self._paths:
+            base = root_of(path)
+            if not storage_of(base).exists(base):
+                raise missing(base)
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return _FileEnumerator(self._paths)
+        return FileEnumerator(self._paths, self._format, self._settings.split_bytes, self.bounded)
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
-        return self._format.open(split.info, position)
+        # Snapshots of older versions hold the path alone.
+        part = split.info if isinstance(split.info, FileRange) else FileRange(split.info)
+        bad = BadRecords(self._settings.policy, part.path, split.id, f"{part.path!r}, byte")
+        reader = self._format.open_range(part, position, bad)
+        partitions = self._settings.partitions
+        return reader if partitions is None else partitions.open(reader, part.path)
 
     def produced_type(self) -> Any | None:
-        return self._format.produced_type()
+        return None if self._settings.partitions is not None else self._format.produced_type()
 
 
 class FileSourceBuilder:
@@ -75,48 +177,60 @@ class FileSourceBuilder:
     def __init__(self, file_format: FileFormat, paths: Iterable[PathLike]) -> None:
         self._format = file_format
         self._paths = list(paths)
-        self._interval_ms: int | None = None
+        self._settings = FileSourceSettings()
 
     def monitor_continuously(self, discovery_interval: DurationLike) -> FileSourceBuilder:
         """Look for new files at this interval, for ever: the source becomes unbounded."""
         interval_ms = to_millis(discovery_interval)
         if interval_ms <= 0:
             raise ConfigError(f"the discovery interval is {interval_ms} ms; give 1 or more")
-        self._interval_ms = interval_ms
-        return self
+        return self._with(interval_ms=interval_ms)
 
     def process_static_file_set(self) -> FileSourceBuilder:
         """Read the files that are there at the start, and end. This is the default."""
-        self._interval_ms = None
+        return self._with(interval_ms=None)
+
+    def with_split_size(self, size: int | str) -> FileSourceBuilder:
+        """About how much of a large file one subtask reads at a time, ``"128 mb"`` unless set."""
+        split_bytes = to_bytes(size)
+        if split_bytes <= 0:
+            raise ConfigError(f"parts of {split_bytes} bytes are too small; give 1 or more")
+        return self._with(split_bytes=split_bytes)
+
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Whether large files are divided."""
+        divided = file_enumerator is FileEnumeratorProvider.SPLITTABLE
+        return self._with(split_bytes=SPLIT_BYTES if divided else sys.maxsize)
+
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+        """Accepted for ported programs; there is one way to deal splits."""
         return self
+
+    def with_partition_columns(self, columns: Columns) -> FileSourceBuilder:
+        """Columns that come from directories such as ``country=DE/``; those the files have themselves win."""
+        return self._with(partitions=PartitionColumns(columns) if len(columns) else None)
+
+    def on_error(self, on_error: OnError | str, divert_to: Any = None) -> FileSourceBuilder:
+        """What to do with lines that cannot be decoded; ``divert_to`` is the ``OutputTag`` to divert to."""
+        return self._with(policy=ErrorPolicy.of(on_error, divert_to))
 
     def build(self) -> FileSource:
         """The source."""
-        return FileSource(self._format, self._paths, self._interval_ms)
+        return FileSource(self._format, self._paths, self._settings)
+
+    def _with(self, **changes: Any) -> FileSourceBuilder:
+        self._settings = replace(self._settings, **changes)
+        return self
 
 
-class _FileEnumerator(SplitEnumerator):
-    """Lists files, in the order of their names."""
-
-    def __init__(self, paths: list[str]) -> None:
-        self._paths = paths
-        self._seen: set[str] = set()
-
-    def discover(self) -> Iterable[Split]:
-        fresh: list[Split] = []
-        for root in self._paths:
-            for path in storage_of(root).list_files(root):
-                if path not in self._seen and not _is_hidden(path.removeprefix(root)):
-                    self._seen.add(path)
-                    fresh.append(Split(path, path))
-        return fresh
-
-    def snapshot(self) -> list[str]:
-        return sorted(self._seen)
-
-    def restore(self, state: Any) -> None:
-        self._seen = set(state)
+def _in_files(columns: list[str] | None, partitions: Columns | None) -> list[str] | None:
+    """Without columns that come from directories; these are always delivered, behind the others."""
+    if columns is None or partitions is None:
+        return columns
+    names = PartitionColumns(partitions).schema.names
+    return [name for name in columns if name not in names]
 
 
-def _is_hidden(relative: str) -> bool:
-    return any(part.startswith((".", "_")) for part in relative.split("/"))
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The schema in Arrow's terms."""
+    return schema_of(schema) if isinstance(schema, RowTypeInfo) else schema

@@ -15,7 +15,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -25,12 +25,23 @@ from penstock.core.errors import ConnectorError
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*://")
 
 
+class FoundFile(NamedTuple):
+    """A file and its size in bytes."""
+
+    path: str
+    size: int
+
+
 class Storage(ABC):
     """A file system, as far as sources and sinks need one."""
 
     @abstractmethod
-    def list_files(self, path: str) -> list[str]:
+    def find(self, path: str) -> list[FoundFile]:
         """All files below ``path``, at any depth, sorted; the file itself if it is one."""
+
+    def list_files(self, path: str) -> list[str]:
+        """The paths that :meth:`find` finds."""
+        return [found.path for found in self.find(path)]
 
     @abstractmethod
     def exists(self, path: str) -> bool:
@@ -68,13 +79,14 @@ class Storage(ABC):
 class LocalStorage(Storage):
     """The operating system's files."""
 
-    def list_files(self, path: str) -> list[str]:
+    def find(self, path: str) -> list[FoundFile]:
         root = Path(path)
         if root.is_file():
-            return [path]
+            return [FoundFile(path, root.stat().st_size)]
         if not root.is_dir():
             raise missing(path)
-        return sorted(str(Path(folder) / name) for folder, _, names in os.walk(root) for name in names)
+        files = (Path(folder) / name for folder, _, names in os.walk(root) for name in names)
+        return sorted(FoundFile(str(file), size) for file in files if (size := _size(file)) is not None)
 
     def exists(self, path: str) -> bool:
         return Path(path).exists()
@@ -108,6 +120,13 @@ class LocalStorage(Storage):
         _sync_path(Path(source))
         Path(source).replace(target)
 
+    def sync_files(self, paths: Iterable[str]) -> None:
+        """Make files durable that others wrote, and their names."""
+        files = list(paths)
+        for file in files:
+            _sync_path(Path(file))
+        self.sync_directories(files)
+
     def sync_directories(self, paths: Iterable[str]) -> None:
         for directory in {Path(path).parent for path in paths}:
             _sync_path(directory)
@@ -122,22 +141,23 @@ class RemoteStorage(Storage):
     fsspec is imported here because that takes a tenth of a second and local paths do not need it.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, options: dict[str, Any] | None = None) -> None:
         import fsspec
 
         try:
-            self._fs: Any = fsspec.url_to_fs(url)[0]
+            self._fs: Any = fsspec.url_to_fs(url, **(options or {}))[0]
         except (ImportError, ValueError) as e:
             raise ConnectorError(
                 f"no file system for {url!r}: {e}. Install the fsspec package for it."
             ) from e
 
-    def list_files(self, path: str) -> list[str]:
+    def find(self, path: str) -> list[FoundFile]:
         self._fs.invalidate_cache()
         if not self._fs.exists(path):
             raise missing(path)
         root = self._fs._strip_protocol(path)
-        return sorted(path + found.removeprefix(root) for found in self._fs.find(path))
+        found = self._fs.find(path, detail=True)
+        return sorted(FoundFile(path + name.removeprefix(root), info["size"]) for name, info in found.items())
 
     def exists(self, path: str) -> bool:
         self._fs.invalidate_cache()
@@ -211,6 +231,14 @@ def shrunk(path: str, unit: str, position: int, size: int) -> ConnectorError:
         f"{path!r} was already read up to {unit} {position} but has only {size}: it was replaced or cut off "
         "meanwhile. Put the old file back, or start without the snapshot."
     )
+
+
+def _size(path: Path) -> int | None:
+    """``None`` if the file was renamed or removed since it was listed."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _sync_path(path: Path) -> None:

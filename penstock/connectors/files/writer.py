@@ -2,24 +2,30 @@
 
 A file's life: *in progress* while it is open, *pending* once it was rolled (complete, durable, still
 hidden), *finished* once the committer gave it its final name.  At a barrier everything is rolled and
-handed out, so there is no state to restore and nothing to truncate.
+handed out, so there is no state to restore and nothing to truncate.  Only with compaction pending files
+are held back for some barriers, see ``compact.py``; they are the state then.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.commit import FileCommittable
+from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy, HeldPart, HeldParts
 from penstock.connectors.files.naming import OutputFileConfig, PartNames
-from penstock.connectors.files.parts import PartFormat, PartWriter
+from penstock.connectors.files.parts import PartFormat, PartWriter, limit_buffers
 from penstock.connectors.files.rolling import PartInfo, RollingPolicy
 from penstock.connectors.files.storage import join, storage_of
 from penstock.connectors.sink import SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.ids import Epoch
+
+_log = logging.getLogger("penstock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class FileSinkSettings:
     rolling: RollingPolicy
     names: OutputFileConfig
     check_interval_ms: int
+    compact: FileCompactStrategy | None = None
+    compactor: FileCompactor | None = None
 
 
 @dataclass(slots=True)
@@ -58,10 +66,27 @@ class FileWriter(SinkWriter):
         self._clock = context.clock
         self._names = PartNames(settings.names, context)
         self._parts: dict[str, _Part] = {}
-        self._pending: list[FileCommittable] = []
+        self._pending: list[HeldPart] = []
         self._next_check_ms = 0
+        self._ending = False
+        self._last_epoch = context.restored_epoch or Epoch(0)
+        restored = self._still_hidden(context.restored_state)
+        self._held = HeldParts(settings.compact, settings.compactor, restored)
         if context.subtask == 0:
             self._remove_leftovers()
+
+    def _still_hidden(self, parts: Sequence[HeldPart]) -> list[HeldPart]:
+        """Without parts that are gone: if an older snapshot is restored, they were merged and are visible."""
+        found = [part for part in parts if self._storage.exists(part.pending)]
+        if len(found) < len(parts):
+            _log.warning(
+                "%d files that the snapshot holds below %r are gone. That is right if it is not the job's "
+                "newest snapshot: then they were merged after it was taken, and are visible. If it is, their "
+                "records are lost",
+                len(parts) - len(found),
+                self._settings.base_path,
+            )
+        return found
 
     def _remove_leftovers(self) -> None:
         """Delete hidden files of earlier attempts.
@@ -86,11 +111,12 @@ class FileWriter(SinkWriter):
             part.last_write_ms = now_ms
             if self._settings.rolling.should_roll(part.info(), now_ms):
                 self._roll(bucket)
+        if len(self._parts) > 1:
+            limit_buffers([part.writer for part in self._parts.values()])
 
     def _open(self, bucket: str, now_ms: int) -> _Part:
-        hidden, final = self._names.next_pair()
-        base = self._settings.base_path
-        paths = FileCommittable(join(base, bucket, hidden), join(base, bucket, final))
+        after = None if self._settings.compact is None else self._last_epoch
+        paths = self._paths(bucket, *self._names.next_pair(after))
         stream = self._storage.create(paths.pending)
         part = _Part(stream, self._settings.part_format.create(stream), paths, now_ms, now_ms)
         if not self._parts:
@@ -98,23 +124,50 @@ class FileWriter(SinkWriter):
         self._parts[bucket] = part
         return part
 
+    def _paths(self, bucket: str, hidden: str, final: str) -> FileCommittable:
+        base = self._settings.base_path
+        return FileCommittable(join(base, bucket, hidden), join(base, bucket, final))
+
     def _roll(self, bucket: str) -> None:
         """In progress becomes pending."""
         part = self._parts[bucket]
         part.writer.finish()
+        size = part.stream.tell()
         self._storage.seal(part.stream)
         del self._parts[bucket]
-        self._pending.append(part.paths)
+        self._pending.append(HeldPart(bucket, part.paths.pending, part.paths.final, size))
 
     def flush(self, end_of_input: bool) -> None:
         for bucket in list(self._parts):
             self._roll(bucket)
+        self._ending = self._ending or end_of_input
 
     def prepare_commit(self, epoch: Epoch) -> list[Any]:
         self.flush(False)
-        self._storage.sync_directories(paths.pending for paths in self._pending)
-        prepared, self._pending = self._pending, []
+        self._held.add(self._pending)
+        self._pending = []
+        prepared = [self._merge(group) for group in self._held.ready(self._ending)]
+        hidden = [paths.pending for paths in prepared] + [part.pending for part in self._held.state()]
+        self._storage.sync_directories(hidden)
+        self._last_epoch = epoch
         return list(prepared)
+
+    def _merge(self, parts: list[HeldPart]) -> FileCommittable:
+        """One file of several, or the one there is."""
+        if len(parts) == 1:
+            return FileCommittable(parts[0].pending, parts[0].final)
+        compactor = self._settings.compactor
+        assert compactor is not None
+        paths = self._paths(parts[0].bucket, *self._names.next_pair(prefix="compacted-"))
+        output = self._storage.create(paths.pending)
+        with contextlib.ExitStack() as streams:
+            opened = (self._storage.open_read(part.pending) for part in parts)
+            compactor.compact([streams.enter_context(stream) for stream in opened], output)
+        self._storage.seal(output)
+        return paths._replace(replaced=tuple(part.pending for part in parts))
+
+    def snapshot(self, epoch: Epoch) -> list[Any]:
+        return list(self._held.state())
 
     def next_flush_ms(self) -> int | None:
         return self._next_check_ms if self._parts else None
@@ -132,7 +185,8 @@ class FileWriter(SinkWriter):
                 part.writer.finish()
             with contextlib.suppress(OSError):
                 part.stream.close()
-        for paths in [*(part.paths for part in self._parts.values()), *self._pending]:
+        unknown = [part.paths.pending for part in self._parts.values()]
+        for path in [*unknown, *(part.pending for part in self._pending)]:
             with contextlib.suppress(OSError):
-                self._storage.remove(paths.pending)
+                self._storage.remove(path)
         self._parts, self._pending = {}, []

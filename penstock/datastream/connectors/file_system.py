@@ -1,11 +1,17 @@
 """Files, under the names of ``pyflink.datastream.connectors.file_system``.
 
-``StreamingFileSink`` is the older name of the same sink.  Compaction does not exist here.
+``StreamingFileSink`` is the older name of the same sink.  Formats that PyFlink has elsewhere are in
+``penstock.datastream.formats``; the short forms (``FileSource.csv``, ``FileSink.parquet``) are our own.
 """
 
 from penstock.connectors.files.buckets import BucketAssigner
+from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy
+from penstock.connectors.files.csv import CsvDialect, CsvFormat
+from penstock.connectors.files.discovery import FileEnumeratorProvider, FileSplitAssignerProvider
 from penstock.connectors.files.formats import BulkFormat
+from penstock.connectors.files.json_lines import JsonLinesFormat
 from penstock.connectors.files.naming import OutputFileConfig
+from penstock.connectors.files.orc import OrcFormat
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.parquet_writer import ParquetWriterFactory
 from penstock.connectors.files.parts import JsonLinesEncoder
@@ -19,12 +25,20 @@ StreamingFileSink = FileSink
 __all__ = [
     "BucketAssigner",
     "BulkFormat",
+    "CsvDialect",
+    "CsvFormat",
     "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileEnumeratorProvider",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "FileSplitAssignerProvider",
     "JsonLinesEncoder",
+    "JsonLinesFormat",
     "OnCheckpointRollingPolicy",
+    "OrcFormat",
     "OutputFileConfig",
     "ParquetFormat",
     "ParquetWriterFactory",

@@ -11,9 +11,22 @@ from penstock.common.serialization import DeserializationSchema, SerializationSc
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
+from penstock.datastream.formats.csv_schema import (
+    CsvBulkWriters,
+    CsvReaderFormat,
+    CsvSchema,
+    CsvSchemaBuilder,
+)
 from penstock.datastream.formats.csv_values import reader_of, writer_of
 
-__all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
+__all__ = [
+    "CsvBulkWriters",
+    "CsvReaderFormat",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+    "CsvSchema",
+    "CsvSchemaBuilder",
+]
 
 
 @dataclass(frozen=True, slots=True)

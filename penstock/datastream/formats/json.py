@@ -9,9 +9,11 @@ import json
 from typing import Any
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.connectors.log.formats import ValueFormat
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
+from penstock.datastream.formats.json_columns import JsonRows
 from penstock.datastream.formats.json_values import Reader, reader_of, row_type_of_json_schema, writer_of
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
@@ -56,6 +58,10 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
     def get_produced_type(self) -> TypeInformation:
         return self._row_type
+
+    def value_format(self) -> ValueFormat:
+        """The same for many messages at once, as columns where the type allows."""
+        return JsonRows(self, self._row_type, self._strict)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (JsonRowDeserializationSchema, (self._row_type, self._strict, self._ignore_errors))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.connectors.files import text as text_module
+from penstock.connectors.files import lines as lines_module
 from penstock.connectors.source import EndOfSplit
 from penstock.core.clock import ManualClock
 from penstock.core.durations import Duration
@@ -52,7 +52,7 @@ def test_lines_at_any_block_and_poll_size(tmp_path_factory, content, block, size
     if content.endswith(b"\n") or not content:
         expected.pop()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_module, "_BLOCK_BYTES", block)
+        patch.setattr(lines_module, "_BLOCK_BYTES", block)
         reader = only_reader(lines_of(path).build())
         seen: list[str] = []
         try:
@@ -70,7 +70,7 @@ def test_charsets(tmp_path):
     (tmp_path / "latin").write_bytes("für\nélan".encode("latin-1"))
     batches = drain(only_reader(lines_of(tmp_path / "latin", charset="ISO-8859-1").build()))
     assert [row for batch in batches for row in batch.rows] == ["für", "élan"]
-    with pytest.raises(ConnectorError, match=r"not UTF-8 text at byte 1"):
+    with pytest.raises(ConnectorError, match=r"byte 0: this is not UTF-8 text"):
         drain(only_reader(lines_of(tmp_path / "latin").build()))
     with pytest.raises(ConfigError, match="newline is"):
         StreamFormat.text_line_format("UTF-16")

@@ -1,0 +1,114 @@
+"""A Delta table as a sink: each checkpoint appends one transaction, exactly once.
+
+Writers put data files into the table's directory; nobody reads them until the committer names them in
+the table's log, with all other files of the epoch, in one entry.
+
+What a crashed attempt wrote and no checkpoint knows stays behind as orphan files.  They take space and
+nothing else; the table's own ``VACUUM`` removes them.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.connectors.delta.commit import DeltaCommitter
+from penstock.connectors.delta.table import TableAddress, arrow_schema, check_writable
+from penstock.connectors.delta.writer import DeltaWriter
+from penstock.connectors.files.parquet_writer import schema_of
+from penstock.connectors.files.table_files import TableLayout
+from penstock.connectors.files.table_schema import match_columns, partition_columns
+from penstock.connectors.sink import Committer, SinkWriter, TypedSink, WriterContext
+from penstock.core.durations import to_bytes
+from penstock.core.errors import ConfigError
+from penstock.core.optional import require
+from penstock.core.typeinfo import RowTypeInfo, TypeInformation
+
+
+class DeltaSink(TypedSink):
+    """Appends to a Delta table, which is created if it does not exist.
+
+    ``schema`` is a ``pa.Schema`` or the type of a ROW.  Without it, the stream's declared type is taken if
+    it is a ROW, else the schema of the table, which must then exist.  ``partition_by`` names columns; for
+    an existing table it may be left out.  ``storage_options`` are those of the ``deltalake`` package
+    (``AWS_ENDPOINT_URL`` and so on); data files are written through fsspec, for S3 with the same options, and
+    with ``file_options`` for any other store.  ``properties`` are table properties for a new table.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        schema: pa.Schema | RowTypeInfo | None = None,
+        *,
+        partition_by: list[str] | tuple[str, ...] = (),
+        storage_options: dict[str, str] | None = None,
+        file_options: dict[str, Any] | None = None,
+        properties: dict[str, str] | None = None,
+        target_file_size: int | str = "128 mb",
+        compression: str = "snappy",
+    ) -> None:
+        self._address = TableAddress.of(path, storage_options, file_options)
+        self._schema = schema_of(schema) if isinstance(schema, RowTypeInfo) else schema
+        self._partition_by = tuple(partition_by)
+        self._properties = dict(properties or {})
+        self._layout = TableLayout(None, (), to_bytes(target_file_size), compression)
+        self._ready: TableLayout | None = None
+        self._run = ""
+
+    def typed(self, type_info: TypeInformation | None) -> DeltaSink:
+        """The same sink for a stream of this type, which gives the schema if none was given."""
+        if self._schema is not None or not isinstance(type_info, RowTypeInfo):
+            return self
+        typed = copy.copy(self)
+        typed._schema = schema_of(type_info)
+        return typed
+
+    def check(self) -> None:
+        """Create the table if there is none, else see that the records fit it."""
+        require("deltalake", "delta")
+        self._ready = self._match()
+        # Epochs of a job that starts from nothing begin at 1 again, and must not look committed.
+        self._run = uuid.uuid4().hex[:16]
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return DeltaWriter(self._address, self._matched(), self._run or uuid.uuid4().hex[:16], context)
+
+    def create_committer(self) -> Committer:
+        layout = self._matched()
+        return DeltaCommitter(self._address, layout.schema, layout.partition_by)
+
+    def _matched(self) -> TableLayout:
+        if self._ready is None:
+            self._ready = self._match()
+        return self._ready
+
+    def _match(self) -> TableLayout:
+        """How to write to the table as it is now."""
+        uri = self._address.uri
+        table = self._address.find() or self._create()
+        check_writable(uri, table)
+        there = arrow_schema(table)
+        schema = match_columns(
+            f"the Delta table {uri!r}", there if self._schema is None else self._schema, there
+        )
+        partition_by = tuple(table.metadata().partition_columns)
+        partition_columns(f"the Delta table {uri!r}", schema, self._partition_by, partition_by)
+        return replace(self._layout, schema=schema, partition_by=partition_by)
+
+    def _create(self) -> Any:
+        if self._schema is None:
+            raise ConfigError(
+                f"there is no Delta table at {self._address.uri!r}, and DeltaSink does not know the records' "
+                "columns; give it a schema, or declare the stream's type as Types.ROW_NAMED"
+            )
+        unknown = [name for name in self._partition_by if name not in self._schema.names]
+        if unknown:
+            raise ConfigError(f"partition_by names {', '.join(unknown)}, which is not among the columns")
+        table = self._address.create(self._schema, self._partition_by, self._properties)
+        self._address.sync_log(0)
+        return table

@@ -1,0 +1,171 @@
+"""CSV as columns: lines of separated values of a declared schema.
+
+One line is one record, so that large files can be read in parts and a wrong line is known by itself;
+with ``multiline`` quoted values may hold newlines, and files are then read whole.  Text is UTF-8.
+Columns of lists hold their elements separated by ``array_delimiter``.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from penstock.connectors.files.lines import LineFormat, Lines, undecodable
+from penstock.core.errors import ConfigError, ConnectorError
+
+_COMMENT = ord("#")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """How the values of a line are written. ``quote`` or ``escape`` of ``None`` turns that off."""
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    escape: str | None = None
+    null_values: tuple[str, ...] = ("",)
+    """Texts that mean null where they are not quoted."""
+    header: bool = False
+    """Whether the first line of a file has the names of the columns."""
+    names_in_header: bool = True
+    """Whether these names say which column is which; if not, the schema's order does."""
+    multiline: bool = False
+    comments: bool = False
+    """Whether lines that begin with ``#`` are left out."""
+    array_delimiter: str = ";"
+
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "quote", "escape"):
+            value = getattr(self, name)
+            if value is not None and (len(value) != 1 or not value.isascii() or value in "\r\n"):
+                raise ConfigError(f"the {name} of CSV files must be one ASCII character, not {value!r}")
+        if self.multiline and (self.quote is None or self.escape is not None):
+            raise ConfigError(
+                "CSV values with newlines must be quoted, with quotes inside them doubled; leave out escape"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFormat(LineFormat):
+    """Reads CSV files into Arrow columns of ``schema``.
+
+    Columns come in the order of the schema; with a header, by name, and the file may have more of them.
+    """
+
+    schema: Any
+    dialect: CsvDialect = field(default_factory=CsvDialect)
+
+    def enclosing_quote(self) -> str | None:
+        return self.dialect.quote if self.dialect.multiline else None
+
+    def has_header(self) -> bool:
+        return self.dialect.header
+
+    def check_header(self, path: str, header: bytes) -> None:
+        names = self._names(header)
+        unknown = [name for name in self.schema.names if name not in names]
+        if unknown and header:
+            raise ConnectorError(
+                f"{path!r} has no column {', '.join(unknown)} in its first line; it has {', '.join(names)}"
+            )
+
+    def _names(self, header: bytes) -> list[str]:
+        """The columns of a file, in its order."""
+        if not (self.dialect.header and self.dialect.names_in_header):
+            names: list[str] = self.schema.names
+            return names
+        text = header.decode("utf-8-sig").rstrip("\r\n")
+        return next(csv.reader([text], delimiter=self.dialect.delimiter, quotechar=self.dialect.quote), [])
+
+    def decode(self, lines: Lines, header: bytes) -> pa.RecordBatch:
+        if self.dialect.comments:
+            lines = _without_comments(lines)
+        names = self._names(header)
+        try:
+            return self._parse(lines, names)
+        except (pa.ArrowInvalid, _OpenQuote):
+            raise undecodable(lines, lambda some: self._error_of(some, names)) from None
+
+    def _error_of(self, lines: Lines, names: list[str]) -> Exception | None:
+        try:
+            self._parse(lines, names)
+        except (pa.ArrowInvalid, _OpenQuote) as e:
+            return e
+        return None
+
+    def _parse(self, lines: Lines, names: list[str]) -> pa.RecordBatch:
+        if not lines.data.strip(b"\r\n"):
+            return _empty(self.schema)
+        self._refuse_open_quotes(lines)
+        dialect = self.dialect
+        read: Any = pacsv.read_csv(
+            pa.BufferReader(lines.data),
+            pacsv.ReadOptions(use_threads=False, column_names=names, block_size=len(lines.data) + 1),
+            pacsv.ParseOptions(
+                delimiter=dialect.delimiter,
+                quote_char=dialect.quote or False,
+                escape_char=dialect.escape or False,
+                newlines_in_values=dialect.multiline,
+            ),
+            pacsv.ConvertOptions(
+                column_types={column.name: _cell_type(column.type) for column in self.schema},
+                include_columns=self.schema.names,
+                null_values=list(dialect.null_values),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        arrays = [
+            _value(read.column(column.name).combine_chunks(), column.type, dialect.array_delimiter)
+            for column in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _refuse_open_quotes(self, lines: Lines) -> None:
+        """A quote that is not closed would swallow the lines behind it, as many as happen to be at hand."""
+        quote = self.dialect.quote
+        if quote is None or self.dialect.escape is not None or quote.encode() not in lines.data:
+            return
+        quotes = np.frombuffer(lines.data, np.uint8) == ord(quote)
+        if np.any(np.add.reduceat(quotes, lines.starts(), dtype=np.int64) % 2):
+            raise _OpenQuote("a quote is not closed in its line; for values with newlines choose multiline")
+
+
+class _OpenQuote(Exception):
+    """A line ends inside a quoted value."""
+
+
+def _empty(schema: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], column.type) for column in schema], schema=schema)
+
+
+def _cell_type(kind: Any) -> Any:
+    return pa.string() if pa.types.is_nested(kind) else kind
+
+
+def _value(column: Any, kind: Any, array_delimiter: str) -> Any:
+    if not pa.types.is_nested(kind):
+        return column
+    parts = pc.split_pattern(column, array_delimiter)
+    empty = pa.array([[]] * len(column), pa.list_(pa.string()))
+    return pc.if_else(pc.equal(column, ""), empty, parts).cast(kind)
+
+
+def _without_comments(lines: Lines) -> Lines:
+    """Comment lines emptied, so that indices stay: empty lines are no records."""
+    starts = lines.starts()
+    view = np.frombuffer(lines.data, np.uint8)
+    comments = view[starts] == _COMMENT
+    if not comments.any():
+        return lines
+    pieces = [
+        b"\n" if is_comment else lines.data[start:end]
+        for start, end, is_comment in zip(starts, lines.ends, comments, strict=True)
+    ]
+    return Lines(b"".join(pieces), np.cumsum([len(piece) for piece in pieces]).astype(np.int64))

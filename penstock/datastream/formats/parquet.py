@@ -1,0 +1,42 @@
+"""PyFlink's ``datastream.formats.parquet``. Row types are ``Types.ROW_NAMED(...)`` or Arrow schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.connectors.files.parquet import ParquetFormat
+from penstock.connectors.files.parquet_writer import ParquetWriterFactory, schema_of
+from penstock.core.typeinfo import RowTypeInfo
+
+__all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+
+
+class ParquetColumnarRowInputFormat(ParquetFormat):
+    """Reads the columns of ``row_type``. The other arguments are accepted and have no meaning here."""
+
+    def __init__(
+        self,
+        row_type: RowTypeInfo | pa.Schema,
+        hadoop_config: Any | None = None,
+        batch_size: int = 2048,
+        is_utc_timestamp: bool = False,
+        is_case_sensitive: bool = True,
+    ) -> None:
+        super().__init__(list(_schema(row_type).names))
+
+
+class ParquetBulkWriters:
+    """Writes Parquet files: ``FileSink.for_bulk_format(path, ParquetBulkWriters.for_row_type(row_type))``."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: RowTypeInfo | pa.Schema, hadoop_config: Any | None = None, utc_timestamp: bool = False
+    ) -> ParquetWriterFactory:
+        """For rows, tuples, dictionaries and columns of this type."""
+        return ParquetWriterFactory(_schema(row_type))
+
+
+def _schema(row_type: RowTypeInfo | pa.Schema) -> pa.Schema:
+    return schema_of(row_type) if isinstance(row_type, RowTypeInfo) else row_type
