@@ -30,7 +30,7 @@ from penstock.testing.sim.story import SimulationFailed, tell_story  # noqa: E40
 
 CHUNK = 25
 EVERY_S = 10.0
-KINDS = ("", "_savepoints", "_unaligned", "_rocks")
+KINDS = ("", "_savepoints", "_unaligned", "_rocks", "_sinks")
 """Of planted bugs."""
 Outcome = tuple[str, int, list[tuple[int, str]], Counter[str]]
 
@@ -161,6 +161,7 @@ def main() -> int:
     )
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--graph", choices=sorted(GRAPHS), help="only this graph")
+    parser.add_argument("--only", default="", help="only graphs with this in their names, such as two-phase")
     parser.add_argument("--seed", type=int, help="play this one seed and tell its story")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
@@ -172,7 +173,10 @@ def main() -> int:
         return find_mutations(options.mutations)
     if options.seed is not None:
         return replay(options.graph or "chain", options.seed, options.slots)
-    graphs = [options.graph] if options.graph else list(GRAPHS)
+    wanted = options.only.replace("-", "_")
+    graphs = [options.graph] if options.graph else [name for name in GRAPHS if wanted in name]
+    if not graphs:
+        parser.error(f"no graph has {options.only!r} in its name; there are {', '.join(GRAPHS)}")
     return play_all(graphs, options.first, options.seeds, options.jobs, options.slots)
 
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+import uuid
 from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
 
-from penstock.coordinator.assemble import RunningJob, assemble, start
+from penstock.batch.job import start_batch
+from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import register
 from penstock.core import options
-from penstock.core.clock import SystemClock
+from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
+from penstock.graph.bounded import BATCH
 from penstock.graph.job import JobSpec
+from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
+from penstock.spark.epoch_frames import check_room, needs_room
+from penstock.spark.frame_source import FrameSource
 from penstock.spark.shipping import ship
 from penstock.spark.slots import available_slots, check_cluster, check_slots
 
@@ -39,15 +45,45 @@ class SparkLauncher:
     def launch(self, spec: JobSpec) -> RunningJob:
         """Start a job; returns at once."""
         spark = self.session()
-        check_cluster(spark)
-        job = assemble(spec, self.default_parallelism())
+        beside = needs_room(spec.nodes)
+        job = assemble(spec, max(1, self.default_parallelism() - beside))
         clock = SystemClock()
-        check_slots(spark, job.plan.slots, job.settings.slots_timeout_ms / 1000, clock)
-        ship(spark, spec.python_files + _listed(spec.configuration.get(options.PYTHON_FILES)))
-        cluster = SparkCluster(spark, job, clock)
-        running = start(job, cluster, clock, {"spark": pyspark.__version__})
+        if job.plan.settings[BATCH]:
+            running = self._start_batch(spark, spec, job, clock)
+        else:
+            running = self._start_gang(spark, spec, job, clock, beside)
         publish_to_registry(running)
+        for node in spec.nodes:
+            if isinstance(node.source, FrameSource):
+                _release_at_the_end(node.source, running)
         return running
+
+    def _start_gang(
+        self, spark: SparkSession, spec: JobSpec, job: Assembled, clock: Clock, beside: int
+    ) -> RunningJob:
+        """All slots at once, for as long as the job runs."""
+        check_cluster(spark)
+        check_slots(spark, job.plan.slots, job.settings.slots_timeout_ms / 1000, clock)
+        if beside:
+            check_room(spark, job.plan.slots)
+        self._ship(spark, spec)
+        return start(job, SparkCluster(spark, job, clock), clock, {"spark": pyspark.__version__})
+
+    def _start_batch(self, spark: SparkSession, spec: JobSpec, job: Assembled, clock: Clock) -> RunningJob:
+        """No slots of its own: its tasks wait for executors as those of any Spark job."""
+        self._ship(spark, spec)
+        group = f"penstock-{job.directory}-{uuid.uuid4().hex[:8]}"
+        return start_batch(job, clock, SparkStages(spark, job.plan.job_name, group))
+
+    @staticmethod
+    def _ship(spark: SparkSession, spec: JobSpec) -> None:
+        ship(spark, spec.python_files + _listed(spec.configuration.get(options.PYTHON_FILES)))
+
+
+def _release_at_the_end(source: FrameSource, running: RunningJob) -> None:
+    """Before whoever waits for the job goes on; and also if it was over before this was called."""
+    running.listeners.append(lambda status: source.job_ended(status, running.savepoints_asked))
+    running.result().add_done_callback(lambda _: source.job_ended(running.status(), running.savepoints_asked))
 
 
 def publish_to_registry(running: RunningJob) -> None:

@@ -12,6 +12,7 @@ from sim_graphs_cep import patterns
 from sim_graphs_hybrid import hybrid
 from sim_graphs_joins import JOIN_GRAPHS
 from sim_graphs_rocks import on_disk
+from sim_graphs_sinks import TWO_PHASE_GRAPHS
 from sim_graphs_unaligned import UNALIGNED_GRAPHS
 from sim_graphs_windows import WINDOW_GRAPHS
 
@@ -304,6 +305,7 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     **UNALIGNED_GRAPHS,
     **JOIN_GRAPHS,
     **WINDOW_GRAPHS,
+    **TWO_PHASE_GRAPHS,
     "patterns": patterns,
     **{name: on_disk(build) for name, build in ON_DISK.items()},
 }
@@ -318,6 +320,7 @@ DRAINED = {
     "concurrent_3",
     "unaligned_chain",
     "unaligned_timeout",
+    *TWO_PHASE_GRAPHS,
 }
 """Graphs that know no event time: ending it early changes nothing."""
 

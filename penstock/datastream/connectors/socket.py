@@ -1,0 +1,7 @@
+"""Text from a socket; see also ``StreamExecutionEnvironment.socket_text_stream``."""
+
+from __future__ import annotations
+
+from penstock.connectors.socket import SocketTextSource
+
+__all__ = ["SocketTextSource"]

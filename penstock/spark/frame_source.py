@@ -1,0 +1,140 @@
+"""``env.from_dataframe``: a Spark DataFrame as a bounded source.
+
+The executors write its rows to Parquet files once, when the job begins and before it takes its slots; no row
+passes through the driver.  The job reads the files: see :mod:`penstock.connectors.materialised` for what
+that is good for after a crash.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.connectors.materialised import MaterialisedSource
+from penstock.core.errors import ConfigError
+from penstock.core.job import JobStatus
+from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.spark.places import place_for
+from penstock.spark.shipping import ship
+
+FOLDER = "_frames"
+"""Beside the directories of the jobs, below the checkpoint directory."""
+
+_ROW_GROUP = 1 << 18
+
+_TYPES: dict[pa.DataType, TypeInformation] = {
+    pa.string(): Types.STRING(),
+    pa.bool_(): Types.BOOLEAN(),
+    pa.int8(): Types.BYTE(),
+    pa.int16(): Types.SHORT(),
+    pa.int32(): Types.INT(),
+    pa.int64(): Types.LONG(),
+    pa.float32(): Types.FLOAT(),
+    pa.float64(): Types.DOUBLE(),
+    pa.date32(): Types.SQL_DATE(),
+    pa.timestamp("us"): Types.SQL_TIMESTAMP(),
+    pa.binary(): Types.PRIMITIVE_ARRAY(Types.BYTE()),
+}
+
+
+class FrameSource(MaterialisedSource):
+    """The rows of a DataFrame, as they are when the job begins."""
+
+    def __init__(
+        self, frame: DataFrame, directory: str | None, checkpoints: str | None, sort_by: str | None = None
+    ) -> None:
+        if not isinstance(frame, DataFrame):
+            raise ConfigError(
+                f"from_dataframe takes a Spark DataFrame, not {type(frame).__name__}; spark.createDataFrame "
+                "makes one of a pandas frame or an Arrow table"
+            )
+        home = place_for(frame.sparkSession, "from_dataframe", directory, checkpoints, FOLDER)
+        self._is_ours = directory is None
+        schema = frame_schema(frame)
+        if sort_by is not None and sort_by not in schema.names:
+            raise ConfigError(
+                f"the DataFrame has no column {sort_by!r} to take event time from; it has "
+                f"{', '.join(schema.names)}"
+            )
+        ordered = frame if sort_by is None else frame.orderBy(sort_by)
+        super().__init__(lambda directory: write_files(ordered, schema, directory), home, row_type(schema))
+
+    def job_ended(self, status: JobStatus, savepoints: int) -> None:
+        """Remove the files, unless a snapshot may still need them or they are in a directory of the user."""
+        if self._is_ours and status is JobStatus.FINISHED and not savepoints:
+            self.discard()
+
+
+def frame_schema(frame: DataFrame) -> pa.Schema:
+    """The columns of a frame as Arrow has them; a TIMESTAMP is in UTC and has no zone."""
+    names = frame.columns
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"the DataFrame has several columns called {', '.join(twice)}; rename them first")
+    fields = [
+        pa.field(field.name, pa.timestamp("us") if pa.types.is_timestamp(field.type) else field.type)
+        for field in to_arrow_schema(frame.schema, timezone="UTC")
+    ]
+    return pa.schema(fields)
+
+
+def row_type(schema: pa.Schema) -> RowTypeInfo | None:
+    """The type of the rows, if every column has one."""
+    kinds = [_type_of(field.type) for field in schema]
+    found = [kind for kind in kinds if kind is not None]
+    return Types.ROW_NAMED(schema.names, found) if len(found) == len(kinds) and kinds else None
+
+
+def _type_of(kind: pa.DataType) -> TypeInformation | None:
+    if pa.types.is_list(kind):
+        element = _type_of(kind.value_type)
+        return None if element is None else Types.LIST(element)
+    return _TYPES.get(kind)
+
+
+def write_files(frame: DataFrame, schema: pa.Schema, directory: str) -> list[str]:
+    """Have the executors write the frame; the names of the files, in the order of its partitions."""
+    ship(frame.sparkSession)
+    written = frame.mapInArrow(_partition_writer(directory, schema), "name string").collect()
+    return sorted(row["name"] for row in written)
+
+
+def _partition_writer(directory: str, schema: pa.Schema) -> Any:
+    """The function for ``mapInArrow``. It is pickled by value, so it carries only plain data.
+
+    A task that Spark runs twice writes two files; only those of the task that counted are named.
+    """
+    group = _ROW_GROUP
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow
+        import pyarrow.parquet
+        from pyspark import TaskContext
+
+        from penstock.connectors.files.storage import join, storage_of
+
+        context = TaskContext.get()
+        assert context is not None
+        name = f"part-{context.partitionId():06d}-{uuid.uuid4().hex[:16]}.parquet"
+        storage, path = storage_of(directory), join(directory, name)
+        writer = stream = None
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            if writer is None:
+                stream = storage.create(path)
+                writer = pyarrow.parquet.ParquetWriter(stream, schema)
+            writer.write_table(pyarrow.Table.from_batches([batch]).cast(schema), row_group_size=group)
+        if writer is not None and stream is not None:
+            writer.close()
+            storage.seal(stream)
+            storage.sync_directories([path])
+            yield pyarrow.RecordBatch.from_pydict({"name": [name]})
+
+    write.__module__ = "__main__"
+    return write

@@ -1,0 +1,285 @@
+"""Redis as source and sink, against a real server."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+import redis
+
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.connectors.redis.client import RedisConnection
+from penstock.connectors.redis.commands import entries, hashes, strings
+from penstock.connectors.redis.sink import RedisSink, StagedCommands, _RedisCommitter
+from penstock.connectors.redis.source import RedisStreamSource, order
+from penstock.connectors.sink import Sink
+from penstock.connectors.source import EndOfSplit, Source, SplitReader
+from penstock.core.clock import ManualClock
+from penstock.core.errors import ConfigError, ConnectorError
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing.conformance.sink_suite import SinkConformance
+from penstock.testing.conformance.source_suite import SourceConformance
+from penstock.testing.local import local_cluster
+from penstock.testing.servers import RedisServer
+
+
+@pytest.fixture
+def place(redis_server: Any) -> RedisConnection:
+    return RedisConnection(redis_server.host, redis_server.port)
+
+
+@pytest.fixture
+def client(place: RedisConnection) -> Iterator[redis.Redis]:
+    opened = place.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"ends-{uuid.uuid4().hex[:8]}"
+
+
+class _Served:
+    """Suites call ``make_source`` and ``make_sink`` without fixtures."""
+
+    @pytest.fixture(autouse=True)
+    def _serve(self, place: RedisConnection, name: str) -> None:
+        self.place, self.name = place, name
+
+
+class TestStreamSource(_Served, SourceConformance):
+    def make_source(self, directory: Path) -> Source:
+        opened = self.place.open()
+        for stream, count in (("a", 25), ("b", 3)):
+            for i in range(count):
+                opened.xadd(f"{self.name}-{stream}", {"i": i}, id=f"{1000 + i // 3}-{i % 3 + 1}")
+        opened.close()
+        return RedisStreamSource(self.place, [f"{self.name}-a", f"{self.name}-b"], bounded=True)
+
+    def expected(self) -> list[Any]:
+        return [{"i": str(i)} for i in range(25)] + [{"i": str(i)} for i in range(3)]
+
+
+class TestStreamSink(_Served, SinkConformance):
+    def make_sink(self, directory: Path) -> Sink:
+        return RedisSink.stream(self.place, self.name, lambda i: {"i": i})
+
+    def visible(self, sink: Sink, directory: Path) -> list[Any]:
+        opened = self.place.open()
+        found = [fields[b"i"] for _, fields in opened.xrange(self.name)]
+        opened.close()
+        return found
+
+    def test_leftovers_are_removed(self, tmp_path: Path) -> None:
+        opened = self.place.open()
+        before = set(opened.keys("penstock:*"))
+        super().test_leftovers_are_removed(tmp_path)
+        assert [key for key in set(opened.keys("penstock:*")) - before if not key.endswith(b":done")] == []
+        opened.close()
+
+
+def reader_of(source: RedisStreamSource, position: Any = None) -> SplitReader:
+    (split,) = source.create_enumerator(1).discover()
+    return source.open_split(split, position, ManualClock())
+
+
+def test_event_times_are_in_the_ids(place: RedisConnection, client: Any, name: str) -> None:
+    client.xadd(name, {"a": 1}, id="5000-7")
+    batch = reader_of(RedisStreamSource(place, name)).poll(10)
+    assert batch is not None and batch.to_rows() == [{"a": "1"}] and batch.time_list() == [5000]
+
+
+def test_bytes_that_are_no_text(place: RedisConnection, client: Any, name: str) -> None:
+    client.xadd(name, {"a": b"\xff"}, id="5-0")
+    with pytest.raises(ConnectorError, match="binary=True"):
+        reader_of(RedisStreamSource(place, name)).poll(10)
+    batch = reader_of(RedisStreamSource(place, name, binary=True)).poll(10)
+    assert batch is not None and batch.to_rows() == [{b"a": b"\xff"}]
+
+
+def test_unbounded_and_latest(place: RedisConnection, client: Any, name: str) -> None:
+    """A stream that is not there yet is waited for; ``latest`` leaves out what is there."""
+    early = reader_of(RedisStreamSource(place, name))
+    assert early.poll(10) is None
+    client.xadd(name, {"a": 1})
+    late = reader_of(RedisStreamSource(place, name, start="latest"))
+    client.xadd(name, {"a": 2})
+    for reader, expected in ((early, ["1", "2"]), (late, ["2"])):
+        batch = reader.poll(10)
+        assert batch is not None and [row["a"] for row in batch.to_rows()] == expected
+        assert reader.poll(10) is None
+
+
+def test_a_trimmed_stream_is_noticed(place: RedisConnection, client: Any, name: str) -> None:
+    for i in range(10):
+        client.xadd(name, {"i": i})
+    source = RedisStreamSource(place, name)
+    reader = reader_of(source)
+    assert len(reader.poll(4) or ()) == 4
+    position = reader.position()
+    client.xtrim(name, minid=client.xrange(name)[4][0], approximate=False)
+    assert len(reader_of(source, position).poll(3) or ()) == 3, "exactly what was read is gone"
+    client.xtrim(name, maxlen=2, approximate=False)
+    with pytest.raises(ConnectorError, match="4 entries behind .* are gone"):
+        reader_of(source, position).poll(3)
+    with pytest.raises(ConnectorError, match="are gone"):
+        reader.poll(3)
+    lenient = RedisStreamSource(place, name, on_trimmed="earliest")
+    assert [row["i"] for row in (reader_of(lenient, position).poll(9) or []).to_rows()] == ["8", "9"]  # type: ignore[union-attr]
+
+
+def test_a_stream_that_was_cut_before_the_job_began_is_fine(
+    place: RedisConnection, client: Any, name: str
+) -> None:
+    for i in range(10):
+        client.xadd(name, {"i": i}, maxlen=3, approximate=False)
+    reader = reader_of(RedisStreamSource(place, name, bounded=True))
+    batch = reader.poll(10)
+    assert batch is not None and [row["i"] for row in batch.to_rows()] == ["7", "8", "9"]
+    with pytest.raises(EndOfSplit):
+        reader.poll(10)
+
+
+def test_commands() -> None:
+    assert strings("k", "v")({"k": "a", "v": 1}) == [(b"SET", b"a", b"1")]
+    assert strings("k", "v", 50)({"k": "a", "v": 1}) == [(b"SET", b"a", b"1", b"PX", b"50")]
+    assert strings(lambda r: r, lambda r: None)("a") == [(b"DEL", b"a")]
+    assert hashes("k", lambda r: r["f"])({"k": 1, "f": {"x": 1.5, "y": None}}) == [
+        (b"HSET", b"1", b"x", b"1.5"),
+        (b"HDEL", b"1", b"y"),
+    ]
+    assert hashes("k", lambda r: None)({"k": 1}) == [(b"DEL", b"1")]
+    assert entries("s", lambda r: {"x": r}, 9)(b"\0") == [
+        (b"XADD", b"s", b"MAXLEN", b"~", b"9", b"*", b"x", b"\0")
+    ]
+    with pytest.raises(ConnectorError, match="make text of it"):
+        strings(lambda r: "k", lambda r: r)(object())
+
+
+def test_idempotent_writes_and_deletes(place: RedisConnection, client: Any, name: str) -> None:
+    changes = [(f"{name}-{i % 7}", None if i % 7 == 3 else i) for i in range(5000)]
+    with local_cluster(slots=2):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        stream = env.from_collection(changes).key_by(lambda change: change[0]).map(lambda change: change)
+        stream.sink_to(RedisSink.strings(place, lambda c: c[0], lambda c: c[1]))
+        env.execute()
+    last = dict(changes)
+    assert {key: client.get(key) for key in last} == {
+        key: None if value is None else str(value).encode() for key, value in last.items()
+    }
+
+
+def test_a_refused_command_does_not_double_those_before_it(
+    place: RedisConnection, client: Any, name: str
+) -> None:
+    """The commit goes on where it stopped once the cause is gone."""
+    words = [b"3", b"INCRBY", name.encode(), b"5", b"4", b"HSET", f"{name}-h".encode(), b"a", b"1"]
+    client.rpush(f"{name}-staged", *words[:8], words[8])
+    client.set(f"{name}-h", "no hash")
+    committer = _RedisCommitter(place)
+    staged = StagedCommands(f"{name}-staged", len(words), 2)
+    for _ in range(2):
+        with pytest.raises(ConnectorError, match="WRONGTYPE"):
+            committer.commit([staged])
+    client.delete(f"{name}-h")
+    committer.commit([staged])
+    committer.commit([staged])
+    assert client.get(name) == b"5" and client.hgetall(f"{name}-h") == {b"a": b"1"}
+
+
+def test_long_lists_are_committed_in_order(place: RedisConnection, client: Any, name: str) -> None:
+    changes = list(range(30_000))
+    with local_cluster(slots=1):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection(changes).sink_to(RedisSink.stream(place, name, lambda i: {"i": i}))
+        env.execute()
+    assert [int(fields[b"i"]) for _, fields in client.xrange(name)] == changes
+
+
+def test_a_lost_list_is_no_success(place: RedisConnection) -> None:
+    with pytest.raises(ConnectorError, match="forgets what it confirmed"):
+        _RedisCommitter(place).commit([StagedCommands("ends-nowhere", 5, 2)])
+
+
+def test_passwords_are_not_shown(redis_server: Any) -> None:
+    hidden = RedisConnection(redis_server.host, redis_server.port, username="penstock", password="hush-hush")
+    sink = RedisSink.stream(hidden, "s", lambda i: {"i": i})
+    with pytest.raises(ConnectorError) as wrong:
+        sink.check()
+    source = RedisStreamSource(hidden, "s")
+    assert "hush" not in f"{wrong.value!r} {wrong.value} {hidden!r} {sink!r} {source!r}"
+    assert cloudpickle.loads(cloudpickle.dumps(hidden)).password == "hush-hush"
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(ConnectorError, match="Redis at 127.0.0.1:1: "):
+        RedisConnection("127.0.0.1", 1).open()
+    with pytest.raises(ConfigError, match="not a URL"):
+        RedisConnection("redis://localhost")
+    with pytest.raises(ConfigError, match="1526919030474-0"):
+        order("yesterday")
+
+
+def test_a_killed_server() -> None:
+    """From a stream to a stream, while the server is killed and started again: every entry once, in order."""
+    if reason := RedisServer.why_not():
+        pytest.skip(reason)
+    count = 3000
+    with RedisServer() as server, local_cluster(slots=2) as cluster:
+        place = RedisConnection(server.host, server.port)
+        opened = place.open()
+        for i in range(count):
+            opened.xadd("in", {"i": i})
+        env = StreamExecutionEnvironment.get_execution_environment(_patient())
+        source = _Slow(place, "in", bounded=True)
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "in").uid("in")
+        stream.sink_to(RedisSink.stream(place, "out", lambda row: {"i": int(row["i"]) * 2})).uid("out")
+        job = env.execute_async()
+        _until(lambda: opened.xlen("out") > 0)
+        server.kill()
+        threading.Event().wait(0.3)
+        server.restart()
+        job.get_job_execution_result().result(60)
+        again = place.open()
+        out = [int(fields[b"i"]) for _, fields in again.xrange("out")]
+        restarts = cluster.jobs[0].runner.restarts
+    assert out == [i * 2 for i in range(count)]
+    assert restarts > 0
+
+
+class _Slow(RedisStreamSource):
+    """A few entries at a time, so that the job is still at work when the server dies."""
+
+    def open_split(self, split: Any, position: Any, clock: Any) -> SplitReader:
+        reader = super().open_split(split, position, clock)
+        poll = reader.poll
+
+        def few(max_rows: int) -> Any:
+            time.sleep(0.002)
+            return poll(min(max_rows, 10))
+
+        reader.poll = few  # type: ignore[method-assign]
+        return reader
+
+
+def _patient() -> Configuration:
+    config = Configuration()
+    config.set_string("execution.checkpointing.interval", "50 ms")
+    config.set_string("restart-strategy.type", "fixed-delay")
+    config.set_string("restart-strategy.fixed-delay.attempts", "1000")
+    config.set_string("restart-strategy.fixed-delay.delay", "100 ms")
+    return config
+
+
+def _until(true: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

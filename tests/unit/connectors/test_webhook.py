@@ -1,0 +1,169 @@
+"""Webhooks: what a sender is told, what is in the log then, and what a job makes of it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from penstock.common import WatermarkStrategy
+from penstock.connectors.http import spool
+from penstock.connectors.http.server import WebhookServer
+from penstock.connectors.log import LogOffsets, Text
+from penstock.connectors.log.topic import Log
+from penstock.core.errors import ConfigError
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.testing.local import local_cluster
+
+TOKEN = "open-sesame"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[WebhookServer]:
+    with WebhookServer(tmp_path, "orders", TOKEN) as started:
+        yield started
+
+
+def post(
+    server: WebhookServer, body: bytes | str, path: str = "/orders", **headers: str | None
+) -> tuple[int, dict[str, Any]]:
+    usual = {"Authorization": f"Bearer {TOKEN}", "Content_Type": "application/json"}
+    said = {name.replace("_", "-"): value for name, value in (usual | headers).items() if value is not None}
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    connection.request("POST", path, body, said)
+    answer = connection.getresponse()
+    result = answer.status, json.loads(answer.read())
+    connection.close()
+    return result
+
+
+def stored(root: Path) -> list[bytes]:
+    topic = Log(root).topic("orders")
+    found = []
+    for partition in range(topic.partitions):
+        reader = topic.reader(partition)
+        found += reader.read(reader.start_offset(), 1_000_000).column(3).to_pylist()
+        reader.close()
+    return found
+
+
+def test_values_arrays_and_lines(server: WebhookServer, tmp_path: Path) -> None:
+    assert post(server, '{"a": 1}') == (200, {"accepted": 1, "repeated": False})
+    assert post(server, "[1, [2], null]")[1]["accepted"] == 3
+    assert post(server, '{"b":1}\n\n{"b":2}\n', Content_Type="application/x-ndjson")[1]["accepted"] == 2
+    assert post(server, "one\ntwo\n", Content_Type="text/plain; charset=utf-8")[1]["accepted"] == 2
+    assert post(server, "[]") == (200, {"accepted": 0, "repeated": False})
+    assert stored(tmp_path) == [b'{"a":1}', b"1", b"[2]", b"null", b'{"b":1}', b'{"b":2}', b"one", b"two"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers"),
+    [
+        (400, "{", {}),
+        (400, "NaN", {}),
+        (400, "[" * 100_000, {}),
+        (400, b"\xff", {"Content_Type": "text/plain"}),
+        (400, '{"a":1}\n{', {"Content_Type": "application/x-ndjson"}),
+        (400, "1", {"Idempotency_Key": "k" * 257}),
+        (401, "1", {"Authorization": None}),
+        (401, "1", {"Authorization": "Bearer guess"}),
+        (401, "1", {"Authorization": f"Basic {TOKEN}"}),
+        (404, "1", {"path": "/others"}),
+        (411, "1", {"Content_Length": "many"}),
+        (413, "1" * ((1 << 20) + 1), {}),
+        (415, "1", {"Content_Type": "image/png"}),
+    ],
+)
+def test_bad_requests_store_nothing(
+    status: int, body: Any, headers: dict[str, Any], server: WebhookServer, tmp_path: Path
+) -> None:
+    path = headers.pop("path", "/orders")
+    found, said = post(server, body, path, **headers)
+    assert found == status and said["error"]
+    assert stored(tmp_path) == []
+    assert post(server, "1")[0] == 200, "the server goes on"
+
+
+def test_other_methods(server: WebhookServer) -> None:
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    connection.request("GET", "/orders")
+    assert connection.getresponse().status == 501
+    connection.close()
+
+
+def test_a_body_that_ends_early_is_not_taken(server: WebhookServer, tmp_path: Path) -> None:
+    address = urlsplit(server.url)
+    with socket.create_connection((address.hostname, address.port)) as raw:  # type: ignore[arg-type]
+        head = f"POST /orders HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: text/plain\r\n"
+        raw.sendall(f"{head}Content-Length: 100\r\n\r\nhalf".encode())
+        raw.shutdown(socket.SHUT_WR)
+        assert b" 400 " in raw.recv(1000)
+    assert stored(tmp_path) == []
+
+
+def test_a_key_is_taken_once_also_by_the_next_server(tmp_path: Path) -> None:
+    for turn in range(2):
+        with WebhookServer(tmp_path, "orders", TOKEN, partitions=3) as server:
+            for _ in range(2):
+                status, said = post(server, "[1, 2]", Idempotency_Key="order-7")
+                assert status == 200 and said["repeated"] == (turn > 0 or _ > 0)
+            assert post(server, "[3]", Idempotency_Key=f"order-{turn + 8}")[1]["repeated"] is False
+    assert sorted(stored(tmp_path)) == [b"1", b"2", b"3", b"3"]
+
+
+def test_keys_are_forgotten_some_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_REMEMBERED", 2)
+    with WebhookServer(tmp_path, "orders", TOKEN) as server:
+        assert [post(server, "1", Idempotency_Key=key)[1]["repeated"] for key in "abcca"] == [
+            False,
+            False,
+            False,
+            True,
+            False,
+        ]
+
+
+def test_many_senders(server: WebhookServer, tmp_path: Path) -> None:
+    """Each number is sent twice under its key, all at once: it is there once."""
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda i: post(server, str(i % 30), Idempotency_Key=f"{i % 30}"), range(60)))
+    assert {status for status, _ in answers} <= {200, 503}
+    assert sorted(map(int, stored(tmp_path))) == list(range(30))
+
+
+def test_a_token_is_asked_for_and_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="open_to_all"):
+        WebhookServer(tmp_path, "orders")
+    with WebhookServer(tmp_path, "orders", open_to_all=True) as everybody:
+        assert post(everybody, "1", Authorization=None)[0] == 200
+        assert everybody.url.startswith("http://127.0.0.1:")
+        with pytest.raises(ConfigError, match="choose another port") as taken:
+            WebhookServer(tmp_path, "orders", TOKEN, port=urlsplit(everybody.url).port or 0)
+    assert TOKEN not in f"{taken.value} {WebhookServer(tmp_path, 'orders', TOKEN)!r}"
+
+
+def test_a_job_reads_what_was_posted(server: WebhookServer) -> None:
+    post(server, '[{"n": 1}, {"n": 2}]')
+    post(server, '{"n": 3}', Idempotency_Key="three")
+    post(server, '{"n": 3}', Idempotency_Key="three")
+    with local_cluster(slots=2):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = server.source(end=LogOffsets.latest())
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "orders")
+        assert sorted(row["n"] for row in stream.execute_and_collect()) == [1, 2, 3]
+
+
+def test_lines_as_text(server: WebhookServer) -> None:
+    post(server, "a\nb", Content_Type="text/plain")
+    with local_cluster(slots=1):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = server.source(Text(), end=LogOffsets.latest())
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "orders")
+        assert list(stream.execute_and_collect()) == ["a", "b"]
