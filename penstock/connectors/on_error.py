@@ -131,20 +131,22 @@ def salvage(
     """Decode ``count`` values in as few pieces as their errors allow: start, stop and records of each.
 
     ``decode`` gets a range of values and raises :class:`DecodeError` with the place of a bad one in that
-    range; ``bad`` is told of each.  Behind an error the pieces begin small and grow again, so that many bad
-    values in a row cost little more than as many good ones.
+    range, not always the first; ``bad`` is told of each, in order.  Behind a bad value the pieces begin small
+    and grow again, so that many bad values in a row cost little more than as many good ones.
     """
     pieces: list[tuple[int, int, T]] = []
+    ahead: list[DecodeError] = []
+    """Bad values that are known and not yet reached, the nearest last; ``index`` counts from 0 here."""
     start, size = 0, count
     while start < count:
-        stop = min(start + size, count)
+        if ahead and ahead[-1].index == start:
+            bad(start, ahead.pop().reason)
+            start, size = start + 1, _FEW
+            continue
+        stop = min(start + size, ahead[-1].index if ahead else count)
         try:
             pieces.append((start, stop, decode(start, stop)))
             start, size = stop, 2 * size
         except DecodeError as error:
-            at = start + error.index
-            if at > start:
-                pieces.append((start, at, decode(start, at)))
-            bad(at, error.reason)
-            start, size = at + 1, _FEW
+            ahead.append(DecodeError(start + error.index, error.reason))
     return pieces

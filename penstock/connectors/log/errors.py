@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.connectors.on_error import DecodeError
 from penstock.core.errors import ConnectorError
+
+__all__ = ["CorruptLogError", "DecodeError", "OffsetTruncatedError"]
 
 
 class CorruptLogError(ConnectorError):
@@ -15,21 +18,3 @@ class OffsetTruncatedError(ConnectorError):
     """Retention has deleted the records that were asked for."""
 
     code = "LOG_TRUNCATED"
-
-
-class DecodeError(ConnectorError):
-    """A value that its format cannot decode.
-
-    ``index`` is the value's place among those given to ``decode``; the source turns it into
-    partition and offset.
-    """
-
-    code = "LOG_DECODE"
-
-    def __init__(self, index: int, reason: str) -> None:
-        self.index = index
-        self.reason = reason
-        super().__init__(f"record {index} cannot be decoded: {reason}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (DecodeError, (self.index, self.reason))

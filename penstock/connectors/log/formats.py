@@ -8,7 +8,7 @@ with ``deserialize(bytes)`` or ``serialize(record)`` can stand in for one, a val
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -30,6 +30,15 @@ class ValueFormat(ABC):
     @abstractmethod
     def encode(self, batch: Batch) -> pa.BinaryArray | list[bytes]:
         """One value per record, in order."""
+
+
+@runtime_checkable
+class HasValueFormat(Protocol):
+    """A schema of single values that knows a quicker way for many."""
+
+    def value_format(self) -> ValueFormat:
+        """The format that decodes to the same records."""
+        ...
 
 
 class Raw(ValueFormat):
@@ -64,11 +73,20 @@ class SchemaFormat(ValueFormat):
     def __init__(self, schema: Any) -> None:
         self._schema = schema
 
-    def decode(self, values: pa.BinaryArray) -> list[Any]:
+    @property
+    def is_by_value(self) -> bool:
+        """Whether ``decode_each`` is the only way, so that there is no use in an Arrow array."""
+        return True
+
+    def decode(self, values: pa.BinaryArray) -> pa.RecordBatch | list[Any]:
+        return self.decode_each(values.to_pylist())
+
+    def decode_each(self, values: list[bytes]) -> list[Any]:
+        """The same for values that are Python objects already."""
         deserialize = self._schema.deserialize
         records: list[Any] = []
         try:
-            for value in values.to_pylist():
+            for value in values:
                 records.append(deserialize(value))
         except Exception as e:
             raise DecodeError(len(records), f"{type(self._schema).__name__}: {e}") from e
@@ -82,6 +100,8 @@ def as_format(value_format: Any) -> ValueFormat:
     """``value_format`` itself, or the adapter that makes it one."""
     if isinstance(value_format, ValueFormat):
         return value_format
+    if isinstance(value_format, HasValueFormat):
+        return value_format.value_format()
     if hasattr(value_format, "deserialize") or hasattr(value_format, "serialize"):
         return SchemaFormat(value_format)
     raise ConfigError(

@@ -66,11 +66,16 @@ def _first_bad(strings: list[str]) -> DecodeError:
 
 
 def _columns(texts: pa.StringArray, schema: pa.Schema) -> pa.RecordBatch:
-    """Parse all values in one go, as lines.
+    """Parse all values in one go or, where that does not work, one by one."""
+    batch = parse_columns(texts, schema)
+    return _one_by_one(texts.to_pylist(), schema) if batch is None else batch
+
+
+def parse_columns(texts: pa.StringArray, schema: pa.Schema) -> pa.RecordBatch | None:
+    """Parse all values in one go, as lines; ``None`` if they are not objects that fit the schema.
 
     That each value is one object is known from this: all begin with ``{`` and end with ``}``, the whole
-    parses, and there are as many rows as values.  Where it does not hold, the values are looked at
-    one by one.
+    parses, and there are as many rows as values.
     """
     if not _all_enclosed(texts):
         texts = pc.ascii_trim_whitespace(texts)
@@ -81,7 +86,7 @@ def _columns(texts: pa.StringArray, schema: pa.Schema) -> pa.RecordBatch:
                 return batch
         except pa.ArrowException:
             pass
-    return _one_by_one(texts.to_pylist(), schema)
+    return None
 
 
 def _all_enclosed(texts: pa.StringArray) -> bool:

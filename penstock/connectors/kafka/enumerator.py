@@ -1,0 +1,152 @@
+"""Finding partitions, on the driver.
+
+Partitions found when the job first starts are read from where the user says.  Those found later are new:
+they are read from their beginning, since nothing in them was there when the job started.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.connectors.kafka.admin import Brokers
+from penstock.connectors.kafka.client import log
+from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.connectors.source import Split, SplitEnumerator
+from penstock.core.errors import ConfigError, ConnectorError
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRange:
+    """What a split is about."""
+
+    topic: str
+    partition: int
+    start: int
+    stop: int | None
+    """Offset to stop before; ``None`` to go on for ever."""
+
+    @property
+    def where(self) -> KafkaTopicPartition:
+        """The partition."""
+        return KafkaTopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Which partitions to read: those of named topics, of topics whose names match, or given ones."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[KafkaTopicPartition, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (bool(self.topics), self.pattern is not None, bool(self.partitions)).count(True) != 1:
+            raise ConfigError(
+                "a Kafka source reads topics, a topic pattern, or partitions: call one of set_topics(), "
+                "set_topic_pattern() and set_partitions()"
+            )
+        if self.pattern is not None:
+            try:
+                re.compile(self.pattern)
+            except re.error as e:
+                raise ConfigError(f"{self.pattern!r} is no regular expression for topics: {e}") from None
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"topics like {self.pattern!r}"
+        return ", ".join(self.topics or (f"{topic}-{number}" for topic, number in self.partitions))
+
+    def choose(self, found: dict[str, list[int]]) -> list[KafkaTopicPartition]:
+        """The partitions to read out of those of all topics; a missing one is an error."""
+        if self.pattern is not None:
+            matches = re.compile(self.pattern).fullmatch
+            names = sorted(name for name in found if matches(name))
+        else:
+            names = sorted({*self.topics, *(topic for topic, _ in self.partitions)})
+            self._refuse_missing([name for name in names if name not in found], found)
+        every = [KafkaTopicPartition(name, number) for name in names for number in found[name]]
+        if not self.partitions:
+            return every
+        for topic, number in sorted(set(self.partitions) - set(every)):
+            raise ConnectorError(
+                f"topic {topic!r} has no partition {number}; it has {len(found[topic])}, counted from 0"
+            )
+        return sorted(set(self.partitions))
+
+    def _refuse_missing(self, missing: list[str], found: dict[str, list[int]]) -> None:
+        if missing:
+            known = ", ".join(sorted(name for name in found if not name.startswith("__"))[:20]) or "none"
+            raise ConnectorError(
+                f"there is no Kafka topic {missing[0]!r}: create it first, or correct its name "
+                f"(topics there: {known})"
+            )
+
+
+class KafkaEnumerator(SplitEnumerator):
+    """Finds partitions and the offsets to read them from."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Brokers],
+        subscription: Subscription,
+        start: KafkaOffsetsInitializer,
+        stop: KafkaOffsetsInitializer | None,
+    ) -> None:
+        self._connect = connect
+        self._brokers: Brokers | None = None
+        self._subscription = subscription
+        self._start = start
+        self._stop = stop
+        self._seen: set[str] = set()
+        self._began = False
+
+    def discover(self) -> Iterable[Split]:
+        try:
+            return self._discover()
+        except ConnectorError as error:
+            if not self._began:
+                raise
+            log.warning("new partitions of %s are looked for later: %s", self._subscription, error)
+            return ()
+
+    def _discover(self) -> list[Split]:
+        if self._brokers is None:
+            self._brokers = self._connect()
+        chosen = self._subscription.choose(self._brokers.topics())
+        fresh = [where for where in chosen if split_id(where) not in self._seen]
+        start = KafkaOffsetsInitializer.earliest() if self._began else self._start
+        splits = splits_of(fresh, start, self._stop, self._brokers)
+        self._seen.update(split.id for split in splits)
+        self._began = True
+        return splits
+
+    def snapshot(self) -> Any:
+        return (self._began, sorted(self._seen))
+
+    def restore(self, state: Any) -> None:
+        self._began, self._seen = state[0], set(state[1])
+
+
+def split_id(where: KafkaTopicPartition) -> str:
+    """Part of snapshots: renaming makes every source start over."""
+    return f"{where.topic}-{where.partition}"
+
+
+def splits_of(
+    partitions: list[KafkaTopicPartition],
+    start: KafkaOffsetsInitializer,
+    stop: KafkaOffsetsInitializer | None,
+    brokers: Brokers,
+) -> list[Split]:
+    """A split for each partition, with its offsets looked up."""
+    if not partitions:
+        return []
+    starts = start.resolve(partitions, brokers)
+    stops = {} if stop is None else stop.resolve(partitions, brokers)
+    return [
+        Split(split_id(where), PartitionRange(*where, starts[where], stops.get(where)))
+        for where in partitions
+    ]

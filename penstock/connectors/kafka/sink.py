@@ -1,0 +1,115 @@
+"""Kafka topics as a sink, with one of three guarantees.
+
+Read ``sink_records.py`` (what is sent), ``writer.py`` (how), ``transactions.py`` (what a prepared transaction
+is and how its fate is told), ``committer.py``.  The argument for exactly once is design note 014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from penstock.connectors.kafka.client import ClientSettings, client_settings
+from penstock.connectors.kafka.committer import KafkaCommitter
+from penstock.connectors.kafka.sink_checks import check_brokers, check_transactions
+from penstock.connectors.kafka.sink_records import RecordEncoder
+from penstock.connectors.kafka.transactions import Attempt, Naming, Owner, check_prefix
+from penstock.connectors.kafka.writer import AppendingWriter, TransactionalWriter
+from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
+from penstock.core.clock import SystemClock
+from penstock.core.errors import ConfigError
+
+TRANSACTION_TIMEOUT = "transaction.timeout.ms"
+_TRANSACTION_TIMEOUT_MS = 3_600_000
+_DELIVERY_TIMEOUT_MS = 120_000
+_DELIVERY_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
+_ACKNOWLEDGEMENTS = ("acks", "request.required.acks", "enable.idempotence")
+
+
+class Guarantee(Enum):
+    """How often a record may be in the topic after failures. Any enum with these names will do."""
+
+    EXACTLY_ONCE = "exactly once"
+    AT_LEAST_ONCE = "at least once"
+    NONE = "none"
+
+
+class KafkaRecordSink(Sink):
+    """Sends what ``encoder`` makes of the records to the brokers that ``properties`` name."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, Any],
+        encoder: RecordEncoder,
+        guarantee: Enum = Guarantee.NONE,
+        transactional_id_prefix: str | None = None,
+    ) -> None:
+        self._guarantee = Guarantee[guarantee.name]
+        self._encoder = encoder
+        self._settings = producer_settings(properties, self._guarantee)
+        self._submitted_ms = SystemClock().now_ms()
+        self._prefix = ""
+        if self._guarantee is Guarantee.EXACTLY_ONCE:
+            self._prefix = check_prefix(transactional_id_prefix)
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        if self._guarantee is Guarantee.EXACTLY_ONCE:
+            naming = Naming(self._prefix, context.job_name, context.sink_id)
+            own = Owner(context.subtask, Attempt(self._submitted_ms, context.generation))
+            return TransactionalWriter(self._settings, self._encoder, naming, own, context.parallelism)
+        return AppendingWriter(
+            self._settings, self._encoder, wait_on_barrier=self._guarantee is Guarantee.AT_LEAST_ONCE
+        )
+
+    def create_committer(self) -> Committer | None:
+        return KafkaCommitter(self._settings) if self._guarantee is Guarantee.EXACTLY_ONCE else None
+
+    def check(self) -> None:
+        brokers = check_brokers(self._settings, self._encoder.topics())
+        if self._guarantee is Guarantee.EXACTLY_ONCE:
+            check_transactions(self._settings, self._prefix, brokers)
+
+    def check_interval(self, interval_ms: int | None) -> None:
+        timeout = int(self._settings.get(TRANSACTION_TIMEOUT, 0))
+        if self._guarantee is Guarantee.EXACTLY_ONCE and interval_ms is not None and interval_ms >= timeout:
+            raise ConfigError(
+                f"the checkpoint interval is {interval_ms} ms and {TRANSACTION_TIMEOUT} of the Kafka sink is "
+                f"{timeout}: transactions are committed by checkpoints, so the brokers would abort each one "
+                "before that, and its records would be lost. Set the timeout to more than the interval plus "
+                "the longest time the job may be down."
+            )
+
+
+def producer_settings(properties: Mapping[str, Any], guarantee: Guarantee) -> ClientSettings:
+    """The settings of the sink's producers: the given ones over our defaults.
+
+    Keys go to the partitions that the Java client would choose (``murmur2_random``).
+    """
+    given = client_settings(properties)
+    if "transactional.id" in given:
+        raise ConfigError(
+            "the Kafka sink makes transactional ids of its own: set_transactional_id_prefix(...) instead of "
+            "the property 'transactional.id'"
+        )
+    settings = ClientSettings({"partitioner": "murmur2_random", **given})
+    longest = _DELIVERY_TIMEOUT_MS
+    if guarantee is Guarantee.EXACTLY_ONCE:
+        settings.setdefault(TRANSACTION_TIMEOUT, _TRANSACTION_TIMEOUT_MS)
+        # A producer that waits for a reason to connect needs 55 to 500 ms for its first transaction, not 5.
+        settings.setdefault("enable.sparse.connections", False)
+        longest = min(longest, _number(settings, TRANSACTION_TIMEOUT))
+    else:
+        settings.pop(TRANSACTION_TIMEOUT, None)
+        if not any(name in settings for name in _ACKNOWLEDGEMENTS):
+            settings["enable.idempotence"] = True
+    if not any(name in settings for name in _DELIVERY_TIMEOUTS):
+        settings["message.timeout.ms"] = longest
+    return settings
+
+
+def _number(settings: ClientSettings, name: str) -> int:
+    try:
+        return int(settings[name])
+    except ValueError:
+        raise ConfigError(f"the Kafka property {name!r} is a number of milliseconds") from None
