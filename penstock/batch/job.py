@@ -1,0 +1,205 @@
+"""The course of a BATCH job on the driver.
+
+1. Find all splits of all sources and deal them.
+2. Run the vertices.  Whatever sinks prepare stays invisible; what of it counts is told by the rows that the
+   attempts which succeeded sent to the driver.
+3. Publish: the list of everything prepared goes where checkpoints go.  From here on the job has succeeded.
+4. Commit, then forget the list.
+
+A driver that dies before 3 leaves nothing visible, and a rerun starts over.  One that dies later leaves the
+list: a rerun of the job finishes that commit and runs nothing.  Without a checkpoint directory the list dies
+with the driver, and a rerun after a death in 4 writes again what was visible already.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import penstock
+from penstock.batch.runner import Stage, StageRunner
+from penstock.batch.vertex import EPOCH
+from penstock.batch.work import Delivery, Run, feeds_of, in_order, vertex_work
+from penstock.connectors.source import Split
+from penstock.coordinator.assemble import Assembled, RunningJob, observers, shipped_plan
+from penstock.coordinator.commits import CommitQueue
+from penstock.coordinator.ends import JobEnds
+from penstock.coordinator.events import Discover, RequestKind
+from penstock.core.clock import Clock
+from penstock.core.errors import GraphError, JobFailedError
+from penstock.core.handles import Committable
+from penstock.core.ids import Generation, SubtaskIndex
+from penstock.core.job import JobStatus
+from penstock.core.messages import DriverMessage
+from penstock.core.pickling import dumps
+from penstock.core.signals import SnapshotKind
+from penstock.graph.plan import Plan, Vertex
+from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.permit import CommitPermit
+from penstock.snapshot.repository import Repository
+
+_log = logging.getLogger("penstock")
+_BACKOFF_MS = 1000
+_LOOK_AGAIN_S = 0.1
+
+
+class BatchRun(RunningJob):
+    """A running BATCH job."""
+
+    def __init__(self, job: Assembled, clock: Clock, runner: StageRunner) -> None:
+        super().__init__(job, clock)
+        self._runner = runner
+        self._status = JobStatus.CREATED
+        self._stop = threading.Event()
+        self._ends = JobEnds(job.plan)
+        self._repository = Repository(job.store, job.directory)
+
+    def start(self) -> None:
+        """Begin, on a thread of its own."""
+        threading.Thread(target=self._run, daemon=True, name="penstock-batch").start()
+
+    def status(self) -> JobStatus:
+        return self._status
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "id": self.job_id.hex,
+            "name": self.job.plan.job_name,
+            "status": self._status.name,
+            "restarts": 0,
+            "checkpoints": 0,
+            "last_checkpoint": None,
+            "records_in": 0,
+            "under_way": (),
+            "stalled": None,
+        }
+
+    def cancel(self) -> Future[None]:
+        if not self._result.done():
+            self._status = JobStatus.CANCELLING
+            self._stop.set()
+            self._runner.cancel()
+        return self._cancelled
+
+    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
+        future: Future[str] = Future()
+        future.set_exception(
+            GraphError(
+                "a job in BATCH mode takes no snapshots: Spark's own retries are its fault tolerance; run it "
+                "in STREAMING mode to take savepoints"
+            )
+        )
+        return "none", future
+
+    # --- the course -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._status = JobStatus.RUNNING
+            self._course()
+        except Exception as error:
+            stopped = self._stop.is_set()
+            self._end(JobStatus.CANCELED if stopped else JobStatus.FAILED, error)
+        else:
+            self._end(JobStatus.FINISHED, None)
+
+    def _end(self, status: JobStatus, error: Exception | None) -> None:
+        self._ends.close()
+        self._status = status
+        self.ended(status, error)
+
+    def _course(self) -> None:
+        generation, _ = self._repository.claim()
+        found = self._repository.latest_valid()
+        if found is not None:
+            _log.warning(
+                "job %r had ended but for the commit of its output; that is done now and nothing is run. "
+                "Run it again for new results",
+                self.job.plan.job_name,
+            )
+            self._commit(found.manifest.committables, self._repository.permit_restored(found.manifest))
+        else:
+            prepared = self._prepare(generation)
+            if prepared:
+                self._commit(prepared, self._repository.publish(self._manifest(generation, prepared)))
+        self._repository.drop_all()
+
+    def _prepare(self, generation: Generation) -> tuple[Committable, ...]:
+        """Run all vertices; what sinks prepared."""
+        plan = self.job.plan
+        shipped = shipped_plan(plan)
+        run = Run(int(generation), self._clock.now_ms())
+        splits = {vertex.id: self._splits(plan, vertex, generation) for vertex in plan.vertices}
+        stages = [
+            Stage(
+                vertex_work(shipped, vertex, run, splits[vertex.id]),
+                feeds_of(shipped, vertex),
+                plan.vertex(vertex.id),
+            )
+            for vertex in in_order(shipped)
+        ]
+        prepared: list[Committable] = []
+        for body in self._runner.run(stages):
+            said: Delivery = pickle.loads(body)
+            if said.prepared:
+                place = SubtaskIndex(said.subtask)
+                prepared.append(Committable(said.operator_id, EPOCH, place, dumps(said.payload)))
+            else:
+                self._ends.deliver(DriverMessage(said.operator_id, said.payload))
+        if self._stop.is_set():
+            raise JobFailedError("the job was cancelled")
+        return tuple(sorted(prepared, key=lambda item: (item.operator_id, item.subtask_index)))
+
+    def _splits(self, plan: Plan, vertex: Vertex, generation: Generation) -> tuple[tuple[Split, ...], ...]:
+        """All splits of a source, dealt in turn; nothing for other vertices."""
+        if vertex.head.node.source is None:
+            return ()
+        ask = partial(Discover, generation, vertex.head.operator_id, None)
+        answer = self._ends.discover(ask(restore=True))
+        found = list(answer.splits)
+        while not answer.final and not self._stop.wait(_LOOK_AGAIN_S):
+            answer = self._ends.discover(ask(restore=False))
+            found += answer.splits
+        count = vertex.parallelism
+        return tuple(tuple(found[subtask::count]) for subtask in range(count))
+
+    def _manifest(self, generation: Generation, prepared: tuple[Committable, ...]) -> Manifest:
+        return Manifest(
+            job_id=self.job_id.hex,
+            job_name=self.job.plan.job_name,
+            epoch=self._repository.next_epoch(),
+            generation=generation,
+            kind=SnapshotKind.CHECKPOINT,
+            created_ms=self._clock.now_ms(),
+            operators=(),
+            enumerators={},
+            committables=prepared,
+            penstock_version=penstock.__version__,
+        )
+
+    def _commit(self, prepared: tuple[Committable, ...], permit: CommitPermit) -> None:
+        """Make everything visible, sink by sink; those that ask for it are tried again."""
+        queue = CommitQueue(self.job.settings.committer_retries, _BACKOFF_MS)
+        queue.published(prepared, permit)
+        while not queue.is_empty:
+            now = int(self._clock.monotonic() * 1000)
+            work = queue.next(now)
+            if work is None:
+                threading.Event().wait(_LOOK_AGAIN_S)
+                continue
+            queue.done(self._ends.commit(work), now)
+
+
+def start_batch(job: Assembled, clock: Clock, runner: StageRunner) -> BatchRun:
+    """Set a BATCH job going."""
+    running = BatchRun(job, clock, runner)
+    running.start()
+    tell: list[Callable[[RunningJob], None]] = observers
+    for observer in tell:
+        observer(running)
+    return running

@@ -1,0 +1,177 @@
+"""One subtask of a vertex in BATCH mode: rows in, rows out.
+
+This is all that a runner calls, whatever it is: a Spark task, or a loop in this process.  Input must be
+sorted as :mod:`~penstock.batch.wire` says.  A task that is tried again does the same again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.batch.chain import Chain, build_chain
+from penstock.batch.inputs import Reader
+from penstock.batch.outputs import Outbox, edge_output, to_driver
+from penstock.batch.work import Delivery, Try, VertexWork
+from penstock.core.batch import Batch
+from penstock.core.clock import Clock
+from penstock.core.ids import MAX_TIME, Epoch, OperatorId
+from penstock.core.pickling import dumps
+from penstock.operators.operator import Operator
+from penstock.operators.sink_operator import SinkOperator
+from penstock.operators.source_operator import SourceOperator
+
+EPOCH = Epoch(1)
+"""The one and only: a BATCH job commits once."""
+_PAUSE_S = 0.05
+"""How long to wait at most for a source or an outside system before looking again."""
+
+
+def run_vertex(
+    work: VertexWork,
+    attempt: Try,
+    rows: Iterator[pa.RecordBatch],
+    clock: Clock,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[pa.RecordBatch]:
+    """Run one subtask to its end. ``rows`` is its input; a source has none.
+
+    ``check`` is called now and then, and may raise to end it early.
+    """
+    run = _Run(work, attempt, clock)
+    try:
+        yield from run.read_source(check) if work.splits else run.read_rows(rows, check)
+        yield from run.finish()
+    finally:
+        run.close()
+
+
+class _Run:
+    """A running subtask."""
+
+    def __init__(self, work: VertexWork, attempt: Try, clock: Clock) -> None:
+        self._work = work
+        self._subtask = attempt.subtask
+        self._clock = clock
+        self._woken = threading.Event()
+        self._outbox = Outbox()
+        senders = work.vertex.parallelism
+        self._edges = {
+            edge_id: edge_output(edge, attempt.subtask, senders, self._outbox)
+            for edge_id, edge in work.outgoing.items()
+        }
+        self._chain: Chain = build_chain(
+            work, attempt, self._edges, clock, self._woken.set, partial(self._deliver, False)
+        )
+        self._operators = [wrapped for _, wrapped in self._chain.operators]
+        self._beside = [wrapped for wrapped in self._operators if _works_beside(wrapped.operator)]
+        self._max_rows = int(work.settings.get("max_rows", 8192))
+
+    # --- input ------------------------------------------------------------------------------
+
+    def read_source(self, check: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+        """Read all splits of this subtask, then end event time."""
+        head = self._chain.head
+        source = head.operator
+        assert isinstance(source, SourceOperator)
+        head.run(lambda: source.add_splits(self._work.splits[self._subtask]))
+        source.no_more_splits()
+        while not source.finished:
+            check()
+            emitted = 0
+
+            def poll() -> None:
+                nonlocal emitted
+                emitted = source.poll(self._room())
+
+            self._await_room()
+            head.run(poll)
+            if not emitted and not source.finished:
+                self._woken.wait(_PAUSE_S)
+            if self._outbox.is_full():
+                yield from self._outbox.take()
+        head.operator.ctx.out.watermark(MAX_TIME)
+
+    def read_rows(
+        self, rows: Iterator[pa.RecordBatch], check: Callable[[], None]
+    ) -> Iterator[pa.RecordBatch]:
+        """Read all rows, then end event time."""
+        reader = Reader(self._work.incoming, self._process, self._chain.end_round)
+        if reader.has_rounds:
+            self._chain.hold()
+        for batch in rows:
+            check()
+            if batch.num_rows:
+                reader.feed(batch)
+            if self._outbox.is_full():
+                yield from self._outbox.take()
+        self._chain.end_time()
+
+    def _process(self, batch: Batch, input_index: int) -> None:
+        if not self._beside:
+            self._chain.head.process(batch, input_index)
+            return
+        start = 0
+        while start < len(batch):
+            self._await_room()
+            stop = min(len(batch), start + self._room())
+            self._chain.head.process(batch.slice(start, stop), input_index)
+            start = stop
+
+    # --- operators that work beside the task --------------------------------------------------
+
+    def _room(self) -> int:
+        room = self._max_rows
+        for wrapped in self._beside:
+            left = wrapped.operator.room()
+            room = room if left is None else min(room, left)
+        return room
+
+    def _await_room(self) -> None:
+        while self._beside and self._room() <= 0:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Take what outside systems have answered; wait a moment if that is nothing."""
+        for wrapped in self._beside:
+            due = wrapped.operator.next_processing_time()
+            if due is not None and due <= self._clock.now_ms():
+                wrapped.run(partial(wrapped.operator.on_processing_time, self._clock.now_ms()))
+                return
+        self._woken.wait(_PAUSE_S)
+        self._woken.clear()
+
+    # --- the end ----------------------------------------------------------------------------
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Flush the operators, hand out what sinks prepared, and empty the outbox."""
+        while not all(wrapped.operator.is_drained() for wrapped in self._beside):
+            self._turn()
+        for operator_id, wrapped in self._chain.operators:
+            wrapped.run(wrapped.operator.finish)
+            if isinstance(wrapped.operator, SinkOperator):
+                wrapped.run(partial(wrapped.operator.prepare_barrier, EPOCH))
+                for committable in wrapped.operator.committables(EPOCH):
+                    self._deliver(True, operator_id, committable)
+        for edge in self._edges.values():
+            edge.flush()
+        yield from self._outbox.take()
+
+    def _deliver(self, prepared: bool, operator_id: OperatorId, payload: Any) -> None:
+        to_driver(self._outbox, dumps(Delivery(operator_id, self._subtask, prepared, payload)))
+
+    def close(self) -> None:
+        """Release everything; errors while closing do not hide the cause of the end."""
+        for wrapped in self._operators:
+            with contextlib.suppress(Exception):
+                wrapped.operator.close()
+
+
+def _works_beside(operator: Operator) -> bool:
+    """Whether an operator has anything under way between two calls."""
+    return type(operator).room is not Operator.room

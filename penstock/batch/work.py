@@ -1,0 +1,119 @@
+"""What a vertex needs to know to run in BATCH mode: made on the driver, sent with each of its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.batch.inputs import IncomingEdge
+from penstock.batch.outputs import OutgoingEdge
+from penstock.connectors.source import Split
+from penstock.core.ids import OperatorId, VertexId
+from penstock.exchange.partition import Forward
+from penstock.graph.bounded import form_of
+from penstock.graph.nodes import NodeKind
+from penstock.graph.plan import Edge, Plan, Vertex
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a job, from its start to its commit."""
+
+    generation: int
+    """Grows from run to run as long as runs fail and there is a checkpoint directory."""
+    started_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class VertexWork:
+    """A vertex with its exchanges and, if it is a source, its splits by subtask."""
+
+    job_name: str
+    vertex: Vertex
+    incoming: Mapping[int, IncomingEdge]
+    outgoing: Mapping[int, OutgoingEdge]
+    settings: Mapping[str, Any]
+    run: Run
+    splits: tuple[tuple[Split, ...], ...] = ()
+
+    @property
+    def has_sinks(self) -> bool:
+        """Whether it may have anything to say to the driver."""
+        return any(planned.node.kind is NodeKind.SINK for planned in self.vertex.operators)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try to run one subtask."""
+
+    subtask: int
+    number: int = 0
+    """How many tries failed before."""
+    id: int = 0
+    """No other try of any subtask in this run has it, also not one at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a vertex reads from another: the exchanges between the two."""
+
+    source: VertexId
+    edges: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Something for the driver, from one sink: prepared output, or a message."""
+
+    operator_id: OperatorId
+    subtask: int
+    prepared: bool
+    payload: Any = field(repr=False)
+
+
+def vertex_work(plan: Plan, vertex: Vertex, run: Run, splits: tuple[tuple[Split, ...], ...]) -> VertexWork:
+    """The work of one vertex."""
+    incoming = {
+        int(edge.id): IncomingEdge(
+            form_of(plan, edge), edge.input_index, isinstance(edge.partitioning, Forward)
+        )
+        for edge in plan.edges
+        if edge.target == vertex.id
+    }
+    outgoing = {int(edge.id): _outgoing(plan, edge) for edge in plan.edges if edge.source == vertex.id}
+    return VertexWork(plan.job_name, vertex, incoming, outgoing, plan.settings, run, splits)
+
+
+def _outgoing(plan: Plan, edge: Edge) -> OutgoingEdge:
+    target = plan.vertex(edge.target)
+    return OutgoingEdge(
+        int(edge.id),
+        form_of(plan, edge),
+        edge.partitioning,
+        edge.input_index,
+        target.parallelism,
+        target.max_parallelism,
+    )
+
+
+def feeds_of(plan: Plan, vertex: Vertex) -> tuple[Feed, ...]:
+    """Where a vertex reads from, in order of the program."""
+    found: dict[VertexId, list[int]] = {}
+    for edge in plan.edges:
+        if edge.target == vertex.id:
+            found.setdefault(edge.source, []).append(int(edge.id))
+    return tuple(Feed(source, tuple(edges)) for source, edges in found.items())
+
+
+def in_order(plan: Plan) -> list[Vertex]:
+    """The vertices, each behind all it reads from."""
+    done: set[VertexId] = set()
+    left = list(plan.vertices)
+    ordered: list[Vertex] = []
+    while left:
+        ready = [v for v in left if all(feed.source in done for feed in feeds_of(plan, v))]
+        ordered += ready
+        done.update(vertex.id for vertex in ready)
+        left = [vertex for vertex in left if vertex.id not in done]
+    return ordered

@@ -1,0 +1,1 @@
+"""BATCH mode on Spark: the vertices of a job as a DataFrame program."""

@@ -1,0 +1,157 @@
+"""Vertices as Spark stages.
+
+Each vertex is a ``mapInArrow`` over rows of :mod:`penstock.batch.wire`; each exchange is a shuffle to the
+partition that the sender chose, sorted there.  Vertices between two shuffles run in one stage, and all of
+them in one Spark job, whose plan names them.  Only a vertex that several others read has a job of its own
+before that, and its rows are kept on the executors' disks.
+
+Order within a partition is total (no two rows have the same place), so a task that Spark runs again sees the
+same input and does the same: what other tasks have read of its first run stays true.
+
+A vertex may be replaced by a plan of Spark's own: a :data:`Native` gets the vertex and the rows it would
+read, and answers with the rows it would write, in the same form, or ``None``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import cloudpickle
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.batch.runner import Stage
+from penstock.batch.wire import SORTED_BY, TO_DRIVER
+from penstock.batch.work import Feed
+from penstock.core.errors import JobFailedError
+from penstock.core.ids import VertexId
+from penstock.spark.batch.failures import unpacked
+from penstock.spark.failures import translate
+
+Native = Callable[[Stage, Sequence[DataFrame]], DataFrame | None]
+"""Offers a plan of Spark's own for a vertex."""
+
+ROWS = "edge int, target int, part long, time long, place long, body binary"
+_NAME = 60
+
+
+class SparkStages:
+    """Runs the stages of one job in a Spark session."""
+
+    def __init__(
+        self, spark: SparkSession, job_name: str, group: str, natives: Sequence[Native] = ()
+    ) -> None:
+        self._spark = spark
+        self._job_name = job_name
+        self._group = group
+        self._natives = tuple(natives)
+        self._kept: list[DataFrame] = []
+        self._cancelled = False
+
+    def run(self, stages: Sequence[Stage]) -> Iterator[bytes]:
+        """Run all stages; what is for the driver, once all is done."""
+        readers = _readers(stages)
+        outputs: dict[VertexId, DataFrame] = {}
+        try:
+            for stage in stages:
+                rows = self._stage(stage, outputs)
+                if readers[stage.work.vertex.id] > 1:
+                    rows = self._keep(stage, rows)
+                outputs[stage.work.vertex.id] = rows
+            yield from self._collect(stages, outputs)
+        except Exception as error:
+            raise unpacked(error) or translate(error) from None
+        finally:
+            for rows in self._kept:
+                rows.unpersist()
+
+    def cancel(self) -> None:
+        """End the Spark jobs of this one, and start no more."""
+        self._cancelled = True
+        self._spark.sparkContext.cancelJobGroup(self._group)
+
+    # --- plans ------------------------------------------------------------------------------
+
+    def _stage(self, stage: Stage, outputs: Mapping[VertexId, DataFrame]) -> DataFrame:
+        read = [_only(outputs[feed.source], feed) for feed in stage.feeds]
+        for offer in self._natives:
+            native = offer(stage, read)
+            if native is not None:
+                return native
+        count = stage.work.vertex.parallelism
+        if not read:
+            rows = self._spark.range(count, numPartitions=count)
+        elif _stays_in_place(stage):
+            rows = read[0]
+        else:
+            rows = reduce(DataFrame.union, read).repartitionById(count, "target")
+            rows = rows.sortWithinPartitions(*SORTED_BY)
+        return rows.mapInArrow(task_function(stage), ROWS)
+
+    def _keep(self, stage: Stage, rows: DataFrame) -> DataFrame:
+        """Compute a vertex now that several others read, and keep its rows on disk."""
+        self._describe(stage.work.vertex.name)
+        rows = rows.persist(StorageLevel.DISK_ONLY)
+        self._kept.append(rows)
+        rows.count()
+        return rows
+
+    def _collect(self, stages: Sequence[Stage], outputs: Mapping[VertexId, DataFrame]) -> Iterator[bytes]:
+        last = [stage for stage in stages if stage.work.has_sinks]
+        self._describe(", ".join(stage.work.vertex.name for stage in last))
+        said = [outputs[stage.work.vertex.id].where(f"edge = {TO_DRIVER}").select("body") for stage in last]
+        for row in reduce(DataFrame.union, said).collect():
+            yield bytes(row[0])
+
+    def _describe(self, what: str) -> None:
+        """What the next Spark job is called."""
+        if self._cancelled:
+            raise JobFailedError("the job was cancelled")
+        text = f"penstock: {self._job_name} (batch): {what}"
+        self._spark.sparkContext.setJobGroup(self._group, text, True)
+
+
+def _readers(stages: Sequence[Stage]) -> dict[VertexId, int]:
+    """How many read the rows of each vertex; the driver counts."""
+    readers = {stage.work.vertex.id: int(stage.work.has_sinks) for stage in stages}
+    for stage in stages:
+        for feed in stage.feeds:
+            readers[feed.source] += 1
+    return readers
+
+
+def _only(rows: DataFrame, feed: Feed) -> DataFrame:
+    return rows.where(f"edge in ({', '.join(map(str, feed.edges))})")
+
+
+def _stays_in_place(stage: Stage) -> bool:
+    """Whether a vertex reads one forward exchange only: its rows are in the right partitions already."""
+    return [edge.is_forward for edge in stage.work.incoming.values()] == [True]
+
+
+def task_function(stage: Stage) -> Any:
+    """The function Spark runs for a vertex. It is pickled by value, so it carries only plain data."""
+    work = cloudpickle.dumps(stage.work)
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        try:
+            from penstock.spark.batch.task import run_task
+        except ImportError as error:
+            raise RuntimeError(f"PENSTOCK-MISSING {error}") from None
+        context = TaskContext.get()
+        attempt = (context.attemptNumber(), context.taskAttemptId())
+        return run_task(work, context.partitionId(), attempt, batches)
+
+    run.__module__ = "__main__"
+    run.__name__ = run.__qualname__ = _plain(stage.work.vertex.name)
+    return run
+
+
+def _plain(name: str) -> str:
+    """A vertex's name as Spark's plans show it."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_NAME] or "vertex"

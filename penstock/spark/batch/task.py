@@ -1,0 +1,26 @@
+"""What runs in a Spark task of a BATCH job."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from penstock.batch.vertex import run_vertex
+from penstock.batch.work import Try
+from penstock.core.clock import SystemClock
+from penstock.spark.batch.failures import packed
+
+
+def run_task(
+    work: bytes, subtask: int, attempt: tuple[int, int], rows: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Run one subtask of a vertex; its errors travel as they are.
+
+    ``attempt`` is the number of the try, and a number that no other try of any task has.
+    """
+    try:
+        yield from run_vertex(pickle.loads(work), Try(subtask, *attempt), rows, SystemClock())
+    except Exception as error:
+        raise packed(error) from None

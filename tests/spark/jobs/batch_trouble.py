@@ -1,0 +1,56 @@
+"""Program: BATCH jobs with several readers of a step, with a failing function, and one that is cancelled.
+
+batch_trouble.py MASTER
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from progress import environment
+
+from penstock.common import WatermarkStrategy
+from penstock.core.errors import JobFailedError
+from penstock.datastream import OutputTag, ProcessFunction, RuntimeExecutionMode
+from penstock.datastream.connectors.data_gen import DataGeneratorSource
+
+ODD = OutputTag("odd")
+
+
+class Split(ProcessFunction):
+    """Odd numbers go to the side."""
+
+    def process_element(self, value: int, ctx: Any) -> Any:
+        yield (ODD, value) if value % 2 else value
+
+
+def fail(value: int) -> float:
+    """No number is good enough."""
+    return value / (value - 3)
+
+
+def main(master: str) -> None:
+    """Run them."""
+    batch = RuntimeExecutionMode.BATCH
+    env = environment(master, None).set_parallelism(3).set_runtime_mode(batch)
+    split = env.from_collection(range(100)).process(Split())
+    odd = split.get_side_output(ODD)
+    split.key_by(lambda v: 0).reduce(lambda a, b: a + b).map(lambda v: f"even {v}").print()
+    odd.key_by(lambda v: 0).reduce(lambda a, b: a + b).map(lambda v: f"odd {v}").print()
+    split.union(odd).key_by(lambda v: 0).reduce(max).map(lambda v: f"max {v}").print()
+    env.execute("several readers")
+    env.from_collection(range(9)).rebalance().map(fail).name("divide").print()
+    try:
+        env.execute("failing")
+    except JobFailedError as error:
+        print(f"failed: {str(error)!r}", flush=True)
+    slow = DataGeneratorSource(lambda index: index, 10**9, 1000.0)
+    env.from_source(slow, WatermarkStrategy.no_watermarks(), "slow").map(lambda v: v).print()
+    client = env.execute_async("cancelled")
+    client.cancel().result()
+    print(f"cancelled: {client.get_job_status().result().name}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
