@@ -100,9 +100,7 @@ class PatternStream:
             keyed=keyed,
         )
         factory()
-        properties: dict[str, Any] = {"any_order": self.event_time}
-        if not keyed:
-            properties |= {"parallelism": 1, "max_parallelism": 1}
+        properties: dict[str, Any] = {} if keyed else {"parallelism": 1, "max_parallelism": 1}
         return self.stream._add(
             "Pattern", factory, keyed=keyed, stateful=True, output_type=output_type, **properties
         )

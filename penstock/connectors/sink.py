@@ -52,6 +52,9 @@ class WriterContext:
     clock: Clock
     to_driver: Callable[[Any], None]
     """Send a small object to the sink's ``on_driver_message`` at once, outside any transaction."""
+    attempt: int = 0
+    """Tells writers apart that have the same generation: in BATCH mode Spark may run a task again, or twice
+    at a time, and runs may begin to count anew. Use it too in names of things that two must not share."""
 
 
 class SinkWriter(ABC):
@@ -119,6 +122,9 @@ class Sink(ABC):
 
     def check(self) -> None:  # noqa: B027 - optional hook
         """Called on the driver before the job starts: raise a clear error for bad settings."""
+
+    def check_interval(self, interval_ms: int | None) -> None:  # noqa: B027 - optional hook
+        """Called after ``check`` with the time between checkpoints, ``None`` if there are none."""
 
     def on_driver_message(self, message: Any) -> None:  # noqa: B027 - optional hook
         """Receives, on the driver, what writers sent with ``to_driver``."""

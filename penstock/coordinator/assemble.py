@@ -28,10 +28,9 @@ from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.core.restart import restart_from_config
-from penstock.graph.bounded import BATCH, check_bounded
+from penstock.graph.bounded import BATCH, runs_in_batch
 from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec
-from penstock.graph.nodes import Node
 from penstock.graph.overtaking import UNALIGNED
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.snapshot.memory import MemoryStore
@@ -69,29 +68,34 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     """Compile, check and resolve everything that can be wrong before anything runs."""
     config = spec.configuration
     _refuse_unsupported(config)
-    if _in_batch(config):
-        check_bounded(spec.nodes)
+    batch = runs_in_batch(config.get(options.RUNTIME_MODE), spec.nodes)
     settings = job_settings(config)
     for node in spec.nodes:
+        if node.source is not None:
+            node.source.check()
         if node.sink is not None:
             node.sink.check()
+            node.sink.check_interval(settings.interval_ms)
     choices = PlanOptions(
         spec.parallelism or default_parallelism,
         spec.max_parallelism,
         bool(config.get(options.OPERATOR_CHAINING)),
         int(config.get(options.BUFFER_TIMEOUT)),
     )
-    plan = compile_plan(list(spec.nodes), spec.name, choices, _plan_settings(spec, settings))
+    plan = compile_plan(list(spec.nodes), spec.name, choices, _plan_settings(spec, settings, batch))
+    directory, store, job_id = slug(spec.name), _store(config), JobID.of_name(spec.name)
+    if batch:
+        _say_what_is_ignored(config)
+        _pickle_plan(plan)
+        return Assembled(plan, b"", settings, job_id, f"{directory}.batch", store, None, config)
     _warn_about_uids(plan, config)
-    directory = slug(spec.name)
-    store = _store(config)
     initial = named(config.get(options.RECOVERY_PATH))
     newest = choose(Repository(store, directory).latest_valid(verify=False), initial)
     say_if_passed_over(newest, initial)
     if newest is not None:
         plan = adopt_max_parallelism(plan, newest.manifest)
     plan_bytes = _pickle_plan(plan)
-    return Assembled(plan, plan_bytes, settings, JobID.of_name(spec.name), directory, store, initial, config)
+    return Assembled(plan, plan_bytes, settings, job_id, directory, store, initial, config)
 
 
 def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, str]) -> RunningJob:
@@ -135,6 +139,8 @@ class RunningJob:
         self._result.set_running_or_notify_cancel()
         self._cancelled.set_running_or_notify_cancel()
         self.listeners: list[Callable[[JobStatus], None]] = []
+        self.savepoints_asked = 0
+        """Somebody may go back to one of them when the job is over."""
 
     @property
     def job_id(self) -> JobID:
@@ -174,6 +180,7 @@ class RunningJob:
     def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
         """Ask for a snapshot: the request's id, and the place of the snapshot to come."""
         default = self.job.configuration.get(options.SAVEPOINT_DIR)
+        self.savepoints_asked += kind is not RequestKind.CHECKPOINT
         return self.runner.request(kind, directory, default, self.job_id.hex)
 
     def trigger_savepoint(self, directory: str | None) -> Future[str]:
@@ -234,15 +241,15 @@ def job_settings(config: Configuration) -> JobSettings:
     )
 
 
-def _plan_settings(spec: JobSpec, settings: JobSettings) -> dict[str, object]:
+def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> dict[str, object]:
     config = spec.configuration
     return {
-        "checkpointing": settings.interval_ms is not None,
+        "checkpointing": settings.interval_ms is not None and not batch,
         "at_least_once": _at_least_once(config),
         UNALIGNED: settings.unaligned,
         "aligned_timeout_ms": settings.aligned_timeout_ms or None,
-        "auto_watermark_interval_ms": 0 if _in_batch(config) else config.get(options.AUTO_WATERMARK_INTERVAL),
-        BATCH: _in_batch(config),
+        "auto_watermark_interval_ms": 0 if batch else config.get(options.AUTO_WATERMARK_INTERVAL),
+        BATCH: batch,
         "max_rows": config.get(options.BATCH_MAX_ROWS),
         "channel_bytes": config.get(options.CHANNEL_BYTES),
         "heartbeat_interval_ms": config.get(options.HEARTBEAT_INTERVAL),
@@ -262,8 +269,11 @@ def _refuse_unsupported(config: Configuration) -> None:
     check_backend(config)
 
 
-def _in_batch(config: Configuration) -> bool:
-    return config.get(options.RUNTIME_MODE).upper() == "BATCH"
+def _say_what_is_ignored(config: Configuration) -> None:
+    found = [options.CHECKPOINT_INTERVAL.key] if config.get(options.CHECKPOINT_INTERVAL) is not None else []
+    found += [options.RECOVERY_PATH.key] if config.get(options.RECOVERY_PATH) is not None else []
+    if found:
+        _log.info("the job runs in BATCH mode, where %s has no effect: there are no snapshots", ", ".join(found))
 
 
 def _at_least_once(config: Configuration) -> bool:
@@ -316,24 +326,28 @@ def _warn_about_uids(plan: Plan, config: Configuration) -> None:
 
 
 def _pickle_plan(plan: Plan) -> bytes:
+    for _, planned in plan.operators():
+        _check_shipping(planned.node.factory, f"step {planned.node.name!r}")
+    for edge in plan.edges:
+        target = plan.vertex(edge.target).name
+        _check_shipping(edge.partitioning, f"the key selector or partitioner before {target!r}")
+    data: bytes = cloudpickle.dumps(shipped_plan(plan))
+    return data
+
+
+def shipped_plan(plan: Plan) -> Plan:
     """The plan for the slots: sources and sinks travel inside their operators only."""
     vertices = tuple(
         replace(
             vertex,
-            operators=tuple(replace(planned, node=_shipped(planned.node)) for planned in vertex.operators),
+            operators=tuple(
+                replace(planned, node=replace(planned.node, source=None, sink=None))
+                for planned in vertex.operators
+            ),
         )
         for vertex in plan.vertices
     )
-    for edge in plan.edges:
-        target = plan.vertex(edge.target).name
-        _check_shipping(edge.partitioning, f"the key selector or partitioner before {target!r}")
-    data: bytes = cloudpickle.dumps(replace(plan, vertices=vertices))
-    return data
-
-
-def _shipped(node: Node) -> Node:
-    _check_shipping(node.factory, f"step {node.name!r}")
-    return replace(node, source=None, sink=None)
+    return replace(plan, vertices=vertices)
 
 
 def _check_shipping(part: object, what: str) -> None:

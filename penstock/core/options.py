@@ -154,7 +154,7 @@ RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING BATCH AUTOMATIC",
     "STREAMING",
-    "Whether results are running ones, or (BATCH, bounded sources only) the final one of each key.",
+    "STREAMING, or BATCH: final results of sources that end, as Spark stages; AUTOMATIC is BATCH if all end.",
 )
 DEFAULT_PARALLELISM = _maybe_integer("parallelism.default", "Subtasks of a step that does not say.")
 MAX_PARALLELISM = _integer(

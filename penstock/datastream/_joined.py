@@ -101,7 +101,7 @@ class IntervalJoined:
         join = _column_join(self._left, self._right, self._how, suffixes)
         interval = Interval(self._lower, self._upper)
         factory = partial(ColumnarIntervalJoinOperator, join, interval, (self._late[0], self._late[1]))
-        return _add(self._left, self._right, "Interval Join of Columns", factory, None)
+        return _add(self._left, self._right, "Interval Join of Columns", factory, None, in_columns=True)
 
 
 class _TwoStreams:
@@ -196,8 +196,7 @@ class WindowJoined:
                 partial(window_join, self._assigner, function, self._how, **options),
             )
         factory()
-        event_time = bool(self._assigner.is_event_time())
-        return _add(self._left, self._right, name, factory, output_type, event_time)
+        return _add(self._left, self._right, name, factory, output_type)
 
     def columns(self, suffixes: tuple[str, str] = ("_left", "_right")) -> _stream.DataStream:
         """All columns of each pair and the window's bounds, vectorised.
@@ -214,7 +213,7 @@ class WindowJoined:
             )
         panes = Panes(assigner.size, assigner.slide, assigner.offset)
         factory = partial(ColumnarWindowJoinOperator, join, panes, (self._late[0], self._late[1]))
-        return _add(self._left, self._right, "Window Join of Columns", factory, None)
+        return _add(self._left, self._right, "Window Join of Columns", factory, None, in_columns=True)
 
 
 class TemporalJoin:
@@ -243,10 +242,10 @@ def _add(
     name: str,
     factory: Any,
     output_type: Any,
-    any_order: bool = True,
+    in_columns: bool = False,
 ) -> _stream.DataStream:
     links = _links(left, right)
-    properties = {"keyed": True, "stateful": True, "any_order": any_order, "output_type": output_type}
+    properties = {"keyed": True, "stateful": True, "in_columns": in_columns, "output_type": output_type}
     return left._add(name, factory, links=links, **properties)
 
 

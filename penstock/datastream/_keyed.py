@@ -46,12 +46,12 @@ class KeyedStream(DataStream):
 
     def reduce(self, func: Any) -> DataStream:
         """The running reduction of each key, emitted for every record."""
-        return self._keyed("Reduce", made(KeyedReduceOperator, func), self.get_type(), any_order=True)
+        return self._keyed("Reduce", made(KeyedReduceOperator, func), self.get_type())
 
     def _accumulate(self, kind: Accumulate, field: int | str) -> DataStream:
         factory = partial(KeyedReduceOperator, field_reducer(kind, field))
         name = kind.name.replace("_", " ").title()
-        return self._keyed(name, factory, self.get_type(), any_order=True)
+        return self._keyed(name, factory, self.get_type())
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         """Running sum of a field."""

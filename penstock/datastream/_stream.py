@@ -20,6 +20,7 @@ from penstock.connectors.sink import Sink, TypedSink
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.errors import GraphError
 from penstock.core.typeinfo import as_type_info, project_type
+from penstock.datastream import _frames
 from penstock.datastream._results import CloseableIterator
 from penstock.datastream._sink import DataStreamSink
 from penstock.datastream._wrappers import SinkFunction
@@ -327,6 +328,29 @@ class DataStream:
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Print the records on the driver's standard output."""
         return self.sink_to(PrintSink(sink_identifier)).name("Sink: Print to Std. Out")
+
+    def for_each_epoch(
+        self, function: Callable[[Any, int], object], directory: str | None = None, schema: Any = None
+    ) -> DataStreamSink:
+        """``function(frame, epoch)`` on the driver, with the rows of each checkpoint as a Spark DataFrame.
+
+        After a crash a call may come again, with the same epoch and rows: exact if the function is idempotent
+        in the epoch.  Rows wait in ``directory``, by default below the checkpoint directory.
+        """
+        return _frames.for_each_epoch(self, function, directory, schema)
+
+    def to_dataframe(
+        self,
+        spark: Any = None,
+        job_execution_name: str = "to_dataframe",
+        directory: str | None = None,
+        schema: Any = None,
+    ) -> Any:
+        """Run the program, which must end by itself, and get this stream as a Spark DataFrame.
+
+        Its rows are in files below ``directory``, or in temporary ones that last as long as the program.
+        """
+        return _frames.to_dataframe(self, spark, job_execution_name, directory, schema)
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the program and get the records of this stream here: an iterator, or a list if limited."""

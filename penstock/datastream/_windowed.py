@@ -113,7 +113,6 @@ class _Windows:
         if name is None:
             name = "Window (shared panes)" if made.shares_panes else "Window"
         properties: dict[str, Any] = {} if self._keyed else {"parallelism": 1, "max_parallelism": 1}
-        properties["any_order"] = bool(self._assigner.is_event_time())
         return self._stream._add(
             name, factory, keyed=self._keyed, stateful=True, output_type=output_type, **properties
         )
@@ -163,7 +162,7 @@ class WindowedStream(_Windows):
         )
         factory()
         return origin._add(
-            "Window Aggregate", factory, links=links, keyed=True, stateful=True, any_order=True
+            "Window Aggregate", factory, links=links, keyed=True, stateful=True, in_columns=True
         )
 
     def _key_columns(self) -> tuple[str, ...]:

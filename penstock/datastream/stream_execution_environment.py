@@ -14,6 +14,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.connectors.collection import CollectionSource
 from penstock.connectors.files.source import FileSource
+from penstock.connectors.socket import SocketTextSource
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
@@ -21,6 +22,7 @@ from penstock.core.config import Configuration
 from penstock.core.conversion import convert_all
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.typeinfo import as_type_info
+from penstock.datastream import _frames
 from penstock.datastream._ported import PortedSettings
 from penstock.datastream._stream import DataStream
 from penstock.datastream._wrappers import SourceFunction
@@ -29,6 +31,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job import Launcher
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from penstock.graph.bounded import BATCH, runs_in_batch
 from penstock.graph.explain import plan_json, plan_text
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
@@ -268,6 +271,30 @@ class StreamExecutionEnvironment(PortedSettings):
         source = FileSource.text(file_path, charset=charset_name)
         return self.from_source(source, WatermarkStrategy.no_watermarks(), "Text File")
 
+    def from_dataframe(
+        self,
+        frame: Any,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "DataFrame",
+        time_column: str | None = None,
+        directory: str | None = None,
+        type_info: Any = None,
+    ) -> DataStream:
+        """The rows of a Spark DataFrame, as columns: a bounded stream that can be replayed.
+
+        Executors write the rows to files once, when the job begins: below ``directory``, or the checkpoint
+        directory.  With ``time_column`` and no strategy they are sorted by it, so that nothing is late.
+        """
+        return _frames.from_dataframe(
+            self, frame, watermark_strategy, source_name, time_column, directory, type_info
+        )
+
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n") -> DataStream:
+        """Text from a socket, piece by piece. At most once: a socket cannot be read again."""
+        source = SocketTextSource(hostname, port, delimiter)
+        stream = self.from_source(source, WatermarkStrategy.no_watermarks(), "Socket Stream")
+        return stream.set_parallelism(1)
+
     # --- running ----------------------------------------------------------------------------
 
     def _launcher(self) -> Launcher:
@@ -314,7 +341,8 @@ class StreamExecutionEnvironment(PortedSettings):
         spec = self._spec(None)
         parallelism = spec.parallelism or self._launcher().default_parallelism()
         choices = PlanOptions(parallelism, spec.max_parallelism, self.is_chaining_enabled())
-        return compile_plan(list(spec.nodes), spec.name, choices)
+        batch = runs_in_batch(spec.configuration.get(options.RUNTIME_MODE), spec.nodes)
+        return compile_plan(list(spec.nodes), spec.name, choices, {BATCH: batch})
 
     def get_execution_plan(self) -> str:
         """The plan as JSON, in Flink's form."""

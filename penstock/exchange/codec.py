@@ -68,7 +68,7 @@ class ChannelEncoder:
         times: Any = b"" if element.times is None else np.ascontiguousarray(element.times)
         if element.columns is not None:
             return self._encode_columns(element, times)
-        body = dumps(_pack_rows(element))
+        body = dumps(pack_rows(element))
         return self._out.queue(FrameKind.ROWS, *self._channel, len(element), _flag(times), times, body)
 
     def _encode_columns(self, batch: Batch, times: Any) -> int:
@@ -80,7 +80,7 @@ class ChannelEncoder:
             self._out.queue(FrameKind.SCHEMA, *self._channel, 0, *payload)
             self._schema = schema
             self._streamed = _has_dictionary(batch.columns.schema)
-        body = memoryview(_to_stream(batch.columns) if self._streamed else batch.columns.serialize())
+        body = memoryview(to_stream(batch.columns) if self._streamed else batch.columns.serialize())
         return self._out.queue(FrameKind.COLUMNS, *self._channel, len(batch), _flag(times), times, body)
 
 
@@ -133,7 +133,7 @@ class ChannelDecoder:
             if columns.num_rows != rows:
                 raise TransportError(f"a peer sent {columns.num_rows} rows and said {rows}")
             return Batch(columns=columns, times=times, key_columns=self._keys)
-        return _unpack_rows(pickle.loads(view[start:]), times)
+        return unpack_rows(pickle.loads(view[start:]), times)
 
 
 def _has_dictionary(schema: pa.Schema) -> bool:
@@ -141,7 +141,8 @@ def _has_dictionary(schema: pa.Schema) -> bool:
     return any("dictionary<" in str(kind) for kind in schema.types)
 
 
-def _to_stream(columns: pa.RecordBatch) -> pa.Buffer:
+def to_stream(columns: pa.RecordBatch) -> pa.Buffer:
+    """Columns with their schema, readable on their own."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, columns.schema) as writer:
         writer.write_batch(columns)
@@ -153,7 +154,7 @@ def _flag(times: Any) -> bytes:
     return bytes(_FLAG) if isinstance(times, bytes) else b"\1" + bytes(_FLAG - 1)
 
 
-def _pack_rows(batch: Batch) -> tuple[int, Any, list[Any], list[Any] | None]:
+def pack_rows(batch: Batch) -> tuple[int, Any, list[Any], list[Any] | None]:
     """Rows of one shape travel as bare tuples: a fraction of the cost of pickling each ``Row``."""
     rows = batch.rows
     assert rows is not None
@@ -167,7 +168,8 @@ def _pack_rows(batch: Batch) -> tuple[int, Any, list[Any], list[Any] | None]:
     return _PLAIN, None, rows, batch.keys
 
 
-def _unpack_rows(packed: tuple[int, Any, list[Any], list[Any] | None], times: Any) -> Batch:
+def unpack_rows(packed: tuple[int, Any, list[Any], list[Any] | None], times: Any) -> Batch:
+    """What :func:`pack_rows` packed."""
     layout, shape, rows, keys = packed
     if layout == _TUPLES:
         fields, kind = shape

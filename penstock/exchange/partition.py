@@ -17,7 +17,7 @@ import numpy as np
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
-from penstock.core.hashing import combine_columns, hash_array, hash_values, key_groups
+from penstock.core.hashing import Hashes, combine_columns, hash_array, hash_values, key_groups
 from penstock.core.row import Row
 
 Routed = Iterable[tuple[int, Batch]]
@@ -164,12 +164,7 @@ class _ByKey(_ByIndex):
         if self._receivers == 1:
             check_keys(keyed)
             return ((0, keyed),)
-        if keyed.keys is not None:
-            hashes = hash_values(keyed.keys)
-        else:
-            arrays = [keyed.columns.column(name) for name in keyed.key_columns]
-            hashes = hash_array(arrays[0]) if len(arrays) == 1 else combine_columns(arrays)
-        groups = key_groups(hashes, self._max)
+        groups = key_groups(key_hashes(keyed), self._max)
         return self.split(keyed, groups * self._receivers // self._max)
 
 
@@ -203,6 +198,14 @@ def attach_keys(batch: Batch, spec: Hash) -> Batch:
     rows = batch.to_rows()
     selector = spec.selector or field_selector(spec.columns)
     return Batch(rows=rows, times=batch.times, keys=list(map(selector, rows)))
+
+
+def key_hashes(batch: Batch) -> Hashes:
+    """The hash of each record's key; the batch carries keys."""
+    if batch.keys is not None:
+        return hash_values(batch.keys)
+    arrays = [batch.columns.column(name) for name in batch.key_columns]
+    return hash_array(arrays[0]) if len(arrays) == 1 else combine_columns(arrays)
 
 
 def check_keys(batch: Batch) -> None:

@@ -1,36 +1,53 @@
-"""Which programs can run in BATCH mode.
+"""BATCH mode: which programs run in it, and in what form records travel between their vertices.
 
-BATCH gives the final result of each key instead of a running one.  A job in this mode is an ordinary job
-over bounded sources in which event time stands still until the input ends.  That gives Flink's results
-wherever these do not depend on the order of records; where they do (Flink sorts each key by time and
-reads broadcast inputs first), the program is refused rather than run differently.
+BATCH gives the final results of a program over sources that end.  Records of a key come in order of time,
+event time stands still until all of them were seen and then jumps to its end, and only then does the next
+key begin.  Broadcast inputs are read before everything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from penstock.core.errors import GraphError
+from penstock.exchange.partition import Broadcast, Hash
 from penstock.graph.nodes import Node
+from penstock.graph.plan import Edge, Plan
 
 BATCH = "batch"
 """The setting of a plan that says its job runs in BATCH mode."""
 
-_WAY_OUT = "set execution.runtime-mode to STREAMING, where the job ends with its sources too"
+
+class Form(Enum):
+    """How an exchange carries records in BATCH mode."""
+
+    FRAMES = "many records together, in order of arrival"
+    FIRST = "many records together, to be read before all other inputs"
+    GROUPS = "many records of a key group together, one group after the other"
+    RECORDS = "record by record, sorted by key and time"
 
 
-def check_bounded(nodes: Sequence[Node]) -> None:
-    """Refuse programs that cannot run in BATCH mode."""
-    for node in nodes:
-        if node.source is not None and not node.source.bounded:
-            raise GraphError(f"BATCH mode needs sources that end; step {node.name!r} does not: {_WAY_OUT}")
-        if any(link.input_index for link in node.links):
-            raise GraphError(
-                f"BATCH mode does not yet run steps with two inputs such as {node.name!r}: {_WAY_OUT}"
-            )
-        if node.keyed and not node.any_order:
-            raise GraphError(
-                "BATCH mode does not yet sort the records of a key by time, which functions with keyed state "
-                f"such as step {node.name!r} may rely on; it runs reductions and event-time windows: "
-                f"{_WAY_OUT}"
-            )
+def runs_in_batch(mode: str, nodes: Sequence[Node]) -> bool:
+    """Whether a program runs in BATCH mode; one that asks for it and cannot is refused."""
+    endless = [node.name for node in nodes if node.source is not None and not node.source.bounded]
+    if mode.upper() == "AUTOMATIC":
+        return not endless
+    if mode.upper() != "BATCH":
+        return False
+    if endless:
+        raise GraphError(
+            f"BATCH mode needs sources that end; step {endless[0]!r} does not: give the source an end, or "
+            "set execution.runtime-mode to STREAMING, or to AUTOMATIC, which is BATCH if all sources end"
+        )
+    return True
+
+
+def form_of(plan: Plan, edge: Edge) -> Form:
+    """How ``edge`` carries records."""
+    if isinstance(edge.partitioning, Broadcast):
+        return Form.FIRST
+    node = plan.vertex(edge.target).head.node
+    if not node.keyed or not isinstance(edge.partitioning, Hash):
+        return Form.FRAMES
+    return Form.GROUPS if node.in_columns else Form.RECORDS

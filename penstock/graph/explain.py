@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from penstock.exchange.partition import Forward
+from penstock.graph.bounded import BATCH, form_of
 from penstock.graph.nodes import Node, NodeId
 from penstock.graph.overtaking import why_aligned
-from penstock.graph.plan import Plan
+from penstock.graph.plan import Edge, Plan
 from penstock.graph.wall_clock import wall_clock
 
 
@@ -52,17 +53,23 @@ def _node_entry(node: Node, parallelism: int, strategies: dict[tuple[NodeId, Nod
 
 def plan_text(plan: Plan) -> str:
     """The plan in words: tasks, their chains, and the exchanges between them."""
-    lines = [f"job {plan.job_name!r}: {len(plan.vertices)} tasks, {plan.slots} slots"]
+    batch = plan.settings.get(BATCH, False)
+    room = "BATCH mode, as Spark stages" if batch else f"{plan.slots} slots"
+    lines = [f"job {plan.job_name!r}: {len(plan.vertices)} tasks, {room}"]
     names = {vertex.id: vertex.name for vertex in plan.vertices}
     for vertex in plan.vertices:
         lines.append(f"  [{vertex.parallelism}x] {vertex.name}   (max parallelism {vertex.max_parallelism})")
         for edge in plan.edges:
             if edge.source == vertex.id:
-                aligned = why_aligned(plan, edge)
-                note = "" if aligned is None else f"   (barriers stay aligned: {aligned})"
+                note = f"   ({form_of(plan, edge).value})" if batch else _alignment(plan, edge)
                 lines.append(f"        {edge.partitioning.strategy} -> {names[edge.target]}{note}")
     clocked = wall_clock([planned.node for _, planned in plan.operators()])
     if clocked:
         lines.append("  depends on the wall clock or on chance, so that a replay may differ:")
         lines += [f"        {sentence}" for sentence in clocked]
     return "\n".join(lines)
+
+
+def _alignment(plan: Plan, edge: Edge) -> str:
+    aligned = why_aligned(plan, edge)
+    return "" if aligned is None else f"   (barriers stay aligned: {aligned})"

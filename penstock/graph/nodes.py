@@ -73,8 +73,8 @@ class Node:
     buffer_timeout_ms: int | None = None
     slot_group: str | None = None
     output_type: Any = None
-    any_order: bool = False
-    """Whether a keyed step's final results do not depend on the order of the records of a key."""
+    in_columns: bool = False
+    """Whether a keyed step takes many keys at once, in columns, and needs no order of time within a key."""
     casts: bool = False
     """Whether results are brought to ``output_type``; else they are known to be of it."""
     side_types: Mapping[str, Any] = field(default_factory=dict)

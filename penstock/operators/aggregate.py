@@ -2,7 +2,7 @@
 
 Each record is joined with what its key has gathered so far, and the new state is emitted at the
 record's time.  The state has a fixed name, so the running result survives failures and upgrades.
-In BATCH mode only the last result of each key is emitted, when the input has ended.
+In BATCH mode only the last result of each key is emitted, at the time of its last record.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
-from penstock.core.ids import MAX_TIME, EventTime
+from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.row import Row
 from penstock.operators.functions import ReduceFunction
 from penstock.operators.operator import OperatorContext
@@ -57,9 +57,12 @@ class KeyedReduceOperator(FunctionOperator):
         self._state: ValueState[Any] = ctx.keyed.handle(ValueStateDescriptor(STATE_NAME, self._type_info))
         super().open(ctx)
         self._at_end = bool(ctx.settings.get("batch"))
-        self._final: list[Any] = []
+        self._final: dict[Any, tuple[Any, int]] = {}
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
+        if self._at_end:
+            self._gather(batch)
+            return
         scope, join = self.ctx.keyed.scope, self._join
         load, store = self._state.value, self._state.update
         rows = batch.to_rows()
@@ -70,24 +73,34 @@ class KeyedReduceOperator(FunctionOperator):
                 gathered = load()
                 if gathered is not None:
                     value = join(gathered, value)
-                elif self._at_end:
-                    self.ctx.timers.event.register(MAX_TIME, scope.key, None)
                 store(value)
                 append(value)
         except Exception:
             self.blame(rows[len(out)])
             raise
-        if out and not self._at_end:
+        if out:
             self.ctx.out.emit(Batch(rows=out, times=batch.times))
 
-    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
-        self.ctx.keyed.scope.key = key
-        self._final.append(self._state.value())
+    def _gather(self, batch: Batch) -> None:
+        """BATCH mode has no snapshots, and forgets keys soon: what they gathered need not be state."""
+        scope, join, final = self.ctx.keyed.scope, self._join, self._final
+        value = None
+        try:
+            records = zip(batch.key_list(), batch.to_rows(), batch.time_list(), strict=True)
+            for scope.key, value, time in records:
+                found = final.get(scope.key)
+                joined = value if found is None or found[0] is None else join(found[0], value)
+                final[scope.key] = (joined, time)
+        except Exception:
+            self.blame(value)
+            raise
 
-    def flush_timers(self) -> None:
+    def on_watermark(self, time: EventTime) -> None:
         if self._final:
-            self.ctx.out.emit(Batch(rows=self._final))
-            self._final = []
+            rows, times = zip(*self._final.values(), strict=True)
+            self._final = {}
+            self.ctx.out.emit(Batch.of_rows(list(rows), None if max(times) == MIN_TIME else times))
+        super().on_watermark(time)
 
 
 def field_reducer(kind: AccumulateType, field: int | str) -> Join:

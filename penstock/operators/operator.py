@@ -163,6 +163,13 @@ class Operator(ABC):
         """Whether nothing is under way that will emit by itself; ``finish`` waits for it."""
         return True
 
+    def forget_keys(self) -> None:
+        """BATCH mode, behind a MAX watermark: all keys so far are complete, and event time begins anew.
+
+        Whoever keeps anything by key or by time outside of ``ctx.keyed`` forgets it here as well.
+        """
+        self.ctx.keyed.forget()
+
     def finish(self) -> None:  # noqa: B027 - optional hook
         """The input has ended (a MAX watermark came before): emit whatever is left."""
 

@@ -135,6 +135,10 @@ class ProcessBase(FunctionOperator):
             items.extend(result)
             self._timer_times.extend(repeat(time, len(items) - len(self._timer_times)))
 
+    def forget_keys(self) -> None:
+        super().forget_keys()
+        self._service.watermark = MIN_TIME
+
     def flush_timers(self) -> None:
         items, times = self._timer_items, self._timer_times
         if items:

@@ -40,6 +40,7 @@ class SinkOperator(Operator):
                 checkpointing=ctx.settings["checkpointing"],
                 clock=ctx.clock,
                 to_driver=ctx.settings["to_driver"],
+                attempt=ctx.settings.get("attempt", 0),
             )
         )
 

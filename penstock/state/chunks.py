@@ -159,6 +159,12 @@ class ChunkStore:
         self._panes.pop(pane, None)
         self._holding.discard(pane)
 
+    def clear(self) -> None:
+        """Forget all panes, and how far event time has come."""
+        self._panes.clear()
+        self._holding.clear()
+        self.watermark = MIN_TIME
+
     def advance(self, watermark: int) -> None:
         """All windows up to ``watermark`` have fired: held rows of that age become ordinary ones."""
         self.watermark = watermark

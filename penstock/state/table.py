@@ -137,6 +137,11 @@ class Table:
         """Some entry, ``None`` if the table is empty; without reading the others."""
         return next((entry for entry, _ in _merged(self._layers)), None)
 
+    def clear(self) -> None:
+        """Drop all entries; no snapshot may be under way."""
+        assert len(self._layers) == 1, "a snapshot still reads this table"
+        self._layers[0].clear()
+
     def freeze(self) -> Frozen:
         """Freeze what is there now, in constant time."""
         frozen = Frozen(self, tuple(self._layers))

@@ -78,6 +78,16 @@ class TimerQueue:
         self.firing = None
 
 
+    def fire_each_once(self, fire: FireTimer) -> None:
+        """Fire the timers that are there now, in order of time; those registered meanwhile stay."""
+        for due, key, namespace in sorted(self._table.entries(), key=lambda entry: entry[0]):
+            if (due, key, namespace) in self._table:
+                self.delete(due, key, namespace)
+                self.firing = due
+                fire(EventTime(due), key, namespace)
+        self.firing = None
+
+
 class Timers:
     """Both queues of an operator and its view of time."""
 
@@ -85,6 +95,12 @@ class Timers:
         self.event = event
         self.processing = processing
         self.watermark: EventTime = MIN_TIME
+
+    def clear(self) -> None:
+        """Index the tables, which were emptied, and begin event time anew."""
+        self.event.rebuild()
+        self.processing.rebuild()
+        self.watermark = MIN_TIME
 
     @property
     def now(self) -> int:

@@ -177,17 +177,17 @@ def _build_operators(
             *((tag, inputs[node]) for tag, node in planned.chained),
             *((tag, edges[edge]) for tag, edge in planned.edges),
         ]
-        wrapped = OperatorInput(operator, _on_failure(planned.node.name, subtask))
+        wrapped = OperatorInput(operator, on_failure(planned.node.name, subtask))
         inputs[planned.node.id] = wrapped
         node = planned.node
         out = typed_output(FanOut(consumers), node.output_type if node.casts else None, node.side_types)
         context = _context(place, vertex, planned, subtask, out, metrics)
         contexts.append((operator, context))
-    _open_operators(inputs, contexts)
+    open_operators(inputs, contexts)
     return [(planned.operator_id, inputs[planned.node.id]) for planned in vertex.operators]
 
 
-def _open_operators(
+def open_operators(
     inputs: dict[NodeId, OperatorInput], contexts: list[tuple[Operator, OperatorContext]]
 ) -> None:
     """Open all; if one fails, close those that were opened, and the one that was half open."""
@@ -206,7 +206,8 @@ def _open_operators(
         raise
 
 
-def _on_failure(step: str, subtask: Subtask) -> Callable[[Exception, Operator], Exception]:
+def on_failure(step: str, subtask: Subtask) -> Callable[[Exception, Operator], Exception]:
+    """What turns a failure of a step into an error that names it."""
     where = f"{subtask.index}"
     return lambda error, operator: explain_failure(error, step, where, operator)
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from penstock.batch.job import start_batch
+from penstock.batch.local import LocalStages
 from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
 from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
@@ -23,6 +25,7 @@ from penstock.core.ids import ChannelId, Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.exchange.channel import InputChannel, LocalSender
+from penstock.graph.bounded import BATCH
 from penstock.graph.job import JobSpec
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.store import open_store
@@ -189,6 +192,8 @@ class LocalLauncher:
     def __init__(self, slots: int = 2, clock: Clock | None = None) -> None:
         self._slots = slots
         self._clock = clock or SystemClock()
+        self.batch_rows = 1024
+        """How many rows a step of a BATCH job reads at a time."""
         self.jobs: list[RunningJob] = []
         self.clusters: list[LocalCluster] = []
 
@@ -199,6 +204,10 @@ class LocalLauncher:
     def launch(self, spec: JobSpec) -> RunningJob:
         """Start a job."""
         job = assemble(spec, self._slots)
+        if job.plan.settings[BATCH]:
+            batch = start_batch(job, self._clock, LocalStages(self._clock, self.batch_rows))
+            self.jobs.append(batch)
+            return batch
         cluster = LocalCluster(job, self._clock)
         running = start(job, cluster, self._clock, {})
         self.jobs.append(running)

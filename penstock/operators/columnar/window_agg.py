@@ -109,6 +109,10 @@ class ColumnarWindowOperator(Operator):
             store.drop(pane)
         self.ctx.out.watermark(time)
 
+    def forget_keys(self) -> None:
+        super().forget_keys()
+        self._running.reset()
+
     def _from_records(self, batch: Batch) -> pa.Table | None:
         """Partials of the records that are not late."""
         columns, times = columns_of(batch, self._plan.inputs), event_times(batch)

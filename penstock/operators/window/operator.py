@@ -207,6 +207,11 @@ class WindowOperator(Operator):
     def flush_timers(self) -> None:
         self._gathered.flush()
 
+    def forget_keys(self) -> None:
+        super().forget_keys()
+        if isinstance(self._fast, SharedPanes):
+            self._fast.forget()
+
     def _on_timer(
         self, ask: Callable[..., TriggerResult], may_clean_up: bool, time: int, key: Any, window: Any
     ) -> None:

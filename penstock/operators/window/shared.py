@@ -181,6 +181,10 @@ class SharedPanes:
             self._contents.clear((key, window))
         self._body.clear()
 
+    def forget(self) -> None:
+        """All keys are complete and forgotten: so are their running merges."""
+        self._running.clear()
+
     # -- merging --------------------------------------------------------------------------------
 
     def _advanced(self, key: Any, window: TimeWindow) -> Running:

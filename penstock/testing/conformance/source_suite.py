@@ -114,7 +114,9 @@ def _read_with_positions(
     marks = [(0, _ship(reader.position()))]
     while (polled := _poll(reader, clock, size)) is not None:
         records.extend(polled)
-        marks.append((len(records), _ship(reader.position())))
+        mark = (len(records), _ship(reader.position()))
+        if mark != marks[-1]:  # a source of the real world may have nothing for thousands of polls
+            marks.append(mark)
     reader.close()
     return records, marks
 

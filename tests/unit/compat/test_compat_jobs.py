@@ -12,7 +12,7 @@ from compat_rig import environment, results, stream, timed
 
 from penstock.common import CompletableFuture, JobStatus, Types, WatermarkStrategy
 from penstock.core.errors import GraphError
-from penstock.datastream import CoMapFunction, DataStream, MapFunction, RuntimeContext, RuntimeExecutionMode
+from penstock.datastream import DataStream, MapFunction, RuntimeContext, RuntimeExecutionMode
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.testing.harness import Harness
@@ -99,14 +99,6 @@ def test_execute_async_gives_a_client_with_futures() -> None:
     assert client.get_job_status().result() is JobStatus.CANCELED
 
 
-class Same(CoMapFunction):
-    def map1(self, value: Any) -> Any:
-        return value
-
-    def map2(self, value: Any) -> Any:
-        return value
-
-
 class Subtask(MapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.index = runtime_context.get_index_of_this_subtask()
@@ -159,14 +151,7 @@ def test_batch_mode_has_no_late_records_because_time_stands_still_until_the_end(
     assert sorted(results(found)) == [("a", 1), ("a", 90)]
 
 
-def test_batch_mode_refuses_what_it_would_run_differently_from_flink() -> None:
-    batch = environment().set_runtime_mode(RuntimeExecutionMode.BATCH)
-    one, two = batch.from_collection([1]), batch.from_collection([2])
-    with pytest.raises(GraphError, match="two inputs such as 'Co-Map'"):
-        results(one.connect(two).map(Same()))
-    batch = environment().set_runtime_mode(RuntimeExecutionMode.BATCH)
-    with pytest.raises(GraphError, match="sort the records of a key by time.*'Map'"):
-        results(batch.from_collection([1]).key_by(lambda v: v).map(Subtask()))
+def test_batch_mode_refuses_sources_that_do_not_end() -> None:
     batch = environment().set_runtime_mode(RuntimeExecutionMode.BATCH)
     endless = DataGeneratorSource(lambda index: index, None, 1000)
     with pytest.raises(GraphError, match="needs sources that end.*'Source: endless'"):

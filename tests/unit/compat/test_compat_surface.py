@@ -59,7 +59,7 @@ def misfit(signature: str, function: Any, owner: type | None) -> str | None:
         parameter = ours[position]
         if name != stars.get(parameter.kind, "") + parameter.name:
             return f"parameter {position} is {parameter.name}, not {name}"
-        if default is not None and parameter.default != _value(default):
+        if default is not None and _value(default) not in (parameter.default, str(parameter.default)):
             return f"{name} defaults to {parameter.default!r}, not {default}"
     for parameter in ours[len(wanted_parameters(signature)) :]:
         if parameter.default is inspect.Parameter.empty and parameter.kind not in stars:
@@ -68,8 +68,10 @@ def misfit(signature: str, function: Any, owner: type | None) -> str | None:
 
 
 def _value(source: str) -> object:
-    """The value of a default: a literal, or a product of literals."""
+    """The value of a default: a literal, a product of literals, or the name of an enum's member."""
     tree = ast.parse(source, mode="eval").body
+    if isinstance(tree, ast.Attribute):
+        return source
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
         left, right = _value(ast.unparse(tree.left)), _value(ast.unparse(tree.right))
         assert isinstance(left, int) and isinstance(right, int)

@@ -1,0 +1,119 @@
+"""Topics with known contents, and Kafka sources to read them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from penstock.common.serialization import SimpleStringSchema
+from penstock.connectors.source import EndOfSplit, Source, Split
+from penstock.core.clock import SystemClock
+from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource, KafkaSourceBuilder
+
+TIMEOUT_S = 30.0
+T0 = 1_700_000_000_000
+
+
+class TestTopic:
+    """A topic nobody else has."""
+
+    __test__ = False
+
+    def __init__(self, bootstrap: str, partitions: int = 1) -> None:
+        self.bootstrap = bootstrap
+        self.name = f"source-{uuid.uuid4().hex[:10]}"
+        self._producer: Producer | None = None
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        # The records of tests are old, and the broker must not take that for a reason to delete them.
+        topic = NewTopic(self.name, partitions, 1, config={"retention.ms": "-1"})
+        self._admin.create_topics([topic])[self.name].result(TIMEOUT_S)
+
+    def grow(self, partitions: int) -> None:
+        """More partitions."""
+        self._admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(TIMEOUT_S)
+
+    def send(
+        self,
+        values: Iterable[bytes | str | None],
+        partition: int = 0,
+        times: Iterable[int] | None = None,
+        **more: Any,
+    ) -> None:
+        """Records, outside any transaction, at T0 and the following milliseconds."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 0})
+        stamps = iter(times) if times is not None else iter(range(T0, T0 + 1_000_000_000))
+        for value in values:
+            producer.produce(self.name, value, partition=partition, timestamp=next(stamps), **more)
+        assert producer.flush(TIMEOUT_S) == 0
+
+    def transaction(self, values: Sequence[tuple[int, str]], commit: bool) -> None:
+        """Pairs of partition and value, committed or aborted."""
+        if self._producer is None:
+            self._producer = self.transactional()
+        producer = self.begin(values, self._producer)
+        if commit:
+            producer.commit_transaction(TIMEOUT_S)
+        else:
+            producer.abort_transaction(TIMEOUT_S)
+
+    def transactional(self) -> Producer:
+        """A producer for transactions. Making one takes a while; many may be at work."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": uuid.uuid4().hex})
+        producer.init_transactions(TIMEOUT_S)
+        return producer
+
+    def begin(self, values: Sequence[tuple[int, str]], producer: Producer | None = None) -> Producer:
+        """Pairs of partition and value in a transaction that stays open."""
+        producer = producer or self.transactional()
+        producer.begin_transaction()
+        for index, (partition, value) in enumerate(values):
+            producer.produce(self.name, value, partition=partition, timestamp=T0 + index)
+        assert producer.flush(TIMEOUT_S) == 0
+        return producer
+
+    def source(self) -> KafkaSourceBuilder:
+        """A builder for this topic's text."""
+        return (
+            KafkaSource.builder()
+            .set_bootstrap_servers(self.bootstrap)
+            .set_topics(self.name)
+            .set_value_only_deserializer(SimpleStringSchema())
+        )
+
+    def bounded(self) -> KafkaSourceBuilder:
+        """The same up to what is there now."""
+        return self.source().set_bounded(KafkaOffsetsInitializer.latest())
+
+
+def splits_of(source: Source) -> list[Split]:
+    """All splits."""
+    return list(source.create_enumerator(1).discover())
+
+
+def read_split(source: Source, split: Split, max_rows: int = 1000) -> list[Any]:
+    """All records of a split, in real time."""
+    reader = source.open_split(split, None, SystemClock())
+    found: list[Any] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    try:
+        while time.monotonic() < deadline:
+            batch = reader.poll(max_rows)
+            if batch is None:
+                time.sleep(0.001)
+            else:
+                found += batch.to_rows()
+    except EndOfSplit:
+        return found
+    finally:
+        reader.close()
+    raise AssertionError(f"{split} has no end; so far {found}")
+
+
+def read_all(source: Source) -> list[Any]:
+    """All records of a bounded source, split by split."""
+    return [record for split in splits_of(source) for record in read_split(source, split)]
