@@ -28,7 +28,6 @@ class IncomingEdge:
 
     form: Form
     input_index: int
-    is_forward: bool
 
 
 class Reader:

@@ -37,6 +37,8 @@ SORTED_BY = ("part", "time", "place")
 """Together, key by key; of a key in order of time; at equal times input by input in order of arrival."""
 TO_DRIVER = -1
 """The ``edge`` of rows that are for the driver: what sinks prepared, and what they have to say."""
+HERE = -2
+"""The ``edge`` of the row that a partition on Spark begins with: its ``target`` says which one it is."""
 FIRST_PART = -(2**63)
 """The ``part`` of what is read before everything else."""
 

@@ -10,7 +10,6 @@ from penstock.batch.inputs import IncomingEdge
 from penstock.batch.outputs import OutgoingEdge
 from penstock.connectors.source import Split
 from penstock.core.ids import OperatorId, VertexId
-from penstock.exchange.partition import Forward
 from penstock.graph.bounded import form_of
 from penstock.graph.nodes import NodeKind
 from penstock.graph.plan import Edge, Plan, Vertex
@@ -75,9 +74,7 @@ class Delivery:
 def vertex_work(plan: Plan, vertex: Vertex, run: Run, splits: tuple[tuple[Split, ...], ...]) -> VertexWork:
     """The work of one vertex."""
     incoming = {
-        int(edge.id): IncomingEdge(
-            form_of(plan, edge), edge.input_index, isinstance(edge.partitioning, Forward)
-        )
+        int(edge.id): IncomingEdge(form_of(plan, edge), edge.input_index)
         for edge in plan.edges
         if edge.target == vertex.id
     }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from local_jobs import environment
 
 from penstock.common import Row, Types, WatermarkStrategy
+from penstock.connectors.database import two_phase
+from penstock.connectors.database.committer import TwoPhaseCommitter
 from penstock.core.errors import JobFailedError
 from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.connectors.database import Delivery
@@ -105,6 +108,39 @@ def test_savepoints_do_not_disturb_a_job_that_writes_the_same_rows_again(db, del
         assert launcher.jobs[-1].runner.restarts == 0
     assert sorted(db.run("SELECT k, n FROM sink_counts")) == [(key, 40) for key in KEYS]
     assert db.prepared() + db.staging() == []
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["ended", "stopped"])
+def test_the_last_rows_are_there_when_the_job_is_over_however_slow_commits_are(
+    db, stopped, tmp_path, monkeypatch
+):
+    commit_one = TwoPhaseCommitter.commit_one
+
+    def slowly(self, connection, item):
+        time.sleep(0.7)
+        return commit_one(self, connection, item)
+
+    monkeypatch.setattr(TwoPhaseCommitter, "commit_one", slowly)
+    monkeypatch.setattr(two_phase, "_COMMIT_PAUSES_S", ())
+    letters = [item for number in range(30) for item in (*KEYS, Pause(20))]
+    sink = db.builder("sink_counts").set_key_columns("k").set_delivery(Delivery.TWO_PHASE).build()
+    with local_cluster(slots=2) as launcher:
+        env = environment(tmp_path / "chk", execution__checkpointing__interval="150 ms")
+        source = cued_source([*letters, Pause(60_000)] if stopped else letters)
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "letters", Types.STRING())
+        stream.key_by(lambda letter: letter).process(Count(), COUNTS).uid("count").sink_to(sink).uid("table")
+        client = env.execute_async("counts")
+        if stopped:
+            time.sleep(2)
+            client.stop_with_savepoint(False, str(tmp_path / "sp")).result(60)
+        else:
+            client.get_job_execution_result().result(60)
+            assert sorted(db.run("SELECT k, n FROM sink_counts")) == [(key, 30) for key in KEYS]
+        assert launcher.jobs[-1].runner.restarts == 0
+    assert db.prepared() == []
+    if stopped:
+        shown = dict(db.run("SELECT k, n FROM sink_counts"))
+        assert set(shown.values()) <= {max(shown.values()), max(shown.values()) - 1}
 
 
 @pytest.mark.parametrize("delivery", [Delivery.TWO_PHASE, Delivery.BULK_LOAD])

@@ -27,8 +27,9 @@ def test_an_executor_is_killed_in_the_middle_of_a_stage(tmp_path: Path) -> None:
 
 def test_several_readers_failures_and_cancelling(tmp_path: Path) -> None:
     driver = run(tmp_path, "batch_trouble.py", "local[2]")
-    said = [line.partition("> ")[2] for line in driver.lines if "> " in line]
-    assert sorted(said) == ["even 2450", "max 99", "odd 2500"]
+    said = [line.partition("> ") for line in driver.lines if "> " in line]
+    assert sorted(text for _, _, text in said) == ["even 2450", "max 99", "odd 2500", "twice 200"]
+    assert all(1 <= int(subtask) <= 3 for subtask, _, _ in said), "subtasks are numbered vertex by vertex"
     failed = driver.wait_for("failed: ")
     assert "step 'divide' failed" in failed and "record:  3" in failed and "ZeroDivisionError" in failed
     assert "PENSTOCK" not in failed and "mapInArrow" not in failed

@@ -1,6 +1,6 @@
 """MariaDB, MySQL and PostgreSQL as sinks and sources: see ``docs/guides/databases.md``."""
 
 from penstock.connectors.database.sink import DatabaseSink, DatabaseSinkBuilder, Delivery
-from penstock.datastream.connectors._database_source import DatabaseSource, DatabaseSourceBuilder
+from penstock.connectors.database.source import DatabaseSource, DatabaseSourceBuilder
 
 __all__ = ["DatabaseSink", "DatabaseSinkBuilder", "DatabaseSource", "DatabaseSourceBuilder", "Delivery"]

@@ -21,10 +21,10 @@ from typing import Any
 
 import cloudpickle
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from penstock.batch.runner import Stage
-from penstock.batch.wire import SORTED_BY, TO_DRIVER
+from penstock.batch.wire import FIRST_PART, HERE, SORTED_BY, TO_DRIVER
 from penstock.batch.work import Feed
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
@@ -83,13 +83,25 @@ class SparkStages:
                 return native
         count = stage.work.vertex.parallelism
         if not read:
-            rows = self._spark.range(count, numPartitions=count)
-        elif _stays_in_place(stage):
-            rows = read[0]
+            rows = self._marks(count, count)
         else:
-            rows = reduce(DataFrame.union, read).repartitionById(count, "target")
+            rows = reduce(DataFrame.union, read, self._marks(count, 1)).repartitionById(count, "target")
             rows = rows.sortWithinPartitions(*SORTED_BY)
         return rows.mapInArrow(task_function(stage), ROWS)
+
+    def _marks(self, count: int, partitions: int) -> DataFrame:
+        """A row for each of ``count`` subtasks, to be the first in its partition.
+
+        Spark numbers the partitions of a stage, and a stage may hold several vertices side by side.
+        """
+        return self._spark.range(count, numPartitions=partitions).select(
+            functions.lit(HERE).alias("edge"),
+            functions.col("id").cast("int").alias("target"),
+            functions.lit(FIRST_PART).cast("long").alias("part"),
+            functions.lit(FIRST_PART).cast("long").alias("time"),
+            functions.lit(-1).cast("long").alias("place"),
+            functions.lit(bytearray()).alias("body"),
+        )
 
     def _keep(self, stage: Stage, rows: DataFrame) -> DataFrame:
         """Compute a vertex now that several others read, and keep its rows on disk."""
@@ -127,11 +139,6 @@ def _only(rows: DataFrame, feed: Feed) -> DataFrame:
     return rows.where(f"edge in ({', '.join(map(str, feed.edges))})")
 
 
-def _stays_in_place(stage: Stage) -> bool:
-    """Whether a vertex reads one forward exchange only: its rows are in the right partitions already."""
-    return [edge.is_forward for edge in stage.work.incoming.values()] == [True]
-
-
 def task_function(stage: Stage) -> Any:
     """The function Spark runs for a vertex. It is pickled by value, so it carries only plain data."""
     work = cloudpickle.dumps(stage.work)
@@ -144,8 +151,7 @@ def task_function(stage: Stage) -> Any:
         except ImportError as error:
             raise RuntimeError(f"PENSTOCK-MISSING {error}") from None
         context = TaskContext.get()
-        attempt = (context.attemptNumber(), context.taskAttemptId())
-        return run_task(work, context.partitionId(), attempt, batches)
+        return run_task(work, (context.attemptNumber(), context.taskAttemptId()), batches)
 
     run.__module__ = "__main__"
     run.__name__ = run.__qualname__ = _plain(stage.work.vertex.name)

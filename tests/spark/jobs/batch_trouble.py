@@ -14,8 +14,10 @@ from penstock.common import WatermarkStrategy
 from penstock.core.errors import JobFailedError
 from penstock.datastream import OutputTag, ProcessFunction, RuntimeExecutionMode
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
 
 ODD = OutputTag("odd")
+NO_TIME = WatermarkStrategy.no_watermarks()
 
 
 class Split(ProcessFunction):
@@ -39,6 +41,9 @@ def main(master: str) -> None:
     split.key_by(lambda v: 0).reduce(lambda a, b: a + b).map(lambda v: f"even {v}").print()
     odd.key_by(lambda v: 0).reduce(lambda a, b: a + b).map(lambda v: f"odd {v}").print()
     split.union(odd).key_by(lambda v: 0).reduce(max).map(lambda v: f"max {v}").print()
+    numbers = [env.from_source(NumberSequenceSource(1, 100), NO_TIME, name) for name in ("one", "other")]
+    counted = numbers[0].union(numbers[1]).map(lambda v: 1)
+    counted.key_by(lambda v: 0).reduce(lambda a, b: a + b).map(lambda v: f"twice {v}").print()
     env.execute("several readers")
     env.from_collection(range(9)).rebalance().map(fail).name("divide").print()
     try:
@@ -46,7 +51,7 @@ def main(master: str) -> None:
     except JobFailedError as error:
         print(f"failed: {str(error)!r}", flush=True)
     slow = DataGeneratorSource(lambda index: index, 10**9, 1000.0)
-    env.from_source(slow, WatermarkStrategy.no_watermarks(), "slow").map(lambda v: v).print()
+    env.from_source(slow, NO_TIME, "slow").map(lambda v: v).print()
     client = env.execute_async("cancelled")
     client.cancel().result()
     print(f"cancelled: {client.get_job_status().result().name}", flush=True)

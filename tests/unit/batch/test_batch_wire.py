@@ -106,7 +106,7 @@ def received(rows: pa.Table, form: Form, target: int, at_a_time: int) -> list[An
         keys = batch.key_list() if form in (Form.RECORDS, Form.GROUPS) else [None] * len(batch)
         heard.extend(zip(keys, batch.to_rows(), batch.time_list(), strict=True))
 
-    reader = Reader({0: IncomingEdge(form, 0, False)}, process, lambda: heard.append("round"))
+    reader = Reader({0: IncomingEdge(form, 0)}, process, lambda: heard.append("round"))
     mine = rows.filter(pa.compute.equal(rows.column("target"), target))
     for batch in mine.sort_by([(name, "ascending") for name in SORTED_BY]).to_batches(at_a_time):
         reader.feed(batch)

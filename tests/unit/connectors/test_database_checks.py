@@ -70,6 +70,14 @@ def test_tables_that_do_not_fit(db, table, columns, keys, expected):
     assert re.search(expected, said(sink))
 
 
+@pytest.mark.parametrize("delivery", [Delivery.UPSERT, Delivery.BULK_LOAD])
+def test_a_key_that_may_be_null_is_refused(db, delivery):
+    """NULL is equal to nothing: a row with it would be written again at every repetition."""
+    db.run("CREATE TABLE sink_n (k INT UNIQUE, v INT)")
+    sink = db.builder("sink_n").set_columns("k", "v").set_key_columns("k").set_delivery(delivery).build()
+    assert "key column k of table 'sink_n'" in said(sink) and "make it NOT NULL" in said(sink)
+
+
 def test_a_computed_column_is_not_written(db):
     db.run("CREATE TABLE sink_c (k INT PRIMARY KEY, d INT GENERATED ALWAYS AS (k * 2) STORED)")
     good = db.builder("sink_c").set_columns("k").set_key_columns("k").build()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
@@ -173,4 +174,17 @@ def test_patience_ends(database: Database, table: str) -> None:
             watcher.reader.poll(1)
     finally:
         database.run(f"ALTER TABLE {table}_gone RENAME TO {table}")
+        watcher.reader.close()
+
+
+def test_a_start_with_a_zone_is_that_moment(database: Database) -> None:
+    noon = dt.datetime(2024, 2, 28, 12, tzinfo=dt.UTC)
+    declared = "DATETIME" if database.scheme == "mysql" else "TIMESTAMPTZ"
+    with database.table(f"id INT PRIMARY KEY, at_ {declared} NOT NULL") as table:
+        shown = [(i, (noon + dt.timedelta(hours=i)).strftime("%Y-%m-%d %H:%M:%S")) for i in range(4)]
+        zone = "" if database.scheme == "mysql" else "+00"
+        database.run(f"INSERT INTO {table} VALUES (%s, %s)", [(i, text + zone) for i, text in shown])
+        start = (noon + dt.timedelta(hours=1)).astimezone(dt.timezone(dt.timedelta(hours=-7)))
+        watcher = Watcher(database.source(table).poll("at_", settle="0 s", start_after=start).build())
+        assert watcher.ids() == [2, 3]
         watcher.reader.close()

@@ -224,6 +224,12 @@ def test_urls_that_cannot_be_used_are_refused_with_the_way_out(url):
         parse_url(url)
 
 
+def test_a_url_that_python_cannot_split_keeps_the_password_to_itself():
+    with pytest.raises(ConfigError) as raised:
+        parse_url("mysql://ann:s\u2100cret@db/shop")
+    assert "cret" not in str(raised.value) and raised.value.__cause__ is None
+
+
 def test_options_of_a_url_go_to_the_driver():
     address = parse_url("postgresql://u@h/d?sslmode=require")
     assert address.kind is DatabaseKind.POSTGRESQL and address.options == (("sslmode", "require"),)

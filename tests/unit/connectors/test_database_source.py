@@ -209,6 +209,30 @@ def test_bounds_and_conditions(database: Database) -> None:
         assert [row[0] for row in found] == [7, 10, 13, 16, 19]
 
 
+def test_decimals_of_many_digits_are_divided_exactly(database: Database) -> None:
+    huge = [Decimal(f"1{'0' * 30}{i}.99") for i in range(8)]
+    with database.table("n DECIMAL(38, 2) PRIMARY KEY") as table:
+        fill(database, table, [(value,) for value in huge])
+        source = database.source(table).set_ranges(3).build()
+        assert [row[0] for split in splits_of(source) for row in read(source, split)] == huge
+        between = database.source(table).set_bounds(huge[1] + Decimal("0.001"), huge[3] + Decimal("0.001"))
+        source = between.set_ranges(2).build()
+        assert [row[0] for split in splits_of(source) for row in read(source, split)] == huge[2:4]
+
+
+def test_a_view_is_read_by_the_columns_that_are_named(database: Database) -> None:
+    with database.table("id INT PRIMARY KEY, name VARCHAR(10)") as table:
+        fill(database, table, [(i, f"n{i}") for i in range(7)])
+        database.run(f"CREATE VIEW {table}_view AS SELECT id, name FROM {table}")
+        try:
+            builder = database.source(f"{table}_view").set_key_columns("id").set_ranges(2).set_page_rows(2)
+            source = builder.build()
+            found = [row[0] for split in splits_of(source) for row in read(source, split)]
+            assert found == list(range(7))
+        finally:
+            database.run(f"DROP VIEW {table}_view")
+
+
 def test_an_empty_table_has_no_splits(database: Database) -> None:
     with database.table("id INT PRIMARY KEY") as table:
         assert splits_of(database.source(table).build()) == []

@@ -1,0 +1,91 @@
+"""Values that text would change on their way into a table, and loads whose answer was lost."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from database_kit import MARIADB, POSTGRESQL, barrier, commit, database, writer_of
+
+from penstock.connectors.database.sink import Delivery
+from penstock.core.batch import Batch
+from penstock.core.row import Row
+
+
+@pytest.fixture
+def mariadb(request):
+    yield from database(request, MARIADB)
+
+
+@pytest.fixture(params=[MARIADB, POSTGRESQL], ids=["mariadb", "postgresql"])
+def db(request):
+    yield from database(request, request.param)
+
+
+def written(db, table, columns, rows, delivery):
+    builder = db.builder(table).set_columns(*columns).set_key_columns(columns[0]).set_delivery(delivery)
+    sink = builder.build()
+    sink.check()
+    writer = writer_of(sink)
+    writer.write(Batch.of_rows(rows))
+    committables = barrier(writer)
+    if committables:
+        commit(sink, committables)
+    writer.close()
+
+
+@pytest.mark.parametrize("delivery", list(Delivery))
+def test_bits_spans_and_bytes_of_mariadb(mariadb, delivery):
+    mariadb.run("CREATE TABLE sink_odd (k INT PRIMARY KEY, b BIT(12), o BIT(1), s TIME(6), r BLOB, j JSON)")
+    day, short = dt.timedelta(hours=25, microseconds=5), dt.timedelta(seconds=-61)
+    rows = [
+        (1, 5, True, day, b"\x00\xab", Row(1, "x")),
+        (2, 4095, False, short, "abcd", [2]),
+        (3, *[None] * 5),
+    ]
+    written(mariadb, "sink_odd", list("kbosrj"), rows, delivery)
+    found = mariadb.run("SELECT k, b + 0, o + 0, s, r, j FROM sink_odd ORDER BY k")
+    assert found == [
+        (1, 5, 1, day, b"\x00\xab", '[1, "x"]'),
+        (2, 4095, 0, short, b"abcd", "[2]"),
+        (3, *[None] * 5),
+    ]
+
+
+@pytest.mark.parametrize("delivery", list(Delivery))
+def test_a_server_whose_strings_have_no_escapes(mariadb, delivery):
+    mariadb.run("CREATE TABLE sink_text (k INT PRIMARY KEY, t VARCHAR(50), b BLOB)")
+    [(before,)] = mariadb.run("SELECT @@GLOBAL.sql_mode")
+    text = "a\\b'c\\'d\\N\t\n\\"
+    mariadb.run(f"SET GLOBAL sql_mode = '{before},NO_BACKSLASH_ESCAPES'")
+    try:
+        written(mariadb, "sink_text", ["k", "t", "b"], [(1, text, b"\\'\0"), (2, None, b"")], delivery)
+    finally:
+        mariadb.run(f"SET GLOBAL sql_mode = '{before}'")
+    assert sorted(mariadb.run("SELECT k, t, b FROM sink_text")) == [(1, text, b"\\'\0"), (2, None, b"")]
+
+
+def test_a_load_whose_answer_was_lost_counts_once(db, monkeypatch):
+    db.run("CREATE TABLE sink_lost (n INT)")
+    sink = db.builder("sink_lost").set_columns("n").bulk_load().set_buffer_rows(2).build()
+    sink.check()
+    writer = writer_of(sink)
+    kind, lost = type(db.dialect.loader), []
+    load = kind.load
+
+    def load_and_lose(self, connection, staging, target, first, rows, gone):
+        load(self, connection, staging, target, first, rows, gone)
+        if first == 2 and not lost:
+            lost.append(staging)
+            connection.close()
+            raise ConnectionError("the answer did not arrive")
+
+    monkeypatch.setattr(kind, "load", load_and_lose)
+    for number in range(3):
+        writer.write(Batch.of_rows([(number,), (number + 10,)]))
+    committables = barrier(writer)
+    assert lost == [committables[0].name]
+    if not db.is_mysql:  # there the key of the staging table would refuse it
+        db.run(f"INSERT INTO {lost[0]} SELECT * FROM {lost[0]} WHERE penstock_seq = 3")
+    commit(sink, committables)
+    assert sorted(db.run("SELECT n FROM sink_lost")) == [(0,), (1,), (2,), (10,), (11,), (12,)]
