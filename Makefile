@@ -11,7 +11,7 @@ MINUTES ?= 10
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test check bench bench-sinks simulate chaos matrix clean
+.PHONY: help venv java servers demo test check bench bench-batch bench-sinks simulate chaos matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ check: venv ## Lint, formatting, types, layers and sizes, without running anythi
 
 bench: venv java ## Run the benchmarks (PEERS=1 runs the peers beside them)
 	@$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers) $(ARGS)
+
+bench-batch: venv java ## Hourly counts of 50 million events: BATCH beside Spark SQL and STREAMING
+	@$(BIN)/python benchmarks/batch.py $(ARGS)
 
 bench-sinks: venv java servers ## Measure the database sinks and write their guide (ARGS=--quick only prints, in a minute)
 	@$(BIN)/python benchmarks/sinks/run.py $(ARGS)

@@ -287,7 +287,7 @@ def test_columns_come_from_the_type_of_the_stream():
             "needs set_key_columns.*TWO_PHASE or BULK_LOAD",
         ),
         (lambda: builder().only_if_newer("v").build(), r"set_key_columns\(\) is missing"),
-        (lambda: builder().set_columns("50%").build(), "names with %"),
+        (lambda: builder().set_columns("50%").build().check(), "names with %"),
         (lambda: builder().set_buffer_rows(0).build(), "at least 1 row"),
     ],
 )

@@ -215,7 +215,7 @@ def test_decimals_of_many_digits_are_divided_exactly(database: Database) -> None
         fill(database, table, [(value,) for value in huge])
         source = database.source(table).set_ranges(3).build()
         assert [row[0] for split in splits_of(source) for row in read(source, split)] == huge
-        between = database.source(table).set_bounds(huge[1] + Decimal("0.001"), huge[3] + Decimal("0.001"))
+        between = database.source(table).set_bounds(*(Decimal(f"{huge[i]}1") for i in (1, 3)))
         source = between.set_ranges(2).build()
         assert [row[0] for split in splits_of(source) for row in read(source, split)] == huge[2:4]
 
