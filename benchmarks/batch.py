@@ -96,7 +96,7 @@ def penstock(files: Path, mode: str, row_by_row: bool = False) -> Counts:
     if row_by_row:
         keyed = events.map(lambda event: (event["country"], 1)).key_by(lambda pair: pair[0])
         window = keyed.window(TumblingEventTimeWindows.of(Time.hours(1)))
-        counted = window.reduce(lambda a, b: (a[0], a[1] + b[1]), _with_window)
+        counted = window.reduce(lambda a, b: (a[0], a[1] + b[1]), _with_window())
         return {(country, start): count for country, start, count in counted.execute_and_collect()}
     window = events.key_by("country").window(TumblingEventTimeWindows.of(Time.hours(1)))
     counted = window.agg(Count("clicks"))
@@ -104,9 +104,15 @@ def penstock(files: Path, mode: str, row_by_row: bool = False) -> Counts:
     return {(row["country"], row["window_start"]): row["clicks"] for row in rows}
 
 
-def _with_window(key: Any, context: Any, elements: Any) -> Iterator[tuple[str, int, int]]:
-    for country, count in elements:
-        yield country, context.window().start, count
+def _with_window() -> Any:
+    from penstock.datastream import ProcessWindowFunction
+
+    class WithWindow(ProcessWindowFunction):
+        def process(self, key: Any, context: Any, elements: Any) -> Iterator[tuple[str, int, int]]:
+            for country, count in elements:
+                yield country, context.window().start, count
+
+    return WithWindow()
 
 
 WAYS: dict[str, Callable[[Path], Counts]] = {

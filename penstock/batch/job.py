@@ -41,7 +41,7 @@ from penstock.core.signals import SnapshotKind
 from penstock.graph.plan import Plan, Vertex
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.permit import CommitPermit
-from penstock.snapshot.repository import Repository
+from penstock.snapshot.repository import Repository, first_generation
 
 _log = logging.getLogger("penstock")
 _BACKOFF_MS = 1000
@@ -57,7 +57,8 @@ class BatchRun(RunningJob):
         self._status = JobStatus.CREATED
         self._stop = threading.Event()
         self._ends = JobEnds(job.plan)
-        self._repository = Repository(job.store, job.directory)
+        first = first_generation(clock.now_ms())
+        self._repository = Repository(job.store, job.directory, first_generation=first)
 
     def start(self) -> None:
         """Begin, on a thread of its own."""
@@ -139,7 +140,6 @@ class BatchRun(RunningJob):
             Stage(
                 vertex_work(shipped, vertex, run, splits[vertex.id]),
                 feeds_of(shipped, vertex),
-                plan.vertex(vertex.id),
             )
             for vertex in in_order(shipped)
         ]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.batch.work import Feed, VertexWork
-from penstock.graph.plan import Vertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +16,6 @@ class Stage:
     work: VertexWork
     """What is sent with its tasks."""
     feeds: tuple[Feed, ...]
-    declared: Vertex
-    """The vertex with the program's own source and sinks in it, which stay on the driver."""
 
 
 class StageRunner(Protocol):

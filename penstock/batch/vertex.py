@@ -28,6 +28,8 @@ from penstock.operators.source_operator import SourceOperator
 
 EPOCH = Epoch(1)
 """The one and only: a BATCH job commits once."""
+_MIN_ROWS = 65536
+"""Records in a batch: nobody waits for the first result, so they may be more than in a stream."""
 _PAUSE_S = 0.05
 """How long to wait at most for a source or an outside system before looking again."""
 
@@ -70,7 +72,7 @@ class _Run:
         )
         self._operators = [wrapped for _, wrapped in self._chain.operators]
         self._beside = [wrapped for wrapped in self._operators if _works_beside(wrapped.operator)]
-        self._max_rows = int(work.settings.get("max_rows", 8192))
+        self._max_rows = max(_MIN_ROWS, int(work.settings.get("max_rows", _MIN_ROWS)))
 
     # --- input ------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from penstock.graph.job import JobSpec
 from penstock.graph.nodes import Node
 from penstock.testing.local import local_cluster
 from penstock.travel.nowhere import Nowhere
-from penstock.travel.replayed import Piece, ReplayedSource
+from penstock.travel.replayed import Piece, replayed
 from penstock.travel.stepping import Step, watched
 
 _SLOTS = 64
@@ -65,11 +65,11 @@ def debug(
     if allow_non_restored_state:
         given[options.IGNORE_UNCLAIMED_STATE.key] = "true"
     overrides = parsed(settings) | {name: value for name, value in given.items() if value is not None}
-    piece = Piece(end_ms=stop.time, ends=stop.offsets)
+    piece = Piece(end_ms=stop.time, ends=stop.offsets, from_first=begin == PastPlace())
     show = _Shown(key, steps)
     with (
         local_cluster(_SLOTS) as local,
-        rewired(overrides, lambda _, source, how: ReplayedSource(source, how, piece), _nowhere) as launcher,
+        rewired(overrides, lambda _, source, how: replayed(source, how, piece)[0], _nowhere) as launcher,
         own_checkpoints(overrides) as own,
         as_program(script, args, own),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,11 +12,14 @@ from penstock.cli.output import console
 from penstock.cli.places import read_time
 from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import as_program, execute, parsed
+from penstock.connectors.source import Source
+from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.coordinator import registry
 from penstock.core import options
 from penstock.core.errors import ConfigError
 from penstock.snapshot.finding import read_manifest
 from penstock.travel.forking import BoundedSource, Recorders, Until
+from penstock.travel.rewire import part_by_part
 
 Outputs = dict[str, Counter[str]]
 
@@ -75,12 +79,16 @@ def recorded(
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
     recorders = Recorders()
     with (
-        rewired(overrides, lambda _, source, how: BoundedSource(source, how, until), recorders.new),
+        rewired(overrides, partial(_bounded, until), recorders.new),
         own_checkpoints(overrides) as own,
         as_program(script, args, own),
     ):
         execute(script, debug)
     return recorders.outputs()
+
+
+def _bounded(until: Until, name: str, source: Source, strategy: WatermarkStrategy) -> Source:
+    return part_by_part(source, lambda part: BoundedSource(part, strategy, until))
 
 
 def _running_program(savepoint: str) -> Path:

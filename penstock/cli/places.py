@@ -13,6 +13,7 @@ from penstock.core.ids import EventTime
 from penstock.travel.replayed import Offsets
 
 EARLIEST = "earliest"
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def read_time(text: str, option: str) -> EventTime:
     except ValueError:
         raise click.UsageError(f"{option} takes a time such as 2026-01-31T12:00, not {text!r}") from None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
-    return EventTime(int(aware.timestamp() * 1000))
+    return EventTime((aware - _EPOCH) // dt.timedelta(milliseconds=1))
 
 
 def read_place(text: str, option: str) -> PastPlace:
@@ -41,9 +42,13 @@ def read_place(text: str, option: str) -> PastPlace:
     if text == EARLIEST:
         return PastPlace()
     path = Path(text)
-    if path.is_file():
+    try:
+        is_file, is_directory = path.is_file(), path.is_dir()
+    except OSError:  # offsets of many splits are longer than any name
+        is_file = is_directory = False
+    if is_file:
         return PastPlace(offsets=_offsets_in(path, option))
-    if path.is_dir() or "://" in text:
+    if is_directory or "://" in text:
         return PastPlace(snapshot=text)
     if "=" in text:
         return PastPlace(offsets=_offsets(text, option))

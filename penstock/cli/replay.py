@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from penstock.core.errors import ConfigError, GraphError
 from penstock.graph.job import JobSpec
 from penstock.graph.wall_clock import wall_clock
 from penstock.travel.difference import NOTE, Difference, compare, note_of
-from penstock.travel.replayed import Offsets, Piece, ReplayedSink, ReplayedSource
+from penstock.travel.replayed import Ends, Piece, ReplayedSink, ReplayedSource, replayed
 
 PLACE = "TIME|OFFSETS|SNAPSHOT"
 
@@ -63,8 +65,8 @@ def replay(
     """
     if not script.is_file():
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
-    if output.exists() and any(output.iterdir()):
-        raise ConfigError(f"the directory {str(output)!r} is not empty; give another as --output")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise ConfigError(f"{str(output)!r} is not empty, or no directory; give another as --output")
     begin, stop = read_place(start, "--from"), read_place(end, "--until") if end else PastPlace()
     if stop.snapshot is not None:
         raise click.UsageError("--until takes a time or offsets; only --from can be a snapshot")
@@ -75,9 +77,9 @@ def replay(
         options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
     }
     overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
-    replayed = _Replay(begin, stop, output, note_of(old) if old is not None and end is None else {})
+    ends = _Replay(begin, stop, output, note_of(old) if old is not None and end is None else {})
     with (
-        rewired(overrides, replayed.source, replayed.sink) as launcher,
+        rewired(overrides, ends.source, ends.sink) as launcher,
         own_checkpoints(overrides) as own,
         as_program(script, args, own),
     ):
@@ -85,7 +87,7 @@ def replay(
     if not launcher.specs:
         raise GraphError(f"{script}: the script ended without calling env.execute()")
     _warn(launcher.specs)
-    replayed.write_note(script, start, end)
+    ends.write_note(script, start, end)
     out = console()
     out.print(f"replayed into {output}", markup=False)
     if old is not None and not _print(out, compare(old, output), show):
@@ -95,28 +97,44 @@ def replay(
 class _Replay:
     """The ends of the replayed jobs, and what is to be remembered of them."""
 
-    def __init__(self, begin: PastPlace, stop: PastPlace, output: Path, ends: dict[str, Offsets]) -> None:
-        self._piece = Piece(begin.time, stop.time, begin.offsets, stop.offsets)
+    def __init__(self, begin: PastPlace, stop: PastPlace, output: Path, ends: dict[str, Ends]) -> None:
+        self._piece = Piece(begin.time, stop.time, begin.offsets, stop.offsets, begin == PastPlace())
         self._output = output
         self._given = ends
-        self._ends: dict[str, Offsets] = {}
+        self._parts: dict[str, tuple[ReplayedSource, ...]] = {}
+        self._sinks: set[str] = set()
 
     def source(self, name: str, source: Source, strategy: WatermarkStrategy) -> Source:
         """In place of ``source``."""
-        piece = self._piece if name not in self._given else replace(self._piece, ends=self._given[name])
-        replayed = ReplayedSource(source, strategy, piece)
-        self._ends[name] = replayed.ends
-        return replayed
+        name = _numbered(name, self._parts)
+        piece, then = self._piece, self._given.get(name)
+        if then is not None:
+            ends = {split_id: end for split_id, end in then.items() if end is not None}
+            piece = replace(piece, ends=ends, only=frozenset(then))
+        made, self._parts[name] = replayed(source, strategy, piece)
+        return made
 
     def sink(self, name: str) -> ReplayedSink:
         """In place of the sink of that name."""
-        return ReplayedSink(self._output / re.sub(r"[^\w.-]+", "-", name))
+        directory = _numbered(re.sub(r"[^\w.-]+", "-", name).lstrip(".") or "sink", self._sinks)
+        self._sinks.add(directory)
+        return ReplayedSink(self._output / directory)
 
     def write_note(self, script: Path, start: str, end: str | None) -> None:
         """The replay is complete."""
-        note = {"script": script.name, "from": start, "until": end, "ends": self._ends}
+        ends = {
+            name: {split_id: end for part in parts for split_id, end in part.ends.items()}
+            for name, parts in self._parts.items()
+        }
+        note = {"script": script.name, "from": start, "until": end, "ends": ends}
         self._output.mkdir(parents=True, exist_ok=True)
         (self._output / NOTE).write_text(json.dumps(note, indent=2))
+
+
+def _numbered(name: str, taken: Collection[str]) -> str:
+    """The name, or the second of it: of two steps, or of two jobs of one script, in their order."""
+    numbers = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    return next(each for each in numbers if each not in taken)
 
 
 def _warn(specs: list[JobSpec]) -> None:

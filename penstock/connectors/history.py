@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.cut import CutSource, WrappedSource
+from penstock.connectors.cut import CutSource
 from penstock.connectors.hybrid import HybridSource
-from penstock.connectors.on_error import Diverted
 from penstock.connectors.source import Source, Split, SplitReader
 from penstock.connectors.timestamps import TimestampExtractor
 from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.connectors.wrapped import WrappedReader, WrappedSource
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError, ConnectorError
@@ -78,23 +78,11 @@ class Shaped(WrappedSource):
         return self._columns
 
 
-class _ShapedReader(SplitReader):
+class _ShapedReader(WrappedReader):
     def __init__(self, reader: SplitReader, shaped: Shaped) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._shaped = shaped
 
     def poll(self, max_rows: int) -> Batch | None:
-        batch = self._reader.poll(max_rows)
+        batch = super().poll(max_rows)
         return batch if batch is None else self._shaped.shape(batch)
-
-    def position(self) -> Any:
-        return self._reader.position()
-
-    def next_poll_ms(self) -> int | None:
-        return self._reader.next_poll_ms()
-
-    def take_diverted(self) -> list[Diverted]:
-        return self._reader.take_diverted()
-
-    def close(self) -> None:
-        self._reader.close()

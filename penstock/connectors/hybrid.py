@@ -11,7 +11,7 @@ a program that reads only this one can go on from a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,11 @@ class HybridSource(Source):
                     f"source {number + 1} of {len(sources)} of a HybridSource never ends, so those behind it "
                     "would never be read; only the last may be unbounded"
                 )
+        if any(source.reports_finished for source in sources):
+            raise ConfigError(
+                "a HybridSource cannot be one of the sources of another, or of a backfill; give the sources "
+                "that it is made of one by one"
+            )
         tags = {source.diverts_to for source in sources}
         if len(tags) > 1:
             raise ConfigError("the sources of a HybridSource must divert bad records to the same side output")
@@ -46,6 +51,10 @@ class HybridSource(Source):
     def builder(first_source: Source) -> HybridSourceBuilder:
         """A builder; ``add_source`` appends."""
         return HybridSourceBuilder(first_source)
+
+    def with_each(self, change: Callable[[Source], Source]) -> HybridSource:
+        """The same with each of its sources changed; they must keep their splits' ids and positions."""
+        return HybridSource([change(source) for source in self._sources])
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         return _HybridEnumerator(self._sources, parallelism)

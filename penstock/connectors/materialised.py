@@ -35,6 +35,7 @@ class MaterialisedSource(Source):
         self._type = type_info
         self._format = ParquetFormat()
         self._written: tuple[str, tuple[str, ...]] | None = None
+        self._is_adopted = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_write": None}
@@ -55,20 +56,28 @@ class MaterialisedSource(Source):
             directory = join(self._home, uuid.uuid4().hex)
             storage_of(directory).make_directory(directory)
             self._written = directory, tuple(self._write(directory))
+            self._is_adopted = False
         return self._written
 
     def adopt(self, directory: str, names: tuple[str, ...]) -> None:
-        """The job goes on with files that an earlier driver wrote."""
+        """The job goes on from a snapshot, with files that this driver or an earlier one wrote."""
+        if self._written != (directory, names):
+            self._is_adopted = True
         self._written = directory, names
 
     def discard(self) -> None:
-        """Remove the files: the job is over and no snapshot needs them. A next job writes its own."""
-        directory, names = self._written or ("", ())
+        """Remove the files: the job is over and no snapshot needs them. A next job writes its own.
+
+        Those of an earlier driver stay: the job began with a savepoint, or there may be one of that driver.
+        """
+        directory, _ = self._written or ("", ())
         self._written = None
+        if self._is_adopted or not directory:
+            return
         try:
-            for name in names:
-                storage_of(directory).remove(join(directory, name))
-            if directory and not is_url(directory):
+            for path in storage_of(directory).list_files(directory):
+                storage_of(directory).remove(path)
+            if not is_url(directory):
                 Path(directory).rmdir()
         except OSError as error:
             _log.warning("the files of a table in %s could not be removed: %s", directory, error)

@@ -57,7 +57,10 @@ class EndOfSplit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """A place in a split: its first record of this time or later, as its own timestamps say."""
+    """A place in a split: its first record of this time or later, as its own timestamps say.
+
+    ``MIN_TIME`` is the first record that is there, whatever the source was told to begin with.
+    """
 
     ms: int
 

@@ -34,7 +34,7 @@ from penstock.graph.job import JobSpec
 from penstock.graph.overtaking import UNALIGNED
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.snapshot.memory import MemoryStore
-from penstock.snapshot.repository import Repository
+from penstock.snapshot.repository import Repository, first_generation
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
@@ -108,7 +108,7 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
         job.plan,
         coordinator,
         cluster,
-        Repository(job.store, job.directory),
+        Repository(job.store, job.directory, first_generation=first_generation(clock.now_ms())),
         clock,
         running.ended,
         job.initial,
@@ -273,7 +273,8 @@ def _say_what_is_ignored(config: Configuration) -> None:
     found = [options.CHECKPOINT_INTERVAL.key] if config.get(options.CHECKPOINT_INTERVAL) is not None else []
     found += [options.RECOVERY_PATH.key] if config.get(options.RECOVERY_PATH) is not None else []
     if found:
-        _log.info("the job runs in BATCH mode, where %s has no effect: there are no snapshots", ", ".join(found))
+        what = ", ".join(found)
+        _log.info("the job runs in BATCH mode, where %s has no effect: there are no snapshots", what)
 
 
 def _at_least_once(config: Configuration) -> bool:

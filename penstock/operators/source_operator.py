@@ -191,6 +191,9 @@ class SourceOperator(Operator):
             assigned.reader = self._source.open_split(assigned.split, assigned.start, self.ctx.clock)
             self._reading.append(assigned)
             self._emitter.send(self._watermarks.add_split(assigned.split.id, assigned.learned))
+            if self._source.holds_time(assigned.split):
+                # Never idle: event time of the others would pass what is still to be read.
+                self._watermarks.pause_split(assigned.split.id, True)
             self._show_bound(assigned.split.id)
 
     def _show_bound(self, split_id: str) -> None:

@@ -220,18 +220,18 @@ def history(entries: Iterable[Entry]) -> list[Entry]:
     return chain
 
 
-def next_generation(entries: Iterable[Entry]) -> Generation:
-    """A generation above all that were ever seen; an unreadable entry may hide one."""
+def next_generation(entries: Iterable[Entry], first: int = 1) -> Generation:
+    """A generation above all that were ever seen, ``first`` if none was; an unreadable entry may hide one."""
     found = list(entries)
     known = [int(entry.generation) for entry in found if not isinstance(entry, Unreadable)]
-    return Generation(max(known, default=0) + 1 + (len(found) - len(known)))
+    return Generation(max(known, default=first - 1) + 1 + (len(found) - len(known)))
 
 
-def takeover(entries: Iterable[Entry], owner: str = "", closing: bool = False) -> Fence:
-    """The fence with which a driver takes the job over, or closes it."""
+def takeover(entries: Iterable[Entry], owner: str = "", closing: bool = False, first: int = 1) -> Fence:
+    """The fence with which a driver takes the job over, or closes it; ``first`` begins an empty journal."""
     found = list(entries)
     last = max(found, key=lambda entry: entry.seq, default=None)
-    generation = next_generation(found)
+    generation = next_generation(found, first)
     if last is None:
         return Fence(Seq(1), generation, owner, closing=closing)
     return Fence(Seq(last.seq + 1), generation, owner, link(last), closing=closing)

@@ -55,6 +55,11 @@ _TRIES = 16
 """How often an append that lost a race is tried again before giving up."""
 
 
+def first_generation(now_ms: int) -> int:
+    """Where a journal that begins now begins to count: seconds, and attempts are rarer than these."""
+    return max(1, now_ms // 1000)
+
+
 class Repository:
     """The snapshots of ``job`` below the root of ``store``.
 
@@ -62,11 +67,17 @@ class Repository:
     :meth:`publish` and :meth:`retain` in turn, :meth:`drop_all` at the end.  After a
     :class:`FencedError` the driver must stop.  The trap: after any *other* error of :meth:`publish`
     the snapshot may be published all the same, so do not delete its files; retention will.
+
+    ``first_generation`` is that of a journal with no entry.  Generations name what sinks leave outside, which
+    outlives the journal; :func:`first_generation` keeps those of one life of a job above the life before.
     """
 
-    def __init__(self, store: SnapshotStore, job: str, owner: str | None = None) -> None:
+    def __init__(
+        self, store: SnapshotStore, job: str, owner: str | None = None, first_generation: int = 1
+    ) -> None:
         self.root = store.sub(check_path(job))
         self._owner = uuid.uuid4().hex if owner is None else owner
+        self._first = first_generation
         self._ownership: Ownership | None = None
         self._fenced = False
         self._founder = False
@@ -89,7 +100,7 @@ class Repository:
             found = self.load_entries()
             if self._ownership is not None or self._fenced:
                 self._check_owned(found)
-            fence = takeover(found, self._owner, closing)
+            fence = takeover(found, self._owner, closing, self._first)
             if not self._create(fence):
                 continue
             entries = self.load_entries()

@@ -6,6 +6,7 @@ Slots write the rows to Parquet files, Spark reads them; no row passes through t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.connectors.files.storage import is_url, storage_of
-from penstock.connectors.sink import Committer
+from penstock.connectors.sink import Committer, SinkWriter, WriterContext
 from penstock.connectors.staged.commit import EpochCommitter
 from penstock.connectors.staged.sink import StagedEpochs
 from penstock.core.errors import ClusterError, ConfigError
@@ -59,13 +60,29 @@ class ResultFrame(StagedEpochs):
     def __init__(self, directory: str, schema: pa.Schema | None = None) -> None:
         files: set[str] = set()
         self._files = files
+        self._beginnings: dict[int, int | None] = {}
+        """The epochs that attempts of this program were restored from, by their generations."""
         super().__init__(lambda epoch, names: files.update(names), directory, schema)
 
     def create_committer(self) -> Committer:
         return EpochCommitter(self.deliver, keep=True)
 
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        context.to_driver((context.generation, context.restored_epoch))
+        return super().create_writer(context)
+
+    def on_driver_message(self, message: Any) -> None:
+        generation, restored = message
+        self._beginnings[generation] = restored
+
     def frame(self, spark: SparkSession) -> DataFrame:
         """All rows of the job that has finished."""
+        restored = self._beginnings[min(self._beginnings)] if self._beginnings else None
+        if restored is not None:
+            raise ConfigError(
+                f"the job went on from snapshot {restored} of an earlier program, so the rows up to there "
+                "are not in this DataFrame. Begin anew, with another job_execution_name or no checkpoints"
+            )
         if self._files:
             return read_files(spark, sorted(self._files))
         if self.schema is None:

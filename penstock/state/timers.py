@@ -77,7 +77,6 @@ class TimerQueue:
                 self._deleted -= 1
         self.firing = None
 
-
     def fire_each_once(self, fire: FireTimer) -> None:
         """Fire the timers that are there now, in order of time; those registered meanwhile stay."""
         for due, key, namespace in sorted(self._table.entries(), key=lambda entry: entry[0]):

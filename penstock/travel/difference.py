@@ -42,10 +42,10 @@ def compare(old: Path, new: Path) -> list[Difference]:
     return [_compared(sink, old / sink, new / sink) for sink in sorted(sinks)]
 
 
-def note_of(run: Path) -> dict[str, dict[str, int]]:
-    """Where the splits of each source ended in that run."""
+def note_of(run: Path) -> dict[str, dict[str, int | None]]:
+    """Which splits each source had in that run and where they ended, if they do not end by themselves."""
     try:
-        ends: dict[str, dict[str, int]] = json.loads((run / NOTE).read_text())["ends"]
+        ends: dict[str, dict[str, int | None]] = json.loads((run / NOTE).read_text())["ends"]
     except FileNotFoundError:
         raise ConfigError(
             f"{str(run)!r} is not the output of a finished replay: it has no {NOTE}; give the directory that "

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from penstock.connectors.collect import CollectedRows, CollectSink
-from penstock.connectors.cut import WrappedSource
-from penstock.connectors.on_error import Diverted
 from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitReader
 from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.connectors.wrapped import WrappedReader, WrappedSource
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.ids import EventTime
@@ -44,17 +43,16 @@ class BoundedSource(WrappedSource):
         self._strategy = strategy
         self._until = until
         self.bounded = True
-        if not source.reports_finished:
-            self.discovery_interval_ms = None
+        self.discovery_interval_ms = None
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         reader = super().open_split(split, position, clock)
         return _BoundedReader(reader, self._strategy, self._until, clock)
 
 
-class _BoundedReader(SplitReader):
+class _BoundedReader(WrappedReader):
     def __init__(self, reader: SplitReader, strategy: WatermarkStrategy, until: Until, clock: Clock) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._strategy = strategy
         self._until = until
         self._clock = clock
@@ -64,13 +62,16 @@ class _BoundedReader(SplitReader):
     def poll(self, max_rows: int) -> Batch | None:
         if self._ended:
             raise EndOfSplit
+        before = self._reader.position()
         batch = self._reader.poll(max_rows)
         now = self._clock.monotonic()
+        if (batch is not None and len(batch)) or self._reader.position() != before:
+            self._heard = now
         if batch is None or not len(batch):
+            # A reader that passes over records, as filters do, is not quiet.
             if now - self._heard > self._until.quiet_s:
                 raise EndOfSplit
             return None
-        self._heard = now
         return self._cut(batch)
 
     def _cut(self, batch: Batch) -> Batch:
@@ -83,17 +84,11 @@ class _BoundedReader(SplitReader):
         self._ended = True
         return batch.slice(0, int(beyond[0]))
 
-    def position(self) -> Any:
-        return self._reader.position()
-
     def next_poll_ms(self) -> int | None:
         return None
 
-    def take_diverted(self) -> list[Diverted]:
-        return self._reader.take_diverted()
-
-    def close(self) -> None:
-        self._reader.close()
+    def on_checkpoint_complete(self, position: Any) -> None:
+        """Told to nobody: the original job has its own progress."""
 
 
 class Recorder(CollectSink):

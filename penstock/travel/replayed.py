@@ -8,25 +8,29 @@ ones: see :class:`Piece`.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from penstock.connectors.cut import ChangedSplits, CutReader, WrappedSource
+from penstock.connectors.cut import CutReader
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
 from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.connectors.wrapped import ChangedSplits, WrappedSource
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, Epoch
+from penstock.travel.rewire import part_by_part
 
 Offsets = dict[str, int]
 """By split id."""
+Ends = dict[str, int | None]
+"""By split id; ``None`` for one that ends by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,22 @@ class Piece:
     starts: Offsets | None = None
     ends: Offsets | None = None
     """Offsets; splits that are not named end where they end now."""
+    from_first: bool = False
+    """Whether to begin with the first records that are there, and not where the program would."""
+    only: frozenset[str] | None = None
+    """The splits that there were at an earlier replay; others have come since."""
+
+    def takes(self, split: Split) -> bool:
+        """Whether a split takes part."""
+        return self.only is None or split.id in self.only
 
     def start_of(self, split_id: str) -> AtTime | AtOffset | None:
         """Where to begin to read."""
         if self.starts is not None and split_id in self.starts:
             return AtOffset(self.starts[split_id])
-        return None if self.start_ms is None else AtTime(self.start_ms)
+        if self.start_ms is None:
+            return AtTime(MIN_TIME) if self.from_first else None
+        return AtTime(self.start_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,54 +70,81 @@ class _Bounded:
 
 
 class ReplayedSource(WrappedSource):
-    """A piece of another source. Split ids and positions are the other's."""
+    """A piece of another source, made by :func:`replayed`. Split ids and positions are the other's."""
 
     def __init__(self, source: Source, strategy: WatermarkStrategy, piece: Piece) -> None:
         super().__init__(source)
         self._strategy = strategy
         self._piece = piece
         self.bounded = True
-        if not source.reports_finished:
-            self.discovery_interval_ms = None
-        self.ends = self._find_ends()
-        """Where each split ends that is known now."""
-
-    def _find_ends(self) -> Offsets:
-        given = self._piece.ends or {}
-        splits = list(self.wrapped.create_enumerator(1).discover())
-        named = set(self._piece.starts or ()) | set(given)
-        if named and not named & {split.id for split in splits}:
-            known = ", ".join(sorted(split.id for split in splits))
-            raise ConfigError(f"offsets are given for {', '.join(sorted(named))}, but the splits are {known}")
-        ends = {split.id: given.get(split.id, self.wrapped.end_offset(split)) for split in splits}
-        return {split_id: end for split_id, end in ends.items() if end is not None}
+        self.discovery_interval_ms = None
+        splits = [split for split in source.create_enumerator(1).discover() if piece.takes(split)]
+        given = piece.ends or {}
+        self.ends: Ends = {
+            split.id: given[split.id] if split.id in given else source.end_offset(split) for split in splits
+        }
+        """Where each split ends; one that appears before the job has started is added on the driver."""
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         return _ReplayedSplits(self.wrapped.create_enumerator(parallelism), self)
 
-    def discovered(self, split: Split) -> Split:
-        """A split of the other source as this one deals it."""
-        bounded = self._up_to_end(split, self._piece.start_of(split.id))
+    def discovered(self, splits: Iterable[Split]) -> list[Split]:
+        """Splits of the other source as this one deals them."""
+        return [self._dealt(split) for split in splits if self._piece.takes(split)]
+
+    def _dealt(self, split: Split) -> Split:
+        end = self.ends[split.id] = self._end_of(split)
+        bounded = self.wrapped.between(split, self._piece.start_of(split.id), end)
         return replace(bounded, info=_Bounded(bounded.info))
 
+    def from_end(self, split: Split) -> Split:
+        """As it is: a replay that starts again reads its piece again."""
+        return split
+
     def reads_in_order(self, split: Split) -> bool:
-        return self.wrapped.reads_in_order(self._original(split))
+        return self.wrapped.reads_in_order(_original(split))
 
     def holds_time(self, split: Split) -> bool:
-        return self.wrapped.holds_time(self._original(split))
+        return self.wrapped.holds_time(_original(split))
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
-        reader = self.wrapped.open_split(self._original(split), position, clock)
-        return CutReader(reader, self._strategy, self._piece.start_ms, self._piece.end_ms)
+        original = _original(split)
+        if not isinstance(split.info, _Bounded):
+            original = self.wrapped.between(split, None, self._end_of(split))
+        reader = self.wrapped.open_split(original, position, clock)
+        return _ReplayedReader(reader, self._strategy, self._piece.start_ms, self._piece.end_ms)
 
-    def _original(self, split: Split) -> Split:
-        if isinstance(split.info, _Bounded):
-            return replace(split, info=split.info.info)
-        return self._up_to_end(split, None)
+    def _end_of(self, split: Split) -> int | None:
+        return self.ends[split.id] if split.id in self.ends else self.wrapped.end_offset(split)
 
-    def _up_to_end(self, split: Split, start: AtTime | AtOffset | None) -> Split:
-        end = self.ends.get(split.id)
-        return self.wrapped.between(split, start, self.wrapped.end_offset(split) if end is None else end)
+
+def replayed(
+    source: Source, strategy: WatermarkStrategy, piece: Piece
+) -> tuple[Source, tuple[ReplayedSource, ...]]:
+    """A piece of ``source``, and what it is made of: one part, or as many as it reads one after the other."""
+    parts: list[ReplayedSource] = []
+
+    def cut(part: Source) -> Source:
+        parts.append(ReplayedSource(part, strategy, piece))
+        return parts[-1]
+
+    made = part_by_part(source, cut)
+    known = {split_id for part in parts for split_id in part.ends}
+    named = set(piece.starts or ()) | set(piece.ends or ())
+    if named and not named & known:
+        raise ConfigError(
+            f"offsets are given for {', '.join(sorted(named))}, but the splits are {', '.join(sorted(known))}"
+        )
+    return made, tuple(parts)
+
+
+def _original(split: Split) -> Split:
+    return replace(split, info=split.info.info) if isinstance(split.info, _Bounded) else split
+
+
+class _ReplayedReader(CutReader):
+    def on_checkpoint_complete(self, position: Any) -> None:
+        """Told to nobody: the real job has its own progress, as committed offsets of a Kafka group."""
 
 
 class _ReplayedSplits(ChangedSplits):
@@ -111,8 +152,8 @@ class _ReplayedSplits(ChangedSplits):
         super().__init__(inner)
         self._source = source
 
-    def change(self, split: Split) -> Split:
-        return self._source.discovered(split)
+    def discover(self) -> Iterable[Split]:
+        return self._source.discovered(super().discover())
 
 
 class TimedLines:

@@ -11,10 +11,14 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.common.job_client import JobHandle
+from penstock.connectors.hybrid import HybridSource
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.core import options
+from penstock.core.config import Configuration
 from penstock.datastream.job import Launcher
+from penstock.graph.bounded import runs_in_batch
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import Node
 from penstock.operators.sink_operator import SinkOperator
@@ -24,6 +28,11 @@ NewSource = Callable[[str, Source, WatermarkStrategy], Source]
 """From a step's name, its source and its watermarks to what is read instead."""
 NewSink = Callable[[str], Sink]
 """From a step's name to what is written to instead."""
+
+
+def part_by_part(source: Source, change: Callable[[Source], Source]) -> Source:
+    """``source`` changed; of one that reads several in turn, each, so that each has its own end."""
+    return source.with_each(change) if isinstance(source, HybridSource) else change(source)
 
 
 class RewiringLauncher:
@@ -50,8 +59,13 @@ class RewiringLauncher:
     def launch(self, spec: JobSpec) -> JobHandle:
         """Start the changed job."""
         self.specs.append(spec)
+        config = spec.configuration
+        if not runs_in_batch(config.get(options.RUNTIME_MODE), spec.nodes):
+            # Its new sources may all end, which must not make a BATCH job of it: that knows no snapshots.
+            config = Configuration(config).set_string(options.RUNTIME_MODE.key, "STREAMING")
         nodes = tuple(self._replaced(node) for node in spec.nodes)
-        return self._inner(spec).launch(self.change(replace(spec, nodes=nodes)))
+        changed = self.change(replace(spec, nodes=nodes, configuration=config))
+        return self._inner(changed).launch(changed)
 
     def _replaced(self, node: Node) -> Node:
         name = node.uid or node.name

@@ -89,24 +89,30 @@ class _Watcher:
         self._open(replace(ctx, out=self._out))
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
-        """Each record of the key by itself."""
-        for index, key in enumerate(batch.key_list()):
-            if self._is_ours(key):
+        """Each record of the key by itself; those of a broadcast side, which have none, are told if they
+        had an effect."""
+        has_keys = batch.keys is not None or bool(batch.key_columns)
+        for index, key in enumerate(batch.key_list() if has_keys else [None] * len(batch)):
+            if not has_keys or self._is_ours(key):
                 one = batch.take(np.array([index]))
                 time = None if one.times is None else int(one.times[0])
                 step = partial(self._process, one, input_index)
-                self._take(step, one.to_rows()[0], None if time == MIN_TIME else time, input_index)
+                moment = None if time == MIN_TIME else time
+                self._take(step, one.to_rows()[0], moment, input_index, always=has_keys)
 
     def on_watermark(self, time: EventTime) -> None:
         """Time passes; told only if that had an effect."""
-        self._take(partial(self._on_watermark, time), None, None if time == MAX_TIME else time, 0)
+        moment = None if time == MAX_TIME else time
+        self._take(partial(self._on_watermark, time), None, moment, 0, always=False)
 
-    def _take(self, act: Callable[[], None], record: Any, time: int | None, input_index: int) -> None:
+    def _take(
+        self, act: Callable[[], None], record: Any, time: int | None, input_index: int, always: bool
+    ) -> None:
         self._out.heard = []
         before = view(self._keyed)
         act()
         after = view(self._keyed)
-        if record is not None or before != after or self._out.heard:
+        if always or before != after or self._out.heard:
             self._report(Step(record, time, input_index, before, after, tuple(self._out.heard)))
 
     def _is_ours(self, key: Any) -> bool:

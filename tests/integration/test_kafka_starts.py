@@ -14,6 +14,7 @@ from penstock.common.serialization import SimpleStringSchema
 from penstock.connectors.source import AtOffset, AtTime
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.ids import MIN_TIME
 from penstock.datastream.connectors.kafka import (
     FlinkKafkaConsumer,
     KafkaOffsetResetStrategy,
@@ -168,6 +169,10 @@ def test_a_piece_of_the_past_is_read_between_offsets_and_times(topic: TestTopic)
     assert read_split(source, source.between(split, AtTime(T0 + 4000), 6)) == ["4", "5"]
     assert read_split(source, source.between(split, AtOffset(8), source.end_offset(split))) == ["8", "9"]
     assert read_split(source, source.between(split, None, 1)) == ["0"]
+    late = topic.source().set_starting_offsets(KafkaOffsetsInitializer.latest()).build()
+    split = splits_of(late)[0]
+    assert split.info.start == 10
+    assert read_split(late, late.between(split, AtTime(MIN_TIME), 2)) == ["0", "1"], "the first there is"
 
 
 def test_a_missing_topic_or_partition_is_named(topic: TestTopic) -> None:

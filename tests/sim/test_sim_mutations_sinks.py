@@ -155,7 +155,7 @@ def mark_before_the_function(patch: Patch) -> None:
     def check(self: EpochCommitter, epoch: int, files: Any, group: Any) -> None:
         original(self, epoch, files, group)
         names = sorted({name for staged in group for name in staged.names})
-        self._write_mark(staged_commit.join(group[0].directory, f"done-{epoch}.json"), names)
+        self._write_mark(group[0].directory, epoch, names)
 
     patch.setattr(EpochCommitter, "_check_all_there", check)
 

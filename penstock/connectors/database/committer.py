@@ -14,8 +14,9 @@ cannot be reached                again in a moment
 
 Rows that could not be prepared (:class:`CarriedRows`) are written here, with their row in the ledger.
 
-After one that has to wait, those of the same writer wait too: an older value must not overwrite a newer
-one.  Those of others go on: one of them may hold the lock that the first one waits for.
+Behind one that has to wait, carried rows of the same writer wait too: an older value must not overwrite a
+newer one.  Prepared transactions do not: what they hold, nothing that was open when they were prepared
+holds, and one of them may hold the lock that the first one waits for.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class LedgerCommitter(Committer):
         try:
             for item in committables:
                 writer = writer_of(item.name)
-                outcomes.append(CommitOutcome.RETRY if writer in waiting else self._try(item))
+                must_wait = writer in waiting and self.is_ordered(item)
+                outcomes.append(CommitOutcome.RETRY if must_wait else self._try(item))
                 if outcomes[-1] is CommitOutcome.RETRY:
                     waiting.add(writer)
         except _Unreachable:
@@ -71,6 +73,10 @@ class LedgerCommitter(Committer):
         if committables and CommitOutcome.RETRY not in outcomes:
             self._tidy(owner_prefix(committables[-1].name))
         return outcomes
+
+    def is_ordered(self, item: Any) -> bool:
+        """Whether it may be committed only after everything older of the same writer."""
+        return True
 
     @abstractmethod
     def commit_one(self, connection: Any, item: Any) -> CommitOutcome:
@@ -137,6 +143,9 @@ class TwoPhaseCommitter(LedgerCommitter):
         super().__init__(link, clock)
         self._target = target
         self._missing: Counter[str] = Counter()
+
+    def is_ordered(self, item: Any) -> bool:
+        return isinstance(item, CarriedRows)
 
     def commit_one(self, connection: Any, item: Any) -> CommitOutcome:
         """One prepared transaction."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from penstock.connectors.sink import WriterContext
 
 _PATTERN = re.compile(r"ps_([0-9a-f]{16})_(\d+)_(\d+)_(\d+)_([0-9a-f]{6})_(\d+)")
-_MINUTE_MS = 60_000
-_DAY_MS = 24 * 60 * _MINUTE_MS
+_MINUTE_S = 60
+_DAY_S = 24 * 60 * _MINUTE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Maker:
     owner: str
     generation: int
     subtask: int
-    born_ms: int
+    born_s: int
     token: str
-    spread_ms: int
+    spread_s: int
     """How much earlier than this one another writer of the same attempt may have been made, at most."""
 
     @classmethod
@@ -39,8 +39,9 @@ class Maker:
         owner = hashlib.sha256(text.encode()).hexdigest()[:16]
         token = uuid.uuid4().hex[:6]
         # Writers of a gang are made together; those of a stage in BATCH mode when it is their turn.
-        spread = 10 * _MINUTE_MS if context.checkpointing else _DAY_MS
-        return cls(owner, context.generation, context.subtask, context.clock.now_ms(), token, spread)
+        spread = 10 * _MINUTE_S if context.checkpointing else _DAY_S
+        born = context.clock.now_ms() // 1000
+        return cls(owner, context.generation, context.subtask, born, token, spread)
 
     @property
     def prefix(self) -> str:
@@ -48,8 +49,11 @@ class Maker:
         return f"ps_{self.owner}_"
 
     def name(self, number: int) -> str:
-        """The ``number``-th name: at most 64 characters, fit for an XA id and for a table."""
-        return f"{self.prefix}{self.generation}_{self.subtask}_{self.born_ms}_{self.token}_{number}"
+        """The ``number``-th name: at most 63 characters, fit for an XA id and for a table.
+
+        PostgreSQL would cut off the rest of a longer one, and with it what tells two tables apart.
+        """
+        return f"{self.prefix}{self.generation}_{self.subtask}_{self.born_s}_{self.token}_{number}"
 
     def is_leftover(self, name: str) -> bool:
         """Whether nobody will commit what has this name. To be asked by a new attempt's first subtask.
@@ -62,7 +66,7 @@ class Maker:
         found = _PATTERN.fullmatch(name)
         if found is None or found[1] != self.owner:
             return False
-        return self.is_older(name) or int(found[4]) < self.born_ms - self.spread_ms
+        return self.is_older(name) or int(found[4]) < self.born_s - self.spread_s
 
     def is_older(self, name: str) -> bool:
         """Whether an earlier attempt made this name. May be asked by any subtask at any time."""

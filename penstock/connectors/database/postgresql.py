@@ -5,6 +5,7 @@ Rows go in one by one but without waiting in between (the driver's pipeline), as
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -48,11 +49,16 @@ _KEYS = """
 """
 
 
+def _utc(value: dt.datetime) -> dt.datetime:
+    """COPY into a column without a zone ignores the zone of a value: so it must be ours."""
+    return value if value.tzinfo is None else value.astimezone(dt.UTC)
+
+
 class PostgreSqlDialect(Dialect):
     """PostgreSQL 12 or newer."""
 
     product = "PostgreSQL"
-    adapters = {dict: json.dumps}
+    adapters = {dt.datetime: _utc, dict: json.dumps}
 
     def connect(self, local_files: bool = False) -> Any:
         psycopg = require("psycopg", "postgresql")

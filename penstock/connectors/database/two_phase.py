@@ -102,7 +102,8 @@ class TwoPhaseWriter(SinkWriter):
             self._stream()
 
     def prepare_commit(self, epoch: Epoch) -> list[Any]:
-        if self._phase is _Phase.WAITING and (self._leftovers or self._maker.subtask == 0):
+        looks = self._leftovers or (self._maker.subtask == 0 and len(self._changes))
+        if looks and self._phase is _Phase.WAITING:
             self._link.run(self._roll_back_leftovers, _CLEARING)
         held = None if self._phase is _Phase.STREAMING else self._changes.keys()
         must_carry = held is not None and self._is_held(held)

@@ -79,5 +79,6 @@ class DeltaCommitter(TableCommitter):
             raise ConnectorError(
                 f"cannot commit to the Delta table {uri!r}: its data file {gone[0]!r} does not exist. Either "
                 "VACUUM removed it before it was committed (keep its retention longer than a job may stand "
-                "still), or the driver does not see the storage that the executors write to."
+                "still), or the driver does not see the storage that the executors write to, or the snapshot "
+                "is of a sink that wrote to another table: then give this one another uid()."
             )

@@ -8,8 +8,12 @@ pending    final    meaning
 there      gone     the normal case: rename
 there      there    a store without rename died between copy and delete: again
 gone       there    committed earlier: success
-gone       gone     somebody deleted it, or the driver looks at another disk
+gone       gone     somebody took it away, or the driver looks at another disk
 =========  =======  ==========================================================
+
+In the last case it matters whose the file is.  One of an attempt that runs under this driver must be there.
+One that was committed before, or comes out of a snapshot, may have been read and removed meanwhile: drop
+folders are used that way, and a job must be able to start again all the same.
 
 Directories are synced before ``commit`` returns, also for files found committed, since the crash may
 have come between the rename and its sync.
@@ -17,12 +21,20 @@ have come between the rename and its sync.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections import deque
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from penstock.connectors.files.storage import Storage, storage_of
+from penstock.connectors.files.naming import generation_of
+from penstock.connectors.files.storage import LocalStorage, is_url, storage_of
 from penstock.connectors.sink import CommitOutcome, Committer
 from penstock.core.errors import ConnectorError
+
+_log = logging.getLogger("penstock")
+
+_REMEMBERED = 20
+"""Commits: an attempt that starts again under this driver repeats no older ones."""
 
 
 class FileCommittable(NamedTuple):
@@ -35,27 +47,45 @@ class FileCommittable(NamedTuple):
 
 
 class FileCommitter(Committer):
-    """Renames pending files. Runs on the driver, which must see the same storage as the slots."""
+    """Renames pending files. Runs on the driver, which must see the same storage as the slots.
 
-    def __init__(self, base_path: str) -> None:
-        self._storage: Storage = storage_of(base_path)
+    Restored committables may be of a sink that had another base path, so each says itself where it is.
+    """
+
+    def __init__(self, running: Collection[int] = ()) -> None:
+        self._running = running
+        """Attempts whose writers were started by this driver."""
+        self._done: deque[frozenset[str]] = deque(maxlen=_REMEMBERED)
 
     def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
         outcomes = [self._commit_one(item.pending, item.final) for item in committables]
-        self._storage.sync_directories(item.final for item in committables)
+        # Remote names are durable when they were moved.
+        local, names = LocalStorage(), [item.final for item in committables if not is_url(item.final)]
+        local.sync_directories(name for name in names if local.exists(name))
         for item in committables:
             for path in item.replaced:
-                self._storage.remove(path)
+                storage_of(path).remove(path)
+        self._done.append(frozenset(item.final for item in committables))
         return outcomes
 
     def _commit_one(self, pending: str, final: str) -> CommitOutcome:
-        if self._storage.exists(pending):
-            self._storage.move(pending, final)
+        storage = storage_of(final)
+        if storage.exists(pending):
+            storage.move(pending, final)
             return CommitOutcome.COMMITTED
-        if self._storage.exists(final):
+        if storage.exists(final):
             return CommitOutcome.ALREADY_COMMITTED
-        raise ConnectorError(
-            f"cannot commit {final!r}: neither it nor its pending file {pending!r} exists. Either it was "
-            "deleted or moved away after it was committed, or the driver does not see the storage that the "
-            "executors write to; the sink's base path must be on shared storage."
+        if any(final in names for names in self._done):
+            return CommitOutcome.ALREADY_COMMITTED
+        if generation_of(pending) in self._running:
+            raise ConnectorError(
+                f"cannot commit {final!r}: neither it nor its pending file {pending!r} exists. Either it was "
+                "deleted, or the driver does not see the storage that the executors write to; the sink's "
+                "base path must be on shared storage."
+            )
+        _log.warning(
+            "neither %r of the snapshot nor its pending file exists. That is right if somebody has taken the "
+            "file away since it was committed; if not, its records are lost",
+            final,
         )
+        return CommitOutcome.ALREADY_COMMITTED

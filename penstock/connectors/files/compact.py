@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+import pyarrow as pa
 from pyarrow import orc
 
 from penstock.core.durations import to_bytes
@@ -100,25 +101,34 @@ class ConcatFileCompactor(FileCompactor):
     header_lines: int = 0
 
     def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:
+        first: list[bytes] = []
         for number, stream in enumerate(inputs):
-            if number:
-                output.write(self.delimiter)
-                output.write(_behind_lines(stream, self.header_lines))
+            header, behind = _header(stream, self.header_lines)
+            first = first if number else header
+            if header != first:
+                raise ConnectorError(
+                    "files with different columns cannot be merged: the schema has changed since some were "
+                    "written. Go on from the snapshot once without compaction: then those that wait become "
+                    "visible one by one."
+                )
+            output.writelines([self.delimiter] if number else header)
+            output.write(behind)
             shutil.copyfileobj(stream, output, 1 << 20)
 
 
-def _behind_lines(stream: BinaryIO, count: int) -> bytes:
-    """Pass over ``count`` lines; what was read behind them."""
+def _header(stream: BinaryIO, count: int) -> tuple[list[bytes], bytes]:
+    """The first ``count`` lines, and what was read behind them."""
+    lines: list[bytes] = []
     block = b""
-    while count:
+    while len(lines) < count:
         more = stream.read(1 << 16)
         block += more
-        while count and b"\n" in block:
-            block = block.split(b"\n", 1)[1]
-            count -= 1
+        while len(lines) < count and b"\n" in block:
+            line, _, block = block.partition(b"\n")
+            lines.append(line + b"\n")
         if not more:
-            return b""
-    return block
+            return [*lines, block], b""
+    return lines, block
 
 
 class IdenticalFileCompactor(FileCompactor):
@@ -137,10 +147,38 @@ class OrcFileCompactor(FileCompactor):
     compression: str = "snappy"
 
     def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:
+        files = [orc.ORCFile(stream) for stream in inputs]
+        schema = merged_schema([file.schema for file in files])
         writer = orc.ORCWriter(output, compression=self.compression)
-        for stream in inputs:
-            writer.write(orc.ORCFile(stream).read())
+        for file in files:
+            for batch in file.read().to_batches():
+                writer.write(pa.Table.from_batches([widened(batch, schema)]))
         writer.close()
+
+
+def merged_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of all files: those of a job before and after it got another schema may come together."""
+    try:
+        merged = pa.unify_schemas(list(schemas), promote_options="permissive")
+        everywhere = set.intersection(*(set(schema.names) for schema in schemas))
+        return pa.schema([each if each.name in everywhere else each.with_nullable(True) for each in merged])
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
+        raise ConnectorError(
+            f"files of before and after a change of the schema cannot be merged: {e}. Go on from the "
+            "snapshot once without compaction: then the files that wait become visible one by one."
+        ) from None
+
+
+def widened(columns: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with all columns of a merged schema; those that it does not have are null."""
+    names = columns.schema.names
+    arrays = [
+        columns.column(each.name).cast(each.type)
+        if each.name in names
+        else pa.nulls(columns.num_rows, each.type)
+        for each in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @dataclass(frozen=True, slots=True)

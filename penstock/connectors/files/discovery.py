@@ -1,7 +1,8 @@
 """Which files a source reads: directories, single files and globs, without what is hidden.
 
 Names with a leading ``.`` or ``_`` are left alone, below the given paths at any depth: that is where
-writers, ours and others', keep what is not finished.  A directory is hidden with all that is in it.
+writers, ours and others', keep what is not finished.  A directory is hidden with all that is in it.  As in
+Spark, ``_day=3`` is a partition all the same.
 """
 
 from __future__ import annotations
@@ -117,14 +118,16 @@ def root_of(pattern: str) -> str:
 
 
 def _is_hidden(relative: str) -> bool:
-    return any(part.startswith((".", "_")) for part in relative.split("/"))
+    return any(
+        part.startswith(".") or (part.startswith("_") and "=" not in part) for part in relative.split("/")
+    )
 
 
 def _regex(glob: str) -> re.Pattern[str]:
     text = ""
     for token in re.findall(r"\*\*/?|\*|\?|\[[^\]]+\]|[^*?\[]+|\[", glob.rstrip("/")):
         if token.startswith("**"):
-            text += ".*"
+            text += "(?:.*/)?" if token == "**/" else ".*"
         elif token in ("*", "?"):
             text += "[^/]*" if token == "*" else "[^/]"
         elif len(token) > 1 and token[0] == "[":

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from penstock.connectors.on_error import Diverted
 from penstock.connectors.source import SplitReader
+from penstock.connectors.wrapped import WrappedReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 
@@ -73,16 +73,16 @@ class PartitionColumns:
             ) from None
 
 
-class _PartitionedReader(SplitReader):
+class _PartitionedReader(WrappedReader):
     """Adds constant columns."""
 
     def __init__(self, reader: SplitReader, schema: pa.Schema, values: list[Any]) -> None:
-        self._reader = reader
+        super().__init__(reader)
         self._schema = schema
         self._values = values
 
     def poll(self, max_rows: int) -> Batch | None:
-        batch = self._reader.poll(max_rows)
+        batch = super().poll(max_rows)
         if batch is None:
             return None
         if batch.columns is None:
@@ -94,12 +94,3 @@ class _PartitionedReader(SplitReader):
             if column.name not in columns.schema.names:
                 columns = columns.append_column(column, pa.repeat(value, len(batch)))
         return Batch(columns=columns, times=batch.times)
-
-    def position(self) -> Any:
-        return self._reader.position()
-
-    def take_diverted(self) -> list[Diverted]:
-        return self._reader.take_diverted()
-
-    def close(self) -> None:
-        self._reader.close()

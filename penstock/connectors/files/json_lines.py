@@ -17,6 +17,8 @@ import pyarrow.json as pajson
 from penstock.connectors.files.lines import LineFormat, Lines, undecodable
 from penstock.connectors.on_error import DecodeError
 
+_WHITE = np.frombuffer(b" \t\r\n", np.uint8)
+
 
 @dataclass(frozen=True, slots=True)
 class JsonLinesFormat(LineFormat):
@@ -59,8 +61,7 @@ def _objects(lines: Lines) -> list[Any]:
 
 
 def _columns(lines: Lines, schema: Any) -> pa.RecordBatch:
-    filled = _count_filled(lines)
-    if not filled:
+    if not lines.data.strip():
         arrays = [pa.array([], column.type) for column in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     read = pajson.read_json(
@@ -72,18 +73,19 @@ def _columns(lines: Lines, schema: Any) -> pa.RecordBatch:
             unexpected_field_behavior="ignore",
         ),
     )
-    if read.num_rows != filled:
+    if read.num_rows != _count_filled(lines):
         raise _NotOnePerLine("a line must hold one whole JSON object")
     batch: pa.RecordBatch = read.cast(schema).combine_chunks().to_batches()[0]
     return batch
 
 
 def _count_filled(lines: Lines) -> int:
-    """How many lines have more than a line end."""
-    lengths = np.diff(lines.ends, prepend=0)
-    short = lines.starts()[lengths <= 2]
-    blank = sum(not lines.data[start : start + 2].split(b"\n", 1)[0].strip() for start in short.tolist())
-    return len(lengths) - blank
+    """How many lines have more than white space."""
+    starts, ends = lines.starts(), lines.ends
+    first = np.frombuffer(lines.data, np.uint8)[starts]
+    maybe = np.flatnonzero(np.isin(first, _WHITE))
+    blank = sum(not lines.data[starts[index] : ends[index]].strip() for index in maybe.tolist())
+    return len(ends) - blank
 
 
 def _parsed_as(kind: Any) -> Any:

@@ -12,10 +12,12 @@ and going on in the middle unpacks everything before it.
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import re
+import zlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import SEEK_END
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -28,6 +30,7 @@ from penstock.connectors.files.storage import shrunk, storage_of
 from penstock.connectors.on_error import BadRecords, DecodeError, Diverted, ErrorPolicy, salvage
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch, concat
+from penstock.core.errors import ConnectorError
 
 _BLOCK_BYTES = 1 << 20
 _PACKED = (".gz", ".bz2")
@@ -118,7 +121,8 @@ class LineReader(SplitReader):
             self._stream.seek(0, SEEK_END)
             if offset > (size := self._stream.tell()):
                 raise shrunk(self._part.path, "byte", offset, size)
-        self._stream.seek(offset)
+        with _readable(self._part.path):
+            self._stream.seek(offset)
         if (reached := self._stream.tell()) < offset:
             raise shrunk(self._part.path, "byte", offset, reached)
         self._lines, self._rest = Lines(b"", np.zeros(0, np.int64)), b""
@@ -158,7 +162,8 @@ class LineReader(SplitReader):
         blocks = [self._rest]
         ends = np.zeros(0, np.int64)
         while not self._at_end and not len(ends):
-            block = self._stream.read(_BLOCK_BYTES)
+            with _readable(self._part.path):
+                block = self._stream.read(_BLOCK_BYTES)
             self._at_end = not block
             blocks.append(block)
             if b"\n" in block or self._at_end:
@@ -199,6 +204,17 @@ def open_unpacked(path: str) -> BinaryIO:
     if path.endswith(".gz"):
         return cast(BinaryIO, gzip.GzipFile(fileobj=stream))
     return cast(BinaryIO, bz2.BZ2File(stream)) if path.endswith(".bz2") else stream
+
+
+@contextlib.contextmanager
+def _readable(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as e:
+        raise ConnectorError(
+            f"{path!r} cannot be unpacked, it is damaged or cut off: {e}. A file must be complete before it "
+            "appears: write it under a name with a leading dot and rename it."
+        ) from e
 
 
 def undecodable(lines: Lines, error_of: Callable[[Lines], Exception | None]) -> DecodeError:

@@ -94,15 +94,26 @@ class PartNames:
         owner = f"{self._tag}-{self._generation}" + ("" if after is None else f"-{after}")
         return f".{final}.{owner}.inprogress", final
 
+    def is_own(self, name: str) -> bool:
+        """Whether this is a hidden file of the same sink of the same job."""
+        match = _HIDDEN.fullmatch(name)
+        return match is not None and match["tag"] == self._tag
+
     def is_leftover(self, name: str) -> bool:
         """Whether this is a hidden file of the same sink that an earlier attempt left and nobody wants.
 
         One that was begun before the restored barrier is complete, and held by the restored state.
         """
-        match = _HIDDEN.fullmatch(name)
-        if match is None or match["tag"] != self._tag or int(match["generation"]) >= self._generation:
+        match = _HIDDEN.fullmatch(name) if self.is_own(name) else None
+        if match is None or int(match["generation"]) >= self._generation:
             return False
         return match["after"] is None or self._restored is None or int(match["after"]) >= self._restored
+
+
+def generation_of(pending: str) -> int | None:
+    """The attempt that wrote a hidden file; ``None`` if the name does not say."""
+    match = _HIDDEN.fullmatch(pending.rpartition("/")[2])
+    return None if match is None else int(match["generation"])
 
 
 def _tag(context: WriterContext) -> str:

@@ -56,8 +56,10 @@ class OrcReader(SplitReader):
 
     def _decode(self) -> Iterator[Any]:
         skip = self._row
+        # Asked for no columns, because all come from directories, Arrow would tell of no rows either.
+        columns = self._file.schema.names[:1] if self._columns == [] else self._columns
         for number in range(self._file.nstripes if self._row < self._file.nrows else 0):
-            stripe = self._file.read_stripe(number, columns=self._columns)
+            stripe = self._file.read_stripe(number, columns=columns)
             if skip < stripe.num_rows:
                 yield stripe.slice(skip)
             skip = max(0, skip - stripe.num_rows)

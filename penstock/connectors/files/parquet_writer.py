@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.files.compact import FileCompactor
+from penstock.connectors.files.compact import FileCompactor, merged_schema, widened
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
@@ -93,16 +93,13 @@ class ParquetFileCompactor(FileCompactor):
     row_group_rows: int = 1_000_000
 
     def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:
-        writer: ParquetWriter | None = None
-        for stream in inputs:
-            file = pq.ParquetFile(stream)
-            if writer is None:
-                factory = ParquetWriterFactory(file.schema_arrow, self.compression, self.row_group_rows)
-                writer = factory.create(output)
+        files = [pq.ParquetFile(stream) for stream in inputs]
+        schema = merged_schema([file.schema_arrow for file in files])
+        writer = ParquetWriterFactory(schema, self.compression, self.row_group_rows).create(output)
+        for file in files:
             for batch in file.iter_batches(use_threads=False):
-                writer.write(Batch(columns=batch))
-        if writer is not None:
-            writer.finish()
+                writer.write(Batch(columns=widened(batch, schema)))
+        writer.finish()
 
 
 def conform(batch: Batch, schema: Any) -> Any:

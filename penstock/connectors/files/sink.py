@@ -46,6 +46,7 @@ class FileSink(TypedSink):
     def __init__(self, settings: FileSinkSettings, shape: ColumnShape | None = None) -> None:
         self._settings = settings
         self._shape = shape
+        self._running: set[int] = set()
 
     @staticmethod
     def for_row_format(base_path: str | os.PathLike[str], encoder: Any) -> FileSinkBuilder:
@@ -108,7 +109,11 @@ class FileSink(TypedSink):
         return FileWriter(self._settings, context)
 
     def create_committer(self) -> Committer:
-        return FileCommitter(self._settings.base_path)
+        return FileCommitter(self._running)
+
+    def on_driver_message(self, message: int) -> None:
+        """Writers of an attempt have started: what they prepare from now on must be there."""
+        self._running.add(message)
 
     def __repr__(self) -> str:
         return f"FileSink({self._settings.base_path!r})"

@@ -144,6 +144,7 @@ class RemoteStorage(Storage):
     def __init__(self, url: str, options: dict[str, Any] | None = None) -> None:
         import fsspec
 
+        self._generic_move = fsspec.AbstractFileSystem.mv
         try:
             self._fs: Any = fsspec.url_to_fs(url, **(options or {}))[0]
         except (ImportError, ValueError) as e:
@@ -182,7 +183,12 @@ class RemoteStorage(Storage):
         stream.close()
 
     def move(self, source: str, target: str) -> None:
-        self._fs.mv(source, target)
+        if type(self._fs).mv is not self._generic_move:
+            self._fs.mv(source, target)
+            return
+        # What fsspec does for stores without a rename, but a name such as a[1] is no pattern.
+        self._fs.cp_file(self._fs._strip_protocol(source), self._fs._strip_protocol(target))
+        self._fs.rm_file(self._fs._strip_protocol(source))
 
     def sync_directories(self, paths: Iterable[str]) -> None:
         """Nothing to do: a remote name is durable when ``move`` returns."""

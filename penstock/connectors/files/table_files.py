@@ -110,7 +110,8 @@ class TableFilesWriter:
 
     def _start(self, values: Values) -> _OpenFile:
         folders = [
-            f"{name}={_folder(value)}" for name, value in zip(self._layout.partition_by, values, strict=True)
+            f"{_folder(name)}={_folder(value)}"
+            for name, value in zip(self._layout.partition_by, values, strict=True)
         ]
         path = "/".join([*folders, f"{self._stem}-{self._counter}.parquet"])
         self._counter += 1
@@ -155,7 +156,7 @@ class TableFilesWriter:
 
 
 def _folder(value: Any) -> str:
-    """A name for people: readers take the values from the table's log, so nothing needs escaping."""
+    """A name for people: readers take columns and values from the table's log, so nothing needs escaping."""
     text = "null" if value is None else str(value)
     return text if _PLAIN.fullmatch(text) else sha256(text.encode()).hexdigest()[:16]
 

@@ -73,11 +73,12 @@ class FileWriter(SinkWriter):
         restored = self._still_hidden(context.restored_state)
         self._held = HeldParts(settings.compact, settings.compactor, restored)
         if context.subtask == 0:
+            context.to_driver(context.generation)
             self._remove_leftovers()
 
     def _still_hidden(self, parts: Sequence[HeldPart]) -> list[HeldPart]:
         """Without parts that are gone: if an older snapshot is restored, they were merged and are visible."""
-        found = [part for part in parts if self._storage.exists(part.pending)]
+        found = [part for part in parts if storage_of(part.pending).exists(part.pending)]
         if len(found) < len(parts):
             _log.warning(
                 "%d files that the snapshot holds below %r are gone. That is right if it is not the job's "
@@ -148,23 +149,32 @@ class FileWriter(SinkWriter):
         self._pending = []
         prepared = [self._merge(group) for group in self._held.ready(self._ending)]
         hidden = [paths.pending for paths in prepared] + [part.pending for part in self._held.state()]
-        self._storage.sync_directories(hidden)
+        self._storage.sync_directories(path for path in hidden if self._is_ours(path))
         self._last_epoch = epoch
         return list(prepared)
 
     def _merge(self, parts: list[HeldPart]) -> FileCommittable:
-        """One file of several, or the one there is."""
-        if len(parts) == 1:
+        """One file of several, or the one there is.
+
+        Parts of another job, or of another base path, come with a snapshot that the other may still go on
+        from: they are copied, and left to it.
+        """
+        ours = [part.pending for part in parts if self._is_ours(part.pending)]
+        if len(parts) == len(ours) == 1:
             return FileCommittable(parts[0].pending, parts[0].final)
-        compactor = self._settings.compactor
+        compactor = self._settings.compactor if len(parts) > 1 else FileCompactor.identical_file_compactor()
         assert compactor is not None
         paths = self._paths(parts[0].bucket, *self._names.next_pair(prefix="compacted-"))
         output = self._storage.create(paths.pending)
         with contextlib.ExitStack() as streams:
-            opened = (self._storage.open_read(part.pending) for part in parts)
+            opened = (storage_of(part.pending).open_read(part.pending) for part in parts)
             compactor.compact([streams.enter_context(stream) for stream in opened], output)
         self._storage.seal(output)
-        return paths._replace(replaced=tuple(part.pending for part in parts))
+        return paths._replace(replaced=tuple(ours))
+
+    def _is_ours(self, pending: str) -> bool:
+        inside = pending.startswith(f"{self._settings.base_path.rstrip('/')}/")
+        return inside and self._names.is_own(pending.rpartition("/")[2])
 
     def snapshot(self, epoch: Epoch) -> list[Any]:
         return list(self._held.state())

@@ -2,8 +2,8 @@
 
 ``POST /<topic>`` with JSON (an array is one record per element, anything else is one record) or with lines of
 text.  200 means that the records are on disk and every job that reads the topic will see them, exactly once
-from there on.  Anything else means that nothing was taken.  If the answer gets lost the sender cannot
-know; with an ``Idempotency-Key`` it may just send again.
+from there on.  A number from 400 to 499 means that nothing was taken.  If the disk failed or the answer got
+lost the sender cannot know; with an ``Idempotency-Key`` it may just send again.
 
 The server is not a part of any job: it takes requests while a job restarts, is upgraded or not running at
 all.  It listens on this machine only, and asks for a token, unless told otherwise.
@@ -16,6 +16,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,6 +35,9 @@ _log = logging.getLogger("penstock")
 _LOOPBACK = "127.0.0.1"
 _TIMEOUT_S = 30.0
 _AT_ONCE = 64
+_CONNECTIONS = 256
+_PIECE = 1 << 16
+_LONGEST_NUMBER = 18
 _LONGEST_KEY = 256
 
 
@@ -74,10 +78,11 @@ class WebhookServer:
         self._topic = topic
         self._token = token or None
         self.max_body_bytes = max_body_bytes
-        self._spool = Spool(Log(root), topic, partitions, clock or SystemClock())
+        self.clock = clock or SystemClock()
+        self._spool = Spool(Log(root), topic, partitions, self.clock)
         self._room = threading.BoundedSemaphore(_AT_ONCE)
         try:
-            self._server = _Server((host, port), _handler(self))
+            self._server = _Server((host, port), self)
         except OSError as e:
             self._spool.close()
             raise ConfigError(f"a webhook cannot listen on {host}:{port}: {e}; choose another port") from e
@@ -143,14 +148,15 @@ class WebhookServer:
 
     def _check_token(self, said: str) -> None:
         expected = f"Bearer {self._token}"
-        if self._token is not None and not hmac.compare_digest(said.encode(), expected.encode()):
+        if self._token is not None and not hmac.compare_digest(said.encode("latin-1"), expected.encode()):
             raise Refused(HTTPStatus.UNAUTHORIZED, "say Authorization: Bearer and the token")
 
     def _length(self, headers: Any) -> int:
-        text = headers.get("Content-Length")
-        if text is None or not text.isdigit():
-            raise Refused(HTTPStatus.LENGTH_REQUIRED, "say how long the body is: Content-Length")
-        if int(text) > self.max_body_bytes:
+        said = headers.get_all("Content-Length", [])
+        text = said[0] if len(said) == 1 and "Transfer-Encoding" not in headers else ""
+        if not (text.isascii() and text.isdigit()):
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "say how long the body is: Content-Length, no chunks")
+        if len(text) > _LONGEST_NUMBER or int(text) > self.max_body_bytes:
             most = self.max_body_bytes
             raise Refused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {most} bytes; send several"
@@ -184,7 +190,8 @@ def parse(content_type: str, body: bytes) -> list[bytes]:
 
 
 def _compact(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+    # A number too large for a double would come out as "Infinity", which no job could read.
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _no_number(name: str) -> Any:
@@ -192,43 +199,83 @@ def _no_number(name: str) -> Any:
 
 
 class _Server(ThreadingHTTPServer):
+    """A thread for each connection, up to a number of them; more are closed at once."""
+
     daemon_threads = True
     request_queue_size = 128
 
+    def __init__(self, address: tuple[str, int], webhook: WebhookServer) -> None:
+        self.webhook = webhook
+        self._free = threading.BoundedSemaphore(_CONNECTIONS)
+        super().__init__(address, _Handler)
 
-def _handler(webhook: WebhookServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        """One connection."""
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
 
-        protocol_version = "HTTP/1.1"
-        server_version = "penstock"
-        sys_version = ""
-        timeout = _TIMEOUT_S
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
-        def do_POST(self) -> None:
-            """Take a request."""
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        _log.debug("a webhook's connection broke", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "penstock"
+    sys_version = ""
+    timeout = _TIMEOUT_S
+    server: _Server
+
+    def do_POST(self) -> None:
+        """Take a request."""
+        status, said = self._taken()
+        if status is not HTTPStatus.OK:
+            self.close_connection = True  # the body may not have been read
+        with suppress(OSError):  # a sender that is gone is told nothing; what was stored stays
+            self._answer(status, said)
+
+    def _taken(self) -> tuple[HTTPStatus, dict[str, Any]]:
+        try:
+            return HTTPStatus.OK, self.server.webhook.take(self.path, self.headers, self._body)
+        except Refused as refused:
+            return refused.status, {"error": str(refused)}
+        except (PenstockError, OSError) as error:
+            _log.warning("a webhook could not store a request: %s", error)
+            return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "the records could not be stored"}
+
+    def _body(self, length: int) -> bytes:
+        """As much of the body as comes; one that trickles is given up, for it takes up room."""
+        body, clock = bytearray(), self.server.webhook.clock
+        deadline = clock.monotonic() + _TIMEOUT_S
+        while len(body) < length:
             try:
-                said = webhook.take(self.path, self.headers, self.rfile.read)
-                self._answer(HTTPStatus.OK, said)
-            except Refused as refused:
-                self.close_connection = True  # the body may not have been read
-                self._answer(refused.status, {"error": str(refused)})
-            except (PenstockError, OSError) as error:
-                _log.warning("a webhook could not store a request: %s", error)
-                self.close_connection = True
-                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "the records could not be stored"})
+                piece = self.rfile.read1(min(length - len(body), _PIECE))
+            except TimeoutError:
+                raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body came too slowly") from None
+            if not piece:
+                break
+            body += piece
+            if clock.monotonic() > deadline:
+                raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body came too slowly")
+        return bytes(body)
 
-        def _answer(self, status: HTTPStatus, said: dict[str, Any]) -> None:
-            body = json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            if self.close_connection:
-                self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(body)
+    def _answer(self, status: HTTPStatus, said: dict[str, Any]) -> None:
+        body = json.dumps(said).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Requests are no news."""
-
-    return Handler
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are no news."""

@@ -32,19 +32,24 @@ class Spool:
         self._lock = threading.Lock()
         self._turn = count()
         self._seen: OrderedDict[bytes, int] = OrderedDict()
-        for partition in range(self._topic.partitions):
-            self._remember_partition(self._topic, partition)
+        self._is_in_doubt = True
+        """Whether the log may hold keys that are not remembered."""
+        self._look()
 
     def append(self, records: Sequence[bytes], key: bytes | None) -> bool:
         """Make the records durable; ``False`` if a request with this key has brought its own before."""
         with self._lock:
+            if self._is_in_doubt:
+                self._look()
             if key is not None and key in self._seen:
                 return False
             if records:
+                self._is_in_doubt = True
                 partition = next(self._turn) if key is None else hash_value(key)
                 self._producer.send_many(
                     list(records), [key] * len(records), partition=partition % self._topic.partitions
                 )
+                self._is_in_doubt = False
             if key is not None:
                 self._remember(key)
             return True
@@ -53,6 +58,13 @@ class Spool:
         """Close the files."""
         with self._lock:
             self._producer.close()
+
+    def _look(self) -> None:
+        """Remember what is in the log, durably: an append that failed may have left its records there."""
+        self._producer.sync()
+        for partition in range(self._topic.partitions):
+            self._remember_partition(self._topic, partition)
+        self._is_in_doubt = False
 
     def _remember(self, key: bytes) -> None:
         self._seen[key] = 1

@@ -60,7 +60,8 @@ class IcebergCommitter(TableCommitter):
         except FileNotFoundError as e:
             raise ConnectorError(
                 f"cannot commit to {self._address.describe()}: {e}. Either orphan files were removed before "
-                "they were committed, or the driver does not see the storage that the executors write to."
+                "they were committed, or the driver does not see the storage that the executors write to, or "
+                "the snapshot is of a sink that wrote to another table: then give this one another uid()."
             ) from None
         transaction.set_properties({key: json.dumps(noted) for key, noted in notes.items()})
         try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from penstock.connectors.files.table_files import TableFilesWriter, TableLayout
+from penstock.connectors.files.table_files import DataFile, TableFilesWriter, TableLayout
 from penstock.connectors.iceberg.table import data_storage
 from penstock.connectors.sink import SinkWriter, WriterContext
 from penstock.core.batch import Batch
+from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 
 
@@ -28,6 +29,7 @@ class IcebergWriter(SinkWriter):
     def __init__(self, layout: TableLayout, io: Any, location: str, run: str, context: WriterContext) -> None:
         self._app_id = f"{context.job_name}/{context.sink_id}/{run}"
         self._subtask = context.subtask
+        self._partition_by = layout.partition_by
         self._data = f"{location.rstrip('/')}/data"
         storage, directory = data_storage(io, location)
         self._files = TableFilesWriter(
@@ -41,8 +43,24 @@ class IcebergWriter(SinkWriter):
         self._files.finish_all()
 
     def prepare_commit(self, epoch: Epoch) -> list[Any]:
-        paths = tuple(f"{self._data}/{done.path}" for done in self._files.take())
+        files = self._files.take()
+        for done in files:
+            _check_partition(done, self._partition_by)
+        paths = tuple(f"{self._data}/{done.path}" for done in files)
         return [IcebergCommittable(self._app_id, self._subtask, int(epoch), paths)] if paths else []
 
     def close(self) -> None:
         self._files.abandon()
+
+
+def _check_partition(done: DataFile, partition_by: tuple[str, ...]) -> None:
+    """The commit finds a file's partition by its statistics; Parquet has none for NaN and very long text."""
+    group = done.metadata.row_group(0)
+    columns = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
+    for name, value in zip(partition_by, done.values, strict=True):
+        statistics = columns[name].statistics
+        if value is not None and (statistics is None or not statistics.has_min_max):
+            raise ConnectorError(
+                f"{str(value)[:40]!r} cannot be a partition of an Iceberg table (column {name!r}): it is "
+                "NaN, or too long a text; map such values to others before the sink"
+            )

@@ -24,7 +24,10 @@ COMMIT_ON_CHECKPOINT = "commit.offsets.on.checkpoint"
 CLIENT_ID_PREFIX = "client.id.prefix"
 
 HIDDEN = "******"
-_SECRET = re.compile(r"password|secret|jaas|token|\.pem$|user\.info|oauthbearer\.config", re.IGNORECASE)
+_SECRET = re.compile(
+    r"password|passphrase|secret|jaas|token|\.pem$|keystore\.key$|user\.info|oauthbearer\.config",
+    re.IGNORECASE,
+)
 
 _OURS = {DISCOVERY_INTERVAL, COMMIT_ON_CHECKPOINT, CLIENT_ID_PREFIX}
 _MEANINGLESS = {

@@ -145,7 +145,7 @@ def splits_of(
     if not partitions:
         return []
     starts = start.resolve(partitions, brokers)
-    stops = {} if stop is None else stop.resolve(partitions, brokers)
+    stops = {} if stop is None else stop.resolve_end(partitions, brokers)
     return [
         Split(split_id(where), PartitionRange(*where, starts[where], stops.get(where)))
         for where in partitions

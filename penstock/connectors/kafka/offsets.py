@@ -124,6 +124,12 @@ class KafkaOffsetsInitializer:
         wanted |= lookup.committed([where for where in partitions if where not in wanted])
         return self._or_reset(partitions, self._in_range(wanted, lookup), lookup)
 
+    def resolve_end(self, partitions: list[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:
+        """An offset to stop before for each partition; given ones may lie ahead of what is there now."""
+        given = {where: offset for where, offset in self.given if where in set(partitions)}
+        others = [where for where in partitions if where not in given]
+        return given | (self.resolve(others, lookup) if others else {})
+
     def _in_range(self, wanted: Offsets, lookup: OffsetLookup) -> Offsets:
         """Without offsets where nothing can be read; an error if the strategy is to have one."""
         first, end = lookup.earliest(wanted), lookup.high_watermarks(wanted)

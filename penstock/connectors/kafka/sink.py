@@ -14,10 +14,9 @@ from penstock.connectors.kafka.client import ClientSettings, client_settings
 from penstock.connectors.kafka.committer import KafkaCommitter
 from penstock.connectors.kafka.sink_checks import check_brokers, check_transactions
 from penstock.connectors.kafka.sink_records import RecordEncoder
-from penstock.connectors.kafka.transactions import Attempt, Naming, Owner, check_prefix
+from penstock.connectors.kafka.transactions import Naming, Owner, check_prefix
 from penstock.connectors.kafka.writer import AppendingWriter, TransactionalWriter
 from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
-from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError
 
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
@@ -48,7 +47,6 @@ class KafkaRecordSink(Sink):
         self._guarantee = Guarantee[guarantee.name]
         self._encoder = encoder
         self._settings = producer_settings(properties, self._guarantee)
-        self._submitted_ms = SystemClock().now_ms()
         self._prefix = ""
         if self._guarantee is Guarantee.EXACTLY_ONCE:
             self._prefix = check_prefix(transactional_id_prefix)
@@ -56,7 +54,7 @@ class KafkaRecordSink(Sink):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         if self._guarantee is Guarantee.EXACTLY_ONCE:
             naming = Naming(self._prefix, context.job_name, context.sink_id)
-            own = Owner(context.subtask, Attempt(self._submitted_ms, context.generation))
+            own = Owner(context.subtask, context.generation)
             return TransactionalWriter(self._settings, self._encoder, naming, own, context.parallelism)
         return AppendingWriter(
             self._settings, self._encoder, wait_on_barrier=self._guarantee is Guarantee.AT_LEAST_ONCE

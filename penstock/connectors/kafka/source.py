@@ -29,6 +29,7 @@ from penstock.connectors.on_error import BadRecords, ErrorPolicy, OnError
 from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
+from penstock.core.ids import MIN_TIME
 
 _DISCOVERY_MS = 300_000
 _NO_GROUP = "penstock"
@@ -111,7 +112,8 @@ class KafkaSource(Source):
         part: PartitionRange = split.info
         begin = part.start
         if isinstance(start, AtTime):
-            at = KafkaOffsetsInitializer.timestamp(start.ms)
+            choices = KafkaOffsetsInitializer
+            at = choices.earliest() if start.ms == MIN_TIME else choices.timestamp(start.ms)
             begin = at.resolve([part.where], self._brokers())[part.where]
         elif start is not None:
             begin = start.offset

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from penstock.core.errors import ConfigError
 
 MAX_PREFIX_BYTES = 64_000
-_TAIL = re.compile(r"(\d+)-(\d+)\.(\d+)\.[0-9a-f]+-\d+")
+_TAIL = re.compile(r"(\d+)-(\d+)\.[0-9a-f]+-\d+")
 
 
 class TransactionState(Enum):
@@ -111,18 +111,8 @@ class Owner(NamedTuple):
     """The writer that made an id."""
 
     subtask: int
-    attempt: Attempt
-
-
-class Attempt(NamedTuple):
-    """An attempt of a job; later ones are greater.
-
-    Generations order the attempts of one submission, and of several as long as the job keeps its checkpoints.
-    A job that is submitted again without them begins to count anew.
-    """
-
-    submitted_ms: int
     generation: int
+    """Later attempts of a job have greater ones, over all its submissions."""
 
 
 class Naming:
@@ -138,15 +128,14 @@ class Naming:
 
     def writer(self, owner: Owner, token: str) -> str:
         """What all ids of one writer object begin with; ``token`` (hex) is drawn anew for each."""
-        attempt = owner.attempt
-        return f"{self.stem}{owner.subtask}-{attempt.submitted_ms}.{attempt.generation}.{token}-"
+        return f"{self.stem}{owner.subtask}-{owner.generation}.{token}-"
 
     def owner_of(self, transactional_id: str) -> Owner | None:
         """The writer that made an id of this sink, ``None`` for ids of others."""
         if not transactional_id.startswith(self.stem):
             return None
         found = _TAIL.fullmatch(transactional_id[len(self.stem) :])
-        return None if found is None else Owner(int(found[1]), Attempt(int(found[2]), int(found[3])))
+        return None if found is None else Owner(int(found[1]), int(found[2]))
 
 
 def leftovers(
@@ -159,15 +148,17 @@ def leftovers(
     Never those of a newer attempt: if there is one, this one is over and does not know it.
     """
     older = {
-        name: owner.attempt
+        name: owner.generation
         for name in seen
         if (owner := naming.owner_of(name))
         and owner.subtask % parallelism == own.subtask
-        and owner.attempt < own.attempt
+        and owner.generation < own.generation
     }
     before = max(older.values(), default=None)
     return [
-        name for name, attempt in older.items() if seen[name] is TransactionState.ONGOING or attempt == before
+        name
+        for name, generation in older.items()
+        if seen[name] is TransactionState.ONGOING or generation == before
     ]
 
 

@@ -133,6 +133,7 @@ class _Link:
     def close(self) -> None:
         self._manager.close()
         self._net.stop()
+        self._net.close()  # or its sockets wait for the garbage collector
 
     async def describe(self, ids: Sequence[str]) -> dict[str, Seen | None]:
         found: dict[str, Seen | None] = {}

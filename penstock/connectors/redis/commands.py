@@ -9,6 +9,8 @@ from penstock.core.errors import ConfigError, ConnectorError
 
 Command = tuple[bytes, ...]
 """A command and its arguments, as Redis gets them."""
+LONGEST = 4000
+"""Words of a command that Lua can hand over at once are some more than this."""
 ToCommands = Callable[[Any], list[Command]]
 Part = str | Callable[[Any], Any]
 """A field's name, or a function of the record."""
@@ -54,10 +56,14 @@ def hashes(key: Part, fields: Callable[[Any], Mapping[str, Any] | None]) -> ToCo
             return [(b"DEL", name)]
         there = [encoded(x) for field, value in found.items() if value is not None for x in (field, value)]
         gone = [encoded(field) for field, value in found.items() if value is None]
-        made: list[Command] = [(b"HSET", name, *there)] if there else []
-        return [*made, (b"HDEL", name, *gone)] if gone else made
+        return [*_in_pieces(b"HSET", name, there), *_in_pieces(b"HDEL", name, gone)]
 
     return commands
+
+
+def _in_pieces(command: bytes, name: bytes, words: list[bytes]) -> list[Command]:
+    step = LONGEST // 2
+    return [(command, name, *words[start : start + step]) for start in range(0, len(words), step)]
 
 
 def entries(stream: str, fields: Callable[[Any], Mapping[str, Any]], keep: int | None = None) -> ToCommands:

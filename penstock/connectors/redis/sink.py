@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.redis.client import RedisConnection
-from penstock.connectors.redis.commands import Command, Part, ToCommands, entries, hashes, strings
+from penstock.connectors.redis.commands import LONGEST, Command, Part, ToCommands, entries, hashes, strings
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
@@ -236,4 +236,13 @@ def sink_prefix(context: WriterContext) -> str:
 
 
 def _with_size(command: Command) -> list[bytes]:
+    """The words of a command behind their number.
+
+    Lua refuses a longer one by ending the script, which would leave no mark behind what it had done.
+    """
+    if len(command) > LONGEST:
+        raise ConnectorError(
+            f"a Redis command of {len(command)} words ({command[0].decode(errors='replace')}) is too long to "
+            f"be committed exactly once: it may have {LONGEST}. Make several of it"
+        )
     return [str(len(command)).encode(), *command]

@@ -3,7 +3,7 @@
 A stream can be read again as long as it keeps its entries.  One that is cut off (``MAXLEN``, ``XTRIM``) may
 lose entries before the job has read them; the source notices, from Redis 7 on, by counting: the server says
 how many entries were ever added and how many are left, so how many are gone, and the position knows how many
-of them it has seen.
+of them it has seen.  Begun in the middle, it does not know that until it has once come to the end.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class StreamRange:
     stream: str
     start: str
     """Id behind which to begin."""
-    before: int
-    """Entries ever added up to there, as far as that is known."""
+    before: int | None
+    """Entries ever added up to there; ``None`` if that is not known."""
     end: str | None
     """Id of the last entry to read; ``None`` to go on for ever."""
 
@@ -101,7 +101,9 @@ class RedisStreamSource(Source):
         end = now.last if self.bounded else None
         if self._start == "latest":
             return StreamRange(stream, now.last, now.added or 0, end)
-        return StreamRange(stream, _START if self._start == "earliest" else self._start, now.gone, end)
+        if self._start == "earliest":
+            return StreamRange(stream, _START, now.gone, end)
+        return StreamRange(stream, self._start, None, end)
 
     def from_end(self, split: Split) -> Split:
         client = self._connection.open()
@@ -122,7 +124,7 @@ class _StreamReader(SplitReader):
         connection: RedisConnection,
         part: StreamRange,
         last: str,
-        seen: int,
+        seen: int | None,
         on_trimmed: OnTrimmed,
         binary: bool,
     ) -> None:
@@ -149,7 +151,10 @@ class _StreamReader(SplitReader):
                 raise EndOfSplit
             return None
         self._last = entries[-1][0]
-        self._seen = now.added if self._last == now.last and now.added else self._seen + len(entries)
+        if self._last == now.last and now.added:
+            self._seen = now.added
+        elif self._seen is not None:
+            self._seen += len(entries)
         times = np.array([order(entry[0])[0] for entry in entries], np.int64)
         return Batch.of_rows([entry[1] for entry in entries], times)
 
@@ -178,7 +183,7 @@ class _StreamReader(SplitReader):
 
     def _check_trimmed(self, now: Standing) -> None:
         passed = now.first is None or order(now.first) > order(self._last)
-        lost = now.gone - self._seen
+        lost = 0 if self._seen is None else now.gone - self._seen
         if not passed or lost <= 0 or self._on_trimmed is OnTrimmed.EARLIEST:
             return
         raise ConnectorError(
@@ -187,7 +192,7 @@ class _StreamReader(SplitReader):
             'on_trimmed="earliest"'
         )
 
-    def position(self) -> tuple[str, int]:
+    def position(self) -> tuple[str, int | None]:
         return self._last, self._seen
 
     def close(self) -> None:

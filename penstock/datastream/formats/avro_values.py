@@ -14,6 +14,7 @@ from typing import Any
 from penstock.core.errors import ConfigError
 from penstock.core.row import Row
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.datastream.formats.row_values import row_values
 
 Convert = Callable[[Any], Any]
 Named = dict[str, Any]
@@ -121,7 +122,7 @@ class _Writing:
 
     def record(self, names: tuple[str, ...], each: list[Convert | None]) -> Convert:
         def write(row: Any) -> dict[str, Any]:
-            return dict(zip(names, _each(list(row), each), strict=True))
+            return dict(zip(names, _each(list(row_values(row)), each), strict=True))
 
         return write
 

@@ -18,6 +18,7 @@ from penstock.datastream.formats.csv_schema import (
     CsvSchemaBuilder,
 )
 from penstock.datastream.formats.csv_values import reader_of, writer_of
+from penstock.datastream.formats.row_values import row_values
 
 __all__ = [
     "CsvBulkWriters",
@@ -161,7 +162,7 @@ class CsvRowSerializationSchema(SerializationSchema):
         line = io.StringIO(newline="")
         cells = [
             self._null if cell is None else write(cell)
-            for write, cell in zip(self._writers, value, strict=True)
+            for write, cell in zip(self._writers, row_values(value), strict=True)
         ]
         csv.writer(line, **self._dialect).writerow(cells)
         return line.getvalue().encode()

@@ -22,6 +22,8 @@ from penstock.core.typeinfo import (
     TypeInformation,
     Types,
 )
+from penstock.datastream.formats.row_values import row_values
+from penstock.datastream.formats.whole_numbers import whole_number_reader
 
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
@@ -52,7 +54,7 @@ def _refuse(kind: TypeInformation) -> ConfigError:
 def reader_of(kind: TypeInformation, array_delimiter: str) -> Callable[[str], Any]:
     """Turns the text of a cell into a value of ``kind``."""
     if isinstance(kind, BasicTypeInfo) and kind.basic_type is not BasicType.INSTANT:
-        return _READ_BASIC.get(kind.basic_type, int)
+        return _READ_BASIC.get(kind.basic_type) or whole_number_reader(kind.basic_type)
     if type(kind) in _READ_TIME:
         return _READ_TIME[type(kind)]
     if kind == _BYTES:
@@ -83,7 +85,9 @@ def writer_of(kind: TypeInformation, array_delimiter: str) -> Callable[[Any], st
         return lambda value: base64.b64encode(value).decode()
     if isinstance(kind, RowTypeInfo):
         each = [writer_of(field, array_delimiter) for field in kind.get_field_types()]
-        return lambda row: array_delimiter.join(write(value) for write, value in zip(each, row, strict=True))
+        return lambda row: array_delimiter.join(
+            write(value) for write, value in zip(each, row_values(row), strict=True)
+        )
     element = getattr(kind, "element_type", None)
     if element is None or isinstance(kind, MapTypeInfo | TupleTypeInfo):
         raise _refuse(kind)

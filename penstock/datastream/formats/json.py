@@ -48,7 +48,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     def deserialize(self, data: bytes) -> Row | None:
         try:
             return Row.many(self._names, (self._values(json.loads(data)),))[0]
-        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as e:
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as e:
             if self._ignore_errors:
                 return None
             raise ConnectorError(

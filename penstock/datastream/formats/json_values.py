@@ -28,6 +28,8 @@ from penstock.core.typeinfo import (
     TypeInformation,
     Types,
 )
+from penstock.datastream.formats.row_values import row_values
+from penstock.datastream.formats.whole_numbers import whole_number_reader
 
 Reader = Callable[[Any], Any]
 Writer = Callable[[Any], Any]
@@ -78,7 +80,7 @@ _READ_TIME: dict[type[TypeInformation], Reader] = {
 def reader_of(kind: TypeInformation, strict: bool = False) -> Reader | None:
     """Turns a value of JSON into one of ``kind``; never called with ``None``."""
     if isinstance(kind, BasicTypeInfo):
-        return _READ_BASIC.get(kind.basic_type, int)
+        return _READ_BASIC.get(kind.basic_type) or whole_number_reader(kind.basic_type)
     if type(kind) in _READ_TIME:
         return _READ_TIME[type(kind)]
     if kind == _BYTES:
@@ -150,7 +152,9 @@ def _writer(kind: TypeInformation) -> Writer:
     if isinstance(kind, RowTypeInfo):
         names = kind.get_field_names()
         each = [writer_of(field) for field in kind.get_field_types()]
-        return lambda row: {name: write(value) for name, write, value in zip(names, each, row, strict=True)}
+        return lambda row: {
+            name: write(value) for name, write, value in zip(names, each, row_values(row), strict=True)
+        }
     if isinstance(kind, TupleTypeInfo):
         parts = [writer_of(field) for field in kind.get_field_types()]
         return lambda values: [write(value) for write, value in zip(parts, values, strict=True)]

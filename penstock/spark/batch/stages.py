@@ -7,15 +7,12 @@ before that, and its rows are kept on the executors' disks.
 
 Order within a partition is total (no two rows have the same place), so a task that Spark runs again sees the
 same input and does the same: what other tasks have read of its first run stays true.
-
-A vertex may be replaced by a plan of Spark's own: a :data:`Native` gets the vertex and the rows it would
-read, and answers with the rows it would write, in the same form, or ``None``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -31,9 +28,6 @@ from penstock.core.ids import VertexId
 from penstock.spark.batch.failures import unpacked
 from penstock.spark.failures import translate
 
-Native = Callable[[Stage, Sequence[DataFrame]], DataFrame | None]
-"""Offers a plan of Spark's own for a vertex."""
-
 ROWS = "edge int, target int, part long, time long, place long, body binary"
 _NAME = 60
 
@@ -41,13 +35,10 @@ _NAME = 60
 class SparkStages:
     """Runs the stages of one job in a Spark session."""
 
-    def __init__(
-        self, spark: SparkSession, job_name: str, group: str, natives: Sequence[Native] = ()
-    ) -> None:
+    def __init__(self, spark: SparkSession, job_name: str, group: str) -> None:
         self._spark = spark
         self._job_name = job_name
         self._group = group
-        self._natives = tuple(natives)
         self._kept: list[DataFrame] = []
         self._cancelled = False
 
@@ -77,10 +68,6 @@ class SparkStages:
 
     def _stage(self, stage: Stage, outputs: Mapping[VertexId, DataFrame]) -> DataFrame:
         read = [_only(outputs[feed.source], feed) for feed in stage.feeds]
-        for offer in self._natives:
-            native = offer(stage, read)
-            if native is not None:
-                return native
         count = stage.work.vertex.parallelism
         if not read:
             rows = self._marks(count, count)

@@ -49,7 +49,7 @@ def main(master: str) -> None:
     try:
         env.execute("failing")
     except JobFailedError as error:
-        print(f"failed: {str(error)!r}", flush=True)
+        print(f"failed: {' / '.join(str(error).splitlines())}", flush=True)
     slow = DataGeneratorSource(lambda index: index, 10**9, 1000.0)
     env.from_source(slow, NO_TIME, "slow").map(lambda v: v).print()
     client = env.execute_async("cancelled")

@@ -77,10 +77,8 @@ def test_the_same_code_gives_the_same_results_at_any_parallelism(log: Path, tmp_
     assert first.exit_code == 0, first.output
     assert counts(tmp_path / "one") == truth(log)
     for parallelism in (1, 2, 3):
-        again = call(
-            PROGRAM, log, THRESHOLD, "--from", "earliest", "--output", f"again{parallelism}", "-p", parallelism,
-            "--compare", "one",
-        )  # fmt: skip
+        where = ["--from", "earliest", "--output", f"again{parallelism}", "--compare", "one"]
+        again = call(PROGRAM, log, THRESHOLD, *where, "-p", parallelism)
         assert again.exit_code == 0, again.output
         assert again.stdout.splitlines()[-1] == "no difference"
     assert Log(log).topics() == ["clicks"], "the program's own output does not even exist"

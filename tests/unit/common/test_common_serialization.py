@@ -21,6 +21,7 @@ from penstock.common.serialization import (
 from penstock.common.serializer import TypeSerializer, VoidNamespaceSerializer
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.datastream.formats.avro import AvroRowSerializationSchema
 from penstock.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from penstock.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 
@@ -158,10 +159,22 @@ def test_json_missing_fields_and_errors():
         with pytest.raises(ConnectorError, match="ignore_parse_errors"):
             strict.deserialize(text)
     lenient = json_reader(kind).ignore_parse_errors().build()
-    for text in (b"{", b"[]", b"3", b'{"a": "x"}', b"\xff"):
+    too_large = [b'{"a": 2147483648}', b'{"a": "-2147483649"}', b'{"b": {"c": 1e10}}']
+    for text in (b"{", b"[]", b"3", b'{"a": "x"}', b"\xff", b'{"a":' * 100_000, *too_large):
         assert lenient.deserialize(text) is None
         with pytest.raises(ConnectorError, match="cannot read"):
             json_reader(kind).build().deserialize(text)
+
+
+def test_a_dictionary_is_no_row():
+    """Its keys would be written as the values."""
+    kind = Types.ROW_NAMED(["a"], [Types.STRING()])
+    avro = '{"type": "record", "name": "r", "fields": [{"name": "a", "type": "string"}]}'
+    avro_writer = AvroRowSerializationSchema(avro_schema_string=avro)
+    for schema in (json_writer(kind), csv_writer(kind).build(), avro_writer):
+        assert b"x" in schema.serialize(Row(a="x"))
+        with pytest.raises((TypeError, ConnectorError), match="Row"):
+            schema.serialize({"a": "x"})
 
 
 def test_json_builders_refuse_nonsense():
@@ -253,7 +266,7 @@ def test_csv_of_every_type_round_trips_also_after_pickling():
 
 
 def test_csv_errors():
-    for text in (b"a,x,b", b"a,1", b"", b"\xff,1,a"):
+    for text in (b"a,x,b", b"a,1", b"", b"\xff,1,a", b"a,2147483648,b"):
         with pytest.raises(ConnectorError, match="set_ignore_parse_errors"):
             csv_reader().build().deserialize(text)
         assert csv_reader().set_ignore_parse_errors(True).build().deserialize(text) is None
@@ -264,8 +277,11 @@ def test_csv_errors():
             schema(Types.ROW([Types.MAP(Types.INT(), Types.INT())])).build()
 
 
+INTS = st.integers(-(2**31), 2**31 - 1)
+
+
 @settings(max_examples=60)
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0")), st.integers())
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0")), INTS)
 def test_csv_text_round_trips(text, number):
     row = named(text, number, text)
     assert csv_reader().build().deserialize(csv_writer().build().serialize(row)) == row

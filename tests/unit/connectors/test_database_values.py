@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 
 import pytest
 from database_kit import MARIADB, POSTGRESQL, barrier, commit, database, writer_of
@@ -63,6 +64,18 @@ def test_a_server_whose_strings_have_no_escapes(mariadb, delivery):
     finally:
         mariadb.run(f"SET GLOBAL sql_mode = '{before}'")
     assert sorted(mariadb.run("SELECT k, t, b FROM sink_text")) == [(1, text, b"\\'\0"), (2, None, b"")]
+
+
+@pytest.mark.parametrize("delivery", list(Delivery))
+def test_moments_are_in_utc_and_numbers_are_rounded_by_the_database(db, delivery):
+    kinds = "a DATETIME(6), b TIMESTAMP(6) NULL" if db.is_mysql else "a TIMESTAMP, b TIMESTAMPTZ"
+    db.run(f"CREATE TABLE sink_time (k INT PRIMARY KEY, {kinds}, c DECIMAL(9, 2))")
+    moment = dt.datetime(2024, 7, 1, 12, 30, 0, 5, dt.timezone(dt.timedelta(hours=5, minutes=30)))
+    written(db, "sink_time", list("kabc"), [(1, moment, moment, Decimal("1.239"))], delivery)
+    [(a, b, c)] = db.run("SELECT a, b, c FROM sink_time")
+    utc = dt.datetime(2024, 7, 1, 7, 0, 0, 5, dt.UTC)
+    assert (a, b) == (utc.replace(tzinfo=None), utc.replace(tzinfo=None) if db.is_mysql else utc)
+    assert c == Decimal("1.24")
 
 
 def test_a_load_whose_answer_was_lost_counts_once(db, monkeypatch):

@@ -89,6 +89,7 @@ def test_life_of_a_file(tmp_path):
     assert final.name.startswith("events-1_") and final.name.endswith("-3-0.txt")
     assert sink.create_committer().commit([committable]) == [CommitOutcome.ALREADY_COMMITTED]
     final.unlink()
+    sink.on_driver_message(1)
     with pytest.raises(ConnectorError, match="neither it nor its pending file"):
         sink.create_committer().commit([committable])
 

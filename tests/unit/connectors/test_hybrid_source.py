@@ -9,9 +9,10 @@ import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.collection import CollectionSource
+from penstock.connectors.history import backfilled
 from penstock.connectors.sequence import NumberSequenceSource
 from penstock.connectors.source import FixedSplits, Source, Split
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ConfigError, GraphError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
@@ -97,6 +98,26 @@ def test_only_the_last_source_may_go_on_for_ever() -> None:
     assert not HybridSource.builder(NumberSequenceSource(0, 1)).add_source(endless).build().bounded
     with pytest.raises(ConfigError, match="source 1 of 2 of a HybridSource never ends"):
         HybridSource.builder(endless).add_source(NumberSequenceSource(0, 1)).build()
+
+
+def test_a_hybrid_source_is_not_part_of_another() -> None:
+    with pytest.raises(ConfigError, match="one by one"):
+        HybridSource.builder(NumberSequenceSource(0, 1)).add_source(two()).build()
+    with pytest.raises(ConfigError, match="one by one"):
+        backfilled(NumberSequenceSource(0, 1), two(), 5, UNTIMED)
+
+
+def test_it_streams_where_the_mode_is_automatic_and_is_refused_in_batch() -> None:
+    for mode in ("AUTOMATIC", "BATCH"):
+        config = Configuration().set_string("execution.runtime-mode", mode)
+        env = StreamExecutionEnvironment.get_execution_environment(config)
+        stream = env.from_source(two(), UNTIMED, "both")
+        with local_cluster(slots=1):
+            if mode == "AUTOMATIC":
+                assert sorted(stream.execute_and_collect()) == list(range(20))
+            else:
+                with pytest.raises(GraphError, match="'Source: both' reads a HybridSource"):
+                    stream.execute_and_collect()
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])

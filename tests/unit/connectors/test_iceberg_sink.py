@@ -90,6 +90,38 @@ def play(tmp_path: Path) -> _Play:
     return _Play(sink_in(tmp_path, partition_by=["country"]))
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.string(), ["a b/ü", None, "", "null", "x%20", "y" * 20, "y" * 21]),
+        (pa.bool_(), [True, False, None]),
+        (pa.float64(), [1.5, None]),
+    ],
+)
+def test_iceberg_partitions_of_any_value(tmp_path: Path, kind: Any, values: list[Any]) -> None:
+    schema = pa.schema([("n", pa.int64()), ("p", kind)])
+    play = _Play(sink_in(tmp_path, schema, partition_by=["p"]))
+    writer = play._writer(play.sink, 0)
+    numbered = pa.array(range(len(values)), pa.int64())
+    writer.write(Batch.of_columns(pa.record_batch([numbered, pa.array(values, kind)], schema=schema)))
+    play.commit(play._barrier(writer, 1))
+    assert [row["p"] for row in sorted(rows_of(tmp_path), key=lambda row: row["n"])] == values
+    for number, value in enumerate(values):
+        wanted = "p is null" if value is None else f"p = {value!r}"
+        assert [row["n"] for row in table_in(tmp_path).scan(wanted).to_arrow().to_pylist()] == [number]
+
+
+@pytest.mark.parametrize("value", [float("nan"), "y" * 5000])
+def test_iceberg_refuses_partitions_that_readers_would_not_find(tmp_path: Path, value: Any) -> None:
+    column = pa.array([value])
+    schema = pa.schema([("n", pa.int64()), ("p", column.type)])
+    play = _Play(sink_in(tmp_path, schema, partition_by=["p"]))
+    writer = play._writer(play.sink, 0)
+    writer.write(Batch.of_columns(pa.record_batch([pa.array([1]), column], schema=schema)))
+    with pytest.raises(ConnectorError, match="cannot be a partition of an Iceberg table"):
+        play._barrier(writer, 1)
+
+
 def test_iceberg_one_snapshot_per_epoch(play: _Play, tmp_path: Path) -> None:
     both = [item for subtask in range(3) for item in play.prepare(1, [subtask], subtask)]
     play.commit(both + play.prepare(2, [10, 11]))

@@ -106,6 +106,8 @@ def test_secrets_show_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     jaas = builder().set_property("sasl.jaas.config", JAAS.replace("a;b c", "hush5")).build()
     texts = [repr(source), repr(jaas), repr(source.__dict__), repr(jaas.__dict__)]
     texts += [repr(client_settings({**SERVERS, **secrets})), repr(redacted(secrets))]
+    texts += [repr(builder().set_property("ssl.keystore.key", "hush6").build())]
+    texts += [repr(redacted({"sasl.oauthbearer.assertion.private.key.passphrase": "hush7"}))]
     with caplog.at_level(logging.DEBUG), pytest.raises(ConfigError) as error:
         new_client(ClientKind.CONSUMER, client_settings({**SERVERS, **secrets, "no.such": 1}, group_id="g"))
     assert "hush" not in f"{texts}{error.value!r}{caplog.text}"
@@ -203,6 +205,20 @@ GIVEN = KafkaOffsetsInitializer.offsets
 )
 def test_offsets_are_resolved(start: KafkaOffsetsInitializer, expected: tuple[int, int]) -> None:
     assert start.resolve([T0, T1], FakeBrokers()) == dict(zip((T0, T1), expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("stop", "expected"),
+    [
+        (GIVEN({T0: 100, T1: 3}), (100, 3)),
+        (GIVEN({T0: 2, T1: 6}), (2, 6)),
+        (GIVEN({T0: 100}, LATEST), (100, 5)),
+        (KafkaOffsetsInitializer.latest(), (19, 5)),
+    ],
+)
+def test_an_end_may_lie_ahead(stop: KafkaOffsetsInitializer, expected: tuple[int, int]) -> None:
+    """The source waits for it. Moved to the first record, as a start would be, nothing would be read."""
+    assert stop.resolve_end([T0, T1], FakeBrokers()) == dict(zip((T0, T1), expected, strict=True))
 
 
 def test_offsets_are_checked_when_given() -> None:

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.connectors.kafka.transactions import (
-    Attempt,
     Fate,
     Naming,
     Owner,
@@ -107,9 +106,9 @@ def test_single_cases(seen: Seen | None, expected: Fate) -> None:
     assert fate(prepared(4), seen) is expected
 
 
-def made(naming: Naming, subtask: int, generation: int, submitted: int = 10) -> str:
+def made(naming: Naming, subtask: int, generation: int) -> str:
     """An id of such a writer."""
-    return naming.writer(Owner(subtask, Attempt(submitted, generation)), "ab12") + "1"
+    return naming.writer(Owner(subtask, generation), "ab12") + "1"
 
 
 def test_ids_of_jobs_and_sinks_do_not_meet() -> None:
@@ -124,7 +123,7 @@ def test_ids_of_jobs_and_sinks_do_not_meet() -> None:
     ids = [made(naming, 3, 1) for naming in namings]
     for position, naming in enumerate(namings):
         assert [naming.owner_of(name) for name in ids] == [
-            Owner(3, Attempt(10, 1)) if other == position else None for other in range(len(ids))
+            Owner(3, 1) if other == position else None for other in range(len(ids))
         ]
 
 
@@ -136,18 +135,18 @@ def test_every_leftover_is_fenced_by_one_subtask(before: int, after: int) -> Non
     ids = [made(naming, subtask, 2) for subtask in range(before)]
     others = [made(Naming("p", "job", "sink2"), 0, 2), "p-", naming.stem + "x"]
     seen = dict.fromkeys(ids + others, STATE.ONGOING)
-    taken = [leftovers(naming, seen, Owner(subtask, Attempt(10, 3)), after) for subtask in range(after)]
+    taken = [leftovers(naming, seen, Owner(subtask, 3), after) for subtask in range(after)]
     assert sorted(name for mine in taken for name in mine) == sorted(ids)
 
 
 def test_which_attempts_are_older() -> None:
-    """Lower generations, and everything of an earlier submission; never what is newer or equal."""
+    """Lower generations, as numbers; never what is newer or equal."""
     naming = Naming("p", "job", "sink")
-    order = [(10, 1), (10, 57), (20, 1), (20, 2), (30, 1)]
-    ids = [made(naming, 0, generation, submitted) for submitted, generation in order]
-    for position, (submitted, generation) in enumerate(order):
-        own = Owner(0, Attempt(submitted, generation))
-        assert leftovers(naming, dict.fromkeys(ids, STATE.ONGOING), own, 1) == ids[:position]
+    order = [1, 9, 57, 1_790_000_000, 1_790_000_001]
+    ids = [made(naming, 0, generation) for generation in order]
+    for position, generation in enumerate(order):
+        seen = dict.fromkeys(ids, STATE.ONGOING)
+        assert leftovers(naming, seen, Owner(0, generation), 1) == ids[:position]
 
 
 def test_idle_ids_of_the_attempt_before_are_fenced() -> None:
@@ -156,8 +155,8 @@ def test_idle_ids_of_the_attempt_before_are_fenced() -> None:
     idle = {generation: made(naming, 0, generation) for generation in (1, 3, 5, 6)}
     open_one = made(naming, 0, 2)
     seen = {**dict.fromkeys(idle.values(), STATE.EMPTY), open_one: STATE.ONGOING}
-    assert leftovers(naming, seen, Owner(0, Attempt(10, 5)), 1) == [idle[3], open_one]
-    assert leftovers(naming, seen, Owner(0, Attempt(10, 1)), 1) == []
+    assert leftovers(naming, seen, Owner(0, 5), 1) == [idle[3], open_one]
+    assert leftovers(naming, seen, Owner(0, 1), 1) == []
 
 
 def test_prefixes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ import pytest
 from penstock.connectors.kafka.client import client_settings
 from penstock.connectors.kafka.committer import KafkaCommitter
 from penstock.connectors.kafka.transactions import PreparedTransaction, TransactionState
+from penstock.connectors.kafka.wire import TransactionClient
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
@@ -66,9 +68,9 @@ def _write_and_wait(bootstrap: str, topic: str, prefix: str, out: Any) -> None:
 
 def test_commit_after_kill_nine(bench: Bench) -> None:
     """The process that wrote is dead; another commits what it prepared, and only that."""
-    forked = multiprocessing.get_context("fork")
-    here, there = forked.Pipe()
-    child = forked.Process(target=_write_and_wait, args=(bench.bootstrap, bench.topic, bench.prefix, there))
+    fresh = multiprocessing.get_context("spawn")
+    here, there = fresh.Pipe()
+    child = fresh.Process(target=_write_and_wait, args=(bench.bootstrap, bench.topic, bench.prefix, there))
     child.start()
     prepared = pickle.loads(here.recv_bytes())
     assert child.pid is not None
@@ -191,20 +193,6 @@ def test_a_zombie_that_starts_late_disturbs_nobody(bench: Bench) -> None:
     writer.close()
 
 
-def test_a_job_submitted_anew_without_its_checkpoints(bench: Bench) -> None:
-    """Generations begin again at one; the transactions of the first life are aborted all the same."""
-    dead = bench.sink.create_writer(context(generation=5))
-    dead.write(Batch.of_rows(["old"]))
-    dead.flush(False)
-    time.sleep(0.002)
-    sink = exactly_once(bench.bootstrap, bench.topic, bench.prefix).build()
-    writer = sink.create_writer(context(generation=1))
-    assert bench.open_ids() == []
-    assert commit(sink, epoch_of(writer, 1, "new")) == [DONE]
-    assert values(bench) == ["new"]
-    writer.close()
-
-
 def test_leftovers_of_a_larger_parallelism_are_aborted(bench: Bench) -> None:
     """Four subtasks die with open transactions; two take their place, another job's stay."""
     for subtask in range(4):
@@ -293,3 +281,18 @@ def test_committables_hold_no_secret() -> None:
     assert secret not in repr(sink) and secret not in repr(sink._settings) and secret not in str(vars(sink))
     assert secret not in repr(client_settings({"bootstrap.servers": "x:1", "sasl.password": secret}))
     assert "password" not in {name for name in PreparedTransaction.__dataclass_fields__}
+
+
+def test_clients_of_coordinators_leave_no_sockets(bench: Bench) -> None:
+    """Nor do they leave them to the garbage collector."""
+    counts = []
+    gc.disable()
+    try:
+        for _ in range(4):
+            client = TransactionClient(client_settings({"bootstrap.servers": bench.bootstrap}))
+            client.describe(["x"])
+            client.close()
+            counts.append(len(list(Path("/proc/self/fd").iterdir())))
+    finally:
+        gc.enable()
+    assert counts[-1] <= counts[0]

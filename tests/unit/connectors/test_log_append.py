@@ -144,7 +144,7 @@ def _produce(root, name, count, frame):
 
 def test_many_processes_append_at_once(tmp_path):
     topic = Log(tmp_path).create_topic("t", partitions=2, segment_bytes=20_000)
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     names = [b"p%d" % i for i in range(4)]
     workers = [context.Process(target=_produce, args=(tmp_path, name, 600, 4)) for name in names]
     for worker in workers:
@@ -181,7 +181,7 @@ def test_a_killed_writer_gives_up_the_lock_and_its_torn_write(tmp_path):
     topic = Log(tmp_path).create_topic("t")
     with Producer(topic) as producer:
         producer.send_many([b"a"])
-        worker = multiprocessing.get_context("fork").Process(target=_die_in_append, args=(tmp_path,))
+        worker = multiprocessing.get_context("spawn").Process(target=_die_in_append, args=(tmp_path,))
         worker.start()
         worker.join()
         assert worker.exitcode == -signal.SIGKILL

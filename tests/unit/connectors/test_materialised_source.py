@@ -65,8 +65,23 @@ def test_a_new_driver_reads_what_the_first_one_wrote(tmp_path: Path) -> None:
     restored = source.create_enumerator(1)
     restored.restore(pickle.loads(state))
     assert list(restored.discover()) == [] and changed.written == 0
+    before = sorted(tmp_path.rglob("*"))
     source.discard()
-    assert list(tmp_path.rglob("*")) == []
+    assert len(before) == 3 and sorted(tmp_path.rglob("*")) == before, "a savepoint may refer to them"
+    source.files()
+    source.discard()
+    assert sorted(tmp_path.rglob("*")) == before, "what this driver wrote is its own to remove"
+
+
+def test_a_restart_by_the_same_driver_and_files_of_tasks_that_did_not_count(tmp_path: Path) -> None:
+    source = MaterialisedSource(Table([1, 2]), str(tmp_path))
+    enumerator = source.create_enumerator(1)
+    enumerator.discover()
+    directory, _ = enumerator.snapshot()
+    (Path(directory) / "of a task that ran twice").write_bytes(b"")
+    source.create_enumerator(1).restore(pickle.loads(pickle.dumps(enumerator.snapshot())))
+    source.discard()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_discarding_what_is_gone_is_no_error(tmp_path: Path) -> None:

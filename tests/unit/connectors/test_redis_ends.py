@@ -18,10 +18,12 @@ from penstock.connectors.redis.client import RedisConnection
 from penstock.connectors.redis.commands import entries, hashes, strings
 from penstock.connectors.redis.sink import RedisSink, StagedCommands, _RedisCommitter
 from penstock.connectors.redis.source import RedisStreamSource, order
-from penstock.connectors.sink import Sink
+from penstock.connectors.sink import Sink, WriterContext
 from penstock.connectors.source import EndOfSplit, Source, SplitReader
+from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.ids import Epoch
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.conformance.sink_suite import SinkConformance
 from penstock.testing.conformance.source_suite import SourceConformance
@@ -135,6 +137,23 @@ def test_a_trimmed_stream_is_noticed(place: RedisConnection, client: Any, name: 
     assert [row["i"] for row in (reader_of(lenient, position).poll(9) or []).to_rows()] == ["8", "9"]  # type: ignore[union-attr]
 
 
+def test_entries_before_the_given_start_may_go(place: RedisConnection, client: Any, name: str) -> None:
+    for i in range(1, 21):
+        client.xadd(name, {"i": i}, id=f"{i}-0")
+    reader = reader_of(RedisStreamSource(place, name, start="10-0"))
+    assert reader.position() == ("10-0", None)
+    client.xtrim(name, minid="11-0", approximate=False)
+    first = reader.poll(4)
+    assert first is not None and [row["i"] for row in first.to_rows()] == ["11", "12", "13", "14"]
+    rest = reader.poll(100)
+    assert rest is not None and len(rest) == 6 and reader.position() == ("20-0", 20)
+    client.xadd(name, {"i": 21}, id="21-0")
+    client.xtrim(name, minid="22-0", approximate=False)
+    with pytest.raises(ConnectorError, match="1 entries behind 20-0"):
+        reader.poll(100)
+    reader.close()
+
+
 def test_a_stream_that_was_cut_before_the_job_began_is_fine(
     place: RedisConnection, client: Any, name: str
 ) -> None:
@@ -201,6 +220,26 @@ def test_long_lists_are_committed_in_order(place: RedisConnection, client: Any, 
         env.from_collection(changes).sink_to(RedisSink.stream(place, name, lambda i: {"i": i}))
         env.execute()
     assert [int(fields[b"i"]) for _, fields in client.xrange(name)] == changes
+
+
+def test_wide_hashes_are_committed_once(place: RedisConnection, client: Any, name: str) -> None:
+    """A command with too many words would end the script, without a mark behind what it had done."""
+    wide = {f"f{i}": i for i in range(10_000)}
+    sink = RedisSink(
+        place, lambda _: [(b"INCR", name.encode()), *hashes("k", lambda r: wide)({"k": f"{name}-h"})], True
+    )
+    context = WriterContext("job", name, 0, 1, 1, None, (), True, ManualClock(), lambda _: None)
+    writer = sink.create_writer(context)
+    writer.write(Batch.of_rows([1]))
+    prepared = writer.prepare_commit(Epoch(1))
+    writer.close()
+    for _ in range(2):
+        _RedisCommitter(place).commit(prepared)
+    assert client.get(name) == b"1" and client.hlen(f"{name}-h") == len(wide)
+    writer = RedisSink.stream(place, name, lambda _: wide).create_writer(context)
+    with pytest.raises(ConnectorError, match="20003 words"):
+        writer.write(Batch.of_rows([1]))
+    writer.close()
 
 
 def test_a_lost_list_is_no_success(place: RedisConnection) -> None:

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +18,9 @@ from penstock.common import WatermarkStrategy
 from penstock.connectors.http import spool
 from penstock.connectors.http.server import WebhookServer
 from penstock.connectors.log import LogOffsets, Text
+from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.topic import Log
+from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
@@ -68,6 +71,7 @@ def test_values_arrays_and_lines(server: WebhookServer, tmp_path: Path) -> None:
     [
         (400, "{", {}),
         (400, "NaN", {}),
+        (400, "[1e999]", {}),
         (400, "[" * 100_000, {}),
         (400, b"\xff", {"Content_Type": "text/plain"}),
         (400, '{"a":1}\n{', {"Content_Type": "application/x-ndjson"}),
@@ -77,6 +81,9 @@ def test_values_arrays_and_lines(server: WebhookServer, tmp_path: Path) -> None:
         (401, "1", {"Authorization": f"Basic {TOKEN}"}),
         (404, "1", {"path": "/others"}),
         (411, "1", {"Content_Length": "many"}),
+        (411, "1", {"Content_Length": "\u00b2"}),
+        (411, "1", {"Transfer_Encoding": "chunked", "Content_Length": "1"}),
+        (413, "1", {"Content_Length": "9" * 5000}),
         (413, "1" * ((1 << 20) + 1), {}),
         (415, "1", {"Content_Type": "image/png"}),
     ],
@@ -108,6 +115,48 @@ def test_a_body_that_ends_early_is_not_taken(server: WebhookServer, tmp_path: Pa
     assert stored(tmp_path) == []
 
 
+def test_a_body_that_trickles_is_given_up(tmp_path: Path) -> None:
+    """It holds one of the few places for requests, and each byte would be in time by itself."""
+    clock = ManualClock()
+    with WebhookServer(tmp_path, "orders", TOKEN, clock=clock) as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port)) as raw:  # type: ignore[arg-type]
+            head = f"POST /orders HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: text/plain\r\n"
+            raw.sendall(f"{head}Content-Length: 100\r\n\r\n".encode())
+            raw.settimeout(0.05)
+            answer = b""
+            while not answer:
+                clock.advance(10_000)
+                raw.sendall(b"x")
+                with suppress(TimeoutError):
+                    answer = raw.recv(1000)
+        assert b" 408 " in answer
+        assert post(server, "1")[0] == 200
+    assert stored(tmp_path) == [b"1"]
+
+
+def test_connections_beyond_a_number_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.connectors.http.server._CONNECTIONS", 1)
+    with WebhookServer(tmp_path, "orders", TOKEN) as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port)) as idle:  # type: ignore[arg-type]
+            with pytest.raises((ConnectionError, http.client.HTTPException)):
+                post(server, "1")
+            idle.shutdown(socket.SHUT_RDWR)
+        while True:
+            with suppress(ConnectionError, http.client.HTTPException):
+                assert post(server, "2")[0] == 200
+                break
+    assert stored(tmp_path) == [b"2"]
+
+
+def test_a_token_need_not_be_ascii(tmp_path: Path) -> None:
+    with WebhookServer(tmp_path, "orders", "schlüssel") as server:
+        said = "Bearer schlüssel".encode().decode("latin-1")
+        assert post(server, "1", Authorization=said)[0] == 200
+        assert post(server, "1", Authorization="Bearer schlussel")[0] == 401
+
+
 def test_a_key_is_taken_once_also_by_the_next_server(tmp_path: Path) -> None:
     for turn in range(2):
         with WebhookServer(tmp_path, "orders", TOKEN, partitions=3) as server:
@@ -116,6 +165,22 @@ def test_a_key_is_taken_once_also_by_the_next_server(tmp_path: Path) -> None:
                 assert status == 200 and said["repeated"] == (turn > 0 or _ > 0)
             assert post(server, "[3]", Idempotency_Key=f"order-{turn + 8}")[1]["repeated"] is False
     assert sorted(stored(tmp_path)) == [b"1", b"2", b"3", b"3"]
+
+
+def test_a_failed_disk_does_not_double(
+    server: WebhookServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records are in the file, but nobody can say for how long: the sender is told to try again."""
+
+    def broken(_: PartitionWriter) -> None:
+        raise OSError("the disk is tired")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionWriter, "sync", broken)
+        for _ in range(2):
+            assert post(server, "[1, 2]", Idempotency_Key="k")[0] == 500
+    assert post(server, "[1, 2]", Idempotency_Key="k") == (200, {"accepted": 2, "repeated": True})
+    assert stored(tmp_path) == [b"1", b"2"]
 
 
 def test_keys_are_forgotten_some_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,3 +205,20 @@ def test_records_ahead_are_passed_on_and_counted():
     assert out.rows == [5, 10**15, 6]
     assert ctx.metrics.snapshot()["numRecordsAhead"] == 1
     assert isinstance(ctx.metrics, MetricGroup) and ("WM", 5) in out.log
+
+
+def test_a_split_that_holds_time_is_never_idle():
+    """It is read in no order of time; were it idle, the others' time would pass what it still holds."""
+
+    class History(ListSource):
+        def holds_time(self, split):
+            return split.id == "old"
+
+    clock = ManualClock(0)
+    op, _, out = opened(SourceOperator(History(endless=True), IDLE), clock=clock)
+    op.add_splits(splits(old=[5, 6], live=[900]))
+    drain(op, 1)
+    for _ in range(20):
+        tick(op, clock)
+    assert sorted(out.rows) == [5, 6, 900]
+    assert not [each for each in out.log if each[0] in ("WM", "IDLE")]
