@@ -42,7 +42,10 @@ class WriterContext:
     subtask: int
     parallelism: int
     generation: int
-    """Number of the attempt; use it in names of things that an older attempt must not share."""
+    """Number of the attempt; use it in names of things that an older attempt must not share.
+
+    Later attempts have greater ones, over all submissions of the job, also one that begins anew.
+    """
     restored_epoch: Epoch | None
     """Epoch of the snapshot this attempt started from, ``None`` on a fresh start."""
     restored_state: tuple[Any, ...]

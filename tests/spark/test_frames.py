@@ -30,4 +30,5 @@ def test_a_driver_killed_between_the_function_and_its_confirmation(tmp_path: Pat
     ids = [i for file in tmp_path.glob("epoch-*") for i in json.loads(file.read_text())]
     assert sorted(ids) == list(range(1600))
     assert not list((tmp_path / "chk" / "_epochs").rglob("*.parquet"))
-    assert not list((tmp_path / "chk" / "_frames").rglob("*.parquet"))
+    kept = list((tmp_path / "chk" / "_frames").rglob("*.parquet"))
+    assert kept, "the second driver took them over, and cannot know whether the first made a savepoint"
