@@ -239,6 +239,6 @@ class TwoPhaseWriter(SinkWriter):
         """
         transactions = self._link.dialect.transactions
         for name in transactions.prepared(connection, self._maker.prefix):
-            if name in self._leftovers or self._maker.is_older(name):
+            if name in self._leftovers or self._maker.is_leftover(name):
                 with contextlib.suppress(UnknownTransaction):
                     transactions.roll_back(connection, name)
