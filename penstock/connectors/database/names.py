@@ -49,8 +49,8 @@ class Maker:
     def is_leftover(self, name: str) -> bool:
         """Whether an earlier attempt made this name, so that nobody will commit what has it.
 
-        When an attempt starts, everything that its snapshot holds has been committed.  Names of newer attempts
-        are none: then it is this attempt that is over and does not know it.
+        When an attempt starts, everything that its snapshot holds has been committed.  Names of newer
+        attempts are none: then it is this attempt that is over and does not know it.
         """
         found = _PATTERN.fullmatch(name)
         return found is not None and found[1] == self.owner and int(found[2]) < self.generation
