@@ -147,14 +147,24 @@ def search(root: SnapshotStore, verify: bool = True, checksums: bool = False) ->
 
 def _hidden(root: SnapshotStore, entries: list[Entry]) -> list[str]:
     """What may have announced a snapshot and cannot be read, if there is anything it can have announced."""
-    if not any(is_manifest(path) for path in root.list()):
+    closed = next((e for e in since_closed(entries) if isinstance(e, Fence) and e.closing), None)
+    if all(_is_of_an_ended_job(root, path, closed) for path in root.list() if is_manifest(path)):
         return []
     lost = missing_entry(root, entries)
     if lost is not None:
         return [lost]
     # Damage below a later entry cuts the history there, so the whole journal is looked through.
-    closed = next((e.seq for e in since_closed(entries) if isinstance(e, Fence) and e.closing), 0)
-    return _unreadable(root, entries, closed)
+    return _unreadable(root, entries, 0 if closed is None else closed.seq)
+
+
+def _is_of_an_ended_job(root: SnapshotStore, path: str, closed: Fence | None) -> bool:
+    """Whether a manifest is one that was to be deleted when the job ended, and still lies there."""
+    if closed is None:
+        return False
+    try:
+        return from_json(root.read(path), path).generation <= closed.generation
+    except CorruptSnapshotError:
+        return False
 
 
 def missing_entry(root: SnapshotStore, entries: list[Entry]) -> str | None:

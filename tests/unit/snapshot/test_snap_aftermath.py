@@ -116,6 +116,33 @@ def test_a_job_that_has_ended_is_over_however_far_its_cleaning_got(
     assert len(checkpoints(again)) == 1, "retention has removed what the crash left"
 
 
+@pytest.mark.parametrize("deletions", range(8))
+def test_what_an_ended_job_left_is_not_taken_for_a_snapshot_behind_a_torn_claim(
+    tmp_path: Path, deletions: int
+) -> None:
+    """A new driver dies while it claims the job; its entry could have announced nothing that is there."""
+    _Dying.left = 100
+    repository = Repository(_Dying(tmp_path), "job")
+    repository.claim()
+    publish(repository, 1, 1, 2)
+    publish(repository, 2, 1, 2)
+    _Dying.left = deletions
+    try:
+        repository.drop_all()
+    except _Crash:
+        pass
+    driver(tmp_path)
+    newest = max((tmp_path / "job" / "journal").iterdir())
+    newest.write_bytes(newest.read_bytes()[:20])
+    again = driver(tmp_path)
+    assert again.latest_valid() is None
+    publish(again, again.next_epoch(), again._owned().generation, 1)
+    torn = max((tmp_path / "job" / "journal").iterdir())
+    torn.write_bytes(torn.read_bytes()[:20])
+    with pytest.raises(CorruptSnapshotError, match="damaged and may have announced"):
+        driver(tmp_path).latest_valid()
+
+
 @pytest.mark.parametrize("drivers", [1, 2])
 @pytest.mark.parametrize("deletions", range(9))
 def test_cleaning_up_touches_nothing_of_a_job_that_is_started_anew(
