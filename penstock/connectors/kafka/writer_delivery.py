@@ -127,7 +127,7 @@ def _hint(error: Any) -> str:
         codes._UNKNOWN_TOPIC: "Create the topic, or check its name.",
         codes._UNKNOWN_PARTITION: "Check what the record schema's partition() returns.",
         codes._MSG_TIMED_OUT: "The brokers did not acknowledge it within delivery.timeout.ms.",
-        codes._PURGE_QUEUE: "Its transaction failed, most often because this user may not write one of the "
+        codes._PURGE_QUEUE: f"Its transaction failed. {_OVERTAKEN} Or this user may not write one of the "
         "topics in it: allow WRITE and DESCRIBE on them.",
         codes._FENCED: _OVERTAKEN,
         codes.INVALID_PRODUCER_EPOCH: _OVERTAKEN,

@@ -2,8 +2,8 @@
 
     both.py MASTER WORK
 
-Prints ``published <n>`` for each snapshot, ``done generation=<n>`` at the end.  Started again with the same
-arguments, it goes on where it was killed.  It ends after a file ``WORK/gate`` appears.
+Prints ``published <n> generation=<g>`` for each snapshot, ``done generation=<g>`` at the end.  Started again
+with the same arguments, it goes on where it was killed.  It ends after a file ``WORK/gate`` appears.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(master: str, work: Path) -> None:
     while not job.result().done():
         until(lambda: published(job) > seen or job.result().done(), "another snapshot")
         seen = published(job)
-        print(f"published {seen}", flush=True)
+        print(f"published {seen} generation={job.coordinator.generation}", flush=True)
     client.get_job_execution_result().result(1)
     print(f"done generation={job.coordinator.generation}", flush=True)
 

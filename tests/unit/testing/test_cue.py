@@ -52,7 +52,7 @@ def numbered(source: Source, attempts: int = 10) -> tuple[list[Any], int]:
     with local_cluster(slots=2) as cluster:
         stream = environment(attempts).from_source(source, WatermarkStrategy.no_watermarks(), "script")
         rows = list(stream.key_by(lambda value: value % 3).process(Number()).execute_and_collect())
-        return sorted(rows), cluster.jobs[0].coordinator.generation
+        return sorted(rows), 1 + cluster.jobs[0].facts()["restarts"]
 
 
 def wanted(count: int) -> list[Any]:
