@@ -36,12 +36,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def table(lines: Sequence[dict[str, Any]]) -> str:
-    """One line per sink and victim, one column per point."""
+    """One line per sink and victim, one column per point.
+
+    A line exists if its content was exact; a cell if its kill was seen, and it tells after which checkpoint.
+    """
     points = ["1 before barrier", "2 flushed", "3 prepared", "4 published", "5 in the middle"]
     head = ["Sink", "Killed", *points, "Rows"]
     rows = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for line in lines:
-        cells = ["exact" for _ in line["cells"]]
+        cells = [f"exact ({cell['epoch']})" for cell in line["cells"]]
         rows.append(f"| {' | '.join([line['sink'], line['victim'], *cells])} | {line['rows']} |")
     return "\n".join(rows) + "\n"
 
