@@ -9,9 +9,7 @@ nothing else; the table's own ``VACUUM`` removes them.
 
 from __future__ import annotations
 
-import copy
 import os
-import uuid
 from dataclasses import replace
 from typing import Any
 
@@ -20,17 +18,15 @@ import pyarrow as pa
 from penstock.connectors.delta.commit import DeltaCommitter
 from penstock.connectors.delta.table import TableAddress, arrow_schema, check_writable
 from penstock.connectors.delta.writer import DeltaWriter
-from penstock.connectors.files.parquet_writer import schema_of
 from penstock.connectors.files.table_files import TableLayout
 from penstock.connectors.files.table_schema import match_columns, partition_columns
-from penstock.connectors.sink import Committer, SinkWriter, TypedSink, WriterContext
+from penstock.connectors.files.table_sink import TableSink
+from penstock.connectors.sink import Committer, SinkWriter, WriterContext
 from penstock.core.durations import to_bytes
-from penstock.core.errors import ConfigError
-from penstock.core.optional import require
-from penstock.core.typeinfo import RowTypeInfo, TypeInformation
+from penstock.core.typeinfo import RowTypeInfo
 
 
-class DeltaSink(TypedSink):
+class DeltaSink(TableSink[TableLayout]):
     """Appends to a Delta table, which is created if it does not exist.
 
     ``schema`` is a ``pa.Schema`` or the type of a ROW.  Without it, the stream's declared type is taken if
@@ -39,6 +35,8 @@ class DeltaSink(TypedSink):
     (``AWS_ENDPOINT_URL`` and so on); data files are written through fsspec, for S3 with the same options, and
     with ``file_options`` for any other store.  ``properties`` are table properties for a new table.
     """
+
+    package = ("deltalake", "delta")
 
     def __init__(
         self,
@@ -52,40 +50,17 @@ class DeltaSink(TypedSink):
         target_file_size: int | str = "128 mb",
         compression: str = "snappy",
     ) -> None:
+        layout = TableLayout(None, (), to_bytes(target_file_size), compression)
+        super().__init__(schema, tuple(partition_by), layout)
         self._address = TableAddress.of(path, storage_options, file_options)
-        self._schema = schema_of(schema) if isinstance(schema, RowTypeInfo) else schema
-        self._partition_by = tuple(partition_by)
         self._properties = dict(properties or {})
-        self._layout = TableLayout(None, (), to_bytes(target_file_size), compression)
-        self._ready: TableLayout | None = None
-        self._run = ""
-
-    def typed(self, type_info: TypeInformation | None) -> DeltaSink:
-        """The same sink for a stream of this type, which gives the schema if none was given."""
-        if self._schema is not None or not isinstance(type_info, RowTypeInfo):
-            return self
-        typed = copy.copy(self)
-        typed._schema = schema_of(type_info)
-        return typed
-
-    def check(self) -> None:
-        """Create the table if there is none, else see that the records fit it."""
-        require("deltalake", "delta")
-        self._ready = self._match()
-        # Epochs of a job that starts from nothing begin at 1 again, and must not look committed.
-        self._run = uuid.uuid4().hex[:16]
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        return DeltaWriter(self._address, self._matched(), self._run or uuid.uuid4().hex[:16], context)
+        return DeltaWriter(self._address, self._matched(), self._run_name, context)
 
     def create_committer(self) -> Committer:
         layout = self._matched()
         return DeltaCommitter(self._address, layout.schema, layout.partition_by)
-
-    def _matched(self) -> TableLayout:
-        if self._ready is None:
-            self._ready = self._match()
-        return self._ready
 
     def _match(self) -> TableLayout:
         """How to write to the table as it is now."""
@@ -101,14 +76,7 @@ class DeltaSink(TypedSink):
         return replace(self._layout, schema=schema, partition_by=partition_by)
 
     def _create(self) -> Any:
-        if self._schema is None:
-            raise ConfigError(
-                f"there is no Delta table at {self._address.uri!r}, and DeltaSink does not know the records' "
-                "columns; give it a schema, or declare the stream's type as Types.ROW_NAMED"
-            )
-        unknown = [name for name in self._partition_by if name not in self._schema.names]
-        if unknown:
-            raise ConfigError(f"partition_by names {', '.join(unknown)}, which is not among the columns")
-        table = self._address.create(self._schema, self._partition_by, self._properties)
+        schema = self._schema_for(f"Delta table at {self._address.uri!r}")
+        table = self._address.create(schema, self._partition_by, self._properties)
         self._address.sync_log(0)
         return table
