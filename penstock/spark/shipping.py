@@ -43,7 +43,8 @@ def user_modules() -> list[Path]:
     installed = {Path(path).resolve() for path in sysconfig.get_paths().values()}
     own = Path(penstock.__file__).resolve().parent
     found: set[Path] = set()
-    for name, module in list(sys.modules.items()):
+    # Threads of jobs that run already import modules: only a copy of the whole dictionary is one step.
+    for name, module in sys.modules.copy().items():
         origin = getattr(module, "__file__", None)
         if name == "__main__" or "." in name or not origin or not origin.endswith(".py"):
             continue
