@@ -11,10 +11,10 @@ MINUTES ?= 10
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test check bench bench-batch bench-sinks simulate chaos matrix clean
+.PHONY: help venv java servers demo test test-unit test-engine test-spark check bench bench-batch bench-sinks simulate chaos matrix clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 venv: $(STAMP) ## Make the virtual environment (VENV=path for another place than .venv)
 
@@ -31,9 +31,18 @@ servers: ## Check for the servers that tests use, and install what is missing if
 demo: venv java ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
-test: venv java servers check ## All checks, then all tests: quick ones first, those with a Spark session after
-	$(PYTEST) -m "not spark"
-	$(PYTEST) -m spark
+test: venv java servers check ## All checks, then all tests, in three runs side by side
+	@echo "Three test runs side by side; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-unit test-engine test-spark
+
+test-unit: venv ## Only the tests of single parts
+	$(PYTEST) tests/unit
+
+test-engine: venv ## Only the tests of whole jobs in one process, and of the simulator
+	$(PYTEST) tests/integration tests/property tests/semantics tests/sim
+
+test-spark: venv java ## Only the tests with a Spark session
+	$(PYTEST) tests/spark
 
 check: venv ## Lint, formatting, types, layers and sizes, without running anything
 	$(BIN)/ruff check .
@@ -60,6 +69,6 @@ matrix: venv java servers ## Kill workers and drivers at every point of a commit
 	@$(BIN)/python scripts/write_fault_matrix.py $(ARGS)
 
 clean: ## Remove the virtual environment, caches and what the demo and benchmarks left
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .demo build dist *.egg-info
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .demo build dist *.egg-info
 	rm -rf spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

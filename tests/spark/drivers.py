@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from class_archive import quiet_environment
 from processes import descendants, kill
 
 JOBS = Path(__file__).parent / "jobs"
@@ -37,6 +38,7 @@ class Driver:
             "SPARK_LOCAL_DIRS": str(scratch),
             "TMPDIR": str(scratch),
             "PYTHONDONTWRITEBYTECODE": "1",
+            **quiet_environment(work),
             "_JAVA_OPTIONS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
             **(env or {}),
         }

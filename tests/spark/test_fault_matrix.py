@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from drivers import Driver
 from fault_matrix_kills import Kills, Point
-from fault_matrix_sinks import QUICK_JAVA, SINKS, describe_server
+from fault_matrix_sinks import SINKS, describe_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(2400)]
 
@@ -75,7 +75,7 @@ def describe_servers(work: Path, sinks: list[str], request: pytest.FixtureReques
 
 def lose_workers(work: Path, sinks: list[str]) -> str:
     """The jobs recover by themselves; what the program printed."""
-    with Driver(work, PROGRAM, work, "worker", *sinks, env=QUICK_JAVA) as driver:
+    with Driver(work, PROGRAM, work, "worker", *sinks) as driver:
         driver.finish(1200)
     return driver.text
 
@@ -83,11 +83,11 @@ def lose_workers(work: Path, sinks: list[str]) -> str:
 def lose_drivers(work: Path, sinks: list[str]) -> str:
     """The same command again after each kill; what the program printed in its last run."""
     for _ in Point:
-        with Driver(work, PROGRAM, work, "driver", *sinks, env=QUICK_JAVA) as driver:
+        with Driver(work, PROGRAM, work, "driver", *sinks) as driver:
             code = driver.finish(400)
         if code != -signal.SIGKILL:
             return f"the program was not killed, it ended with {code}:\n{driver.text}"
-    with Driver(work, PROGRAM, work, "driver", *sinks, env=QUICK_JAVA) as driver:
+    with Driver(work, PROGRAM, work, "driver", *sinks) as driver:
         driver.finish(400)
     return driver.text
 

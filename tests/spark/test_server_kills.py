@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from drivers import Driver
 from fault_matrix_kills import Kills
-from fault_matrix_sinks import COUNT, QUICK_JAVA, SINKS, describe_server
+from fault_matrix_sinks import COUNT, SINKS, describe_server
 
 from penstock.testing.servers import KafkaServer, MariaDbServer, PostgresServer, Server
 from tests.servers import skip_without
@@ -28,7 +28,7 @@ def test_killed_servers(tmp_path: Path, sink: str, kind: type[Server]) -> None:
     work.mkdir()
     with kind() as server:
         describe_server(work, server)
-        with Driver(tmp_path, "fault_matrix_job.py", tmp_path, "server", sink, env=QUICK_JAVA) as driver:
+        with Driver(tmp_path, "fault_matrix_job.py", tmp_path, "server", sink) as driver:
             seen = 0
             for number in range(TIMES):
                 seen = wait_for_more(driver, work, sink, seen)

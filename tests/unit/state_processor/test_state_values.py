@@ -69,7 +69,7 @@ def test_rows_windows_and_dataclasses_are_structs():
 @pytest.mark.parametrize(
     "values",
     [[1, "one"], [2**64], [object()], [(1, 2), (1,)], [Decimal("1.5")], [GlobalWindow()], [{1: 2}, [1]]],
-    ids=str,
+    ids=lambda values: type(values[0]).__name__,
 )
 def test_what_has_no_type_in_common(values):
     with pytest.raises(MisfitError):
