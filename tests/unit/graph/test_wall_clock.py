@@ -61,7 +61,7 @@ STEADY: list[Callable[[Any], Any]] = [
 
 
 def explained(build: Callable[[Any], Any]) -> str:
-    env = StreamExecutionEnvironment.get_execution_environment()
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     build(env.from_collection([1, 2])).print()
     return env.explain()
 
