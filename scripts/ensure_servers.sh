@@ -1,21 +1,24 @@
 #!/bin/sh
-# The servers that tests use: MariaDB, PostgreSQL, Redis, and Kafka's jars. All optional: what cannot be had
+# The servers that tests use: MariaDB, PostgreSQL, Redis, and jars of Kafka and HDFS. All optional: what cannot be had
 # here is named in one sentence, its tests are skipped, and this script succeeds all the same.
 set -u
 cd "$(dirname "$0")/.."
 
 kafka=$(sed -n 's/.*<kafka.version>\(.*\)<.*/\1/p' scripts/kafka/pom.xml)
-jars=${PENSTOCK_KAFKA_LIBS:-.servers/kafka-$kafka}
+hadoop=$(sed -n 's/.*<hadoop.version>\(.*\)<.*/\1/p' scripts/hdfs/pom.xml)
+kafka_jars=${PENSTOCK_KAFKA_LIBS:-.servers/kafka-$kafka}
+hdfs_jars=${PENSTOCK_HDFS_LIBS:-.servers/hadoop-$hadoop}
 
 has() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v "$1" >/dev/null 2>&1; }
 has_postgres() { has initdb || ls -d /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb >/dev/null 2>&1; }
-has_kafka() { [ -n "${PENSTOCK_TEST_KAFKA:-}" ] || ls "$jars"/kafka_2.*.jar >/dev/null 2>&1; }
+has_kafka() { [ -n "${PENSTOCK_TEST_KAFKA:-}" ] || ls "$kafka_jars"/kafka_2.*.jar >/dev/null 2>&1; }
+has_hdfs() { ls "$hdfs_jars"/hadoop-client-minicluster-*.jar >/dev/null 2>&1; }
 
 missing=
 has mariadbd || missing="$missing mariadb-server"
 has_postgres || missing="$missing postgresql"
 has redis-server || has valkey-server || missing="$missing redis-server"
-has_kafka || has mvn || missing="$missing maven"
+{ has_kafka && has_hdfs; } || has mvn || missing="$missing maven"
 
 if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "Installing$missing (servers for tests) ..."
@@ -36,20 +39,23 @@ if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1
     [ -z "$ours" ] || rm -f "$policy"
 fi
 
-if ! has_kafka && has mvn; then
-    echo "Fetching Kafka $kafka (a broker for tests) ..."
-    mkdir -p "$jars.part"
-    if mvn -q -B -f scripts/kafka/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
-        -DoutputDirectory="$(cd "$jars.part" && pwd)" >"$jars.part/mvn.log" 2>&1; then
-        rm -f "$jars.part/mvn.log"
-        rmdir "$jars" 2>/dev/null
-        mv "$jars.part" "$jars"
+# fetch <what> <pom> <directory>: the jars that a pom depends on, all of them or none.
+fetch() {
+    echo "Fetching $1 (for tests) ..."
+    mkdir -p "$3.part"
+    if mvn -q -B -f "$2" dependency:copy-dependencies -DincludeScope=runtime \
+        -DoutputDirectory="$(cd "$3.part" && pwd)" >"$3.part/mvn.log" 2>&1; then
+        rm -f "$3.part/mvn.log"
+        rmdir "$3" 2>/dev/null
+        mv "$3.part" "$3"
     else
         echo "Maven could not fetch it; the end of what it said:"
-        tail -n 3 "$jars.part/mvn.log"
-        rm -rf "$jars.part"
+        tail -n 3 "$3.part/mvn.log"
+        rm -rf "$3.part"
     fi
-fi
+}
+has_kafka || ! has mvn || fetch "Kafka $kafka" scripts/kafka/pom.xml "$kafka_jars"
+has_hdfs || ! has mvn || fetch "HDFS $hadoop" scripts/hdfs/pom.xml "$hdfs_jars"
 
 has mariadbd || echo "No MariaDB here: its tests are skipped; mariadb-server is the package to install."
 has_postgres || echo "No PostgreSQL here: its tests are skipped; postgresql is the package to install."
@@ -57,4 +63,6 @@ has redis-server || has valkey-server ||
     echo "No Redis here: its tests are skipped; redis-server is the package to install."
 has_kafka ||
     echo "No Kafka here: its tests are skipped; install maven, or set PENSTOCK_KAFKA_LIBS to a directory of Kafka's jars, or PENSTOCK_TEST_KAFKA to the host:port of a broker that runs."
+has_hdfs ||
+    echo "No HDFS here: its tests are skipped; install maven, or set PENSTOCK_HDFS_LIBS to a directory with hadoop-client-minicluster and what it depends on."
 exit 0

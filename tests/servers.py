@@ -13,7 +13,14 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.testing.servers import KafkaServer, MariaDbServer, PostgresServer, RedisServer, Server
+from penstock.testing.servers import (
+    HdfsServer,
+    KafkaServer,
+    MariaDbServer,
+    PostgresServer,
+    RedisServer,
+    Server,
+)
 from tests.unit.snapshot.s3_server import s3_server
 
 S = TypeVar("S", bound=Server)
@@ -46,6 +53,12 @@ def skip_without(*servers: type[Server]) -> None:
     for server in servers:
         if reason := server.why_not():
             pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def hdfs_server() -> Iterator[HdfsServer]:
+    """Has ``url`` for Python and ``spark_url`` for Spark."""
+    yield from running(HdfsServer)
 
 
 @pytest.fixture(scope="session")

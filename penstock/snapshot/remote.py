@@ -1,7 +1,7 @@
 """Snapshots on anything fsspec can reach: object stores, HDFS, SFTP, ...
 
-Creation is exclusive by mode ``xb``, on S3 and its likes by a conditional write (``If-None-Match: *``),
-of which the server lets exactly one succeed.  Not every server knows it, and one that does not just
+Creation is exclusive by ``core/exclusive.py``, on S3 and its likes by a conditional write (``If-None-Match:
+*``), of which the server lets exactly one succeed.  Not every server knows it, and one that does not just
 overwrites.  So opening a store for writing creates a probe twice, and a file system that lets the second
 creation pass, or has no such mode, is refused: without it two drivers of one job could both publish.
 
@@ -18,13 +18,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from penstock.core.errors import ConfigError, PenstockError, SnapshotError
+from penstock.core.exclusive import create_new, is_exclusive, is_object_store
 from penstock.snapshot.paths import TEMPORARY, check_path
 from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, missing, too_short
 
 _creating = threading.Lock()
 """The memory file system checks and writes; its only users are threads of this process."""
-_OBJECT_STORES = {"s3", "s3a", "gs", "gcs"}
-"""File systems without directories: making one costs requests, or would create a bucket."""
 _proven: set[tuple[str, str]] = set()
 """File systems and roots where exclusive creation was seen to work, in this process."""
 
@@ -71,15 +70,7 @@ class FsspecStore(SnapshotStore):
 
     def _create(self, full: str, data: bytes) -> bool:
         """Create without looking first: what is there already must make it fail."""
-        try:
-            if _is_object_store(self._fs):
-                self._fs.pipe_file(full, data, mode="create")  # mode xb has no condition for empty files
-            else:
-                with self._fs.open(full, "xb") as file:
-                    file.write(data)
-        except FileExistsError:
-            return False
-        return True
+        return create_new(self._fs, full, data)
 
     def _prove_exclusive(self) -> None:
         """Refuse a file system on which a name can be created twice."""
@@ -87,18 +78,12 @@ class FsspecStore(SnapshotStore):
         if known in _proven:
             return
         probe = self._full(f"{TEMPORARY}{uuid.uuid4().hex}")
-        try:
-            exclusive = self._create(probe, b"1") and not self._create(probe, b"2")
-        except (NotImplementedError, ValueError):
-            exclusive = False
-        finally:
-            with suppress(FileNotFoundError):
-                self._fs.rm_file(probe)
-        if not exclusive:
+        if not is_exclusive(self._fs, probe):
             raise ConfigError(
                 f"{self.url} cannot hold snapshots: it has no exclusive creation of files (on S3: "
-                f"conditional writes with If-None-Match), so two drivers of one job could not be kept apart. "
-                f"Use a server and client that support it, or a directory all machines share"
+                f"conditional writes with If-None-Match; on HDFS: webhdfs: instead of hdfs:), so two drivers "
+                f"of one job could not be kept apart. Use a server and client that support it, or a "
+                f"directory all machines share"
             )
         _proven.add(known)
 
@@ -125,6 +110,10 @@ class FsspecStore(SnapshotStore):
                 info = self._fs.info(self._full(path))
             except (FileNotFoundError, NotADirectoryError):
                 return None
+            except PermissionError as error:
+                if "is not a directory" in str(error):  # how HDFS says that a parent is a file
+                    return None
+                raise
         return int(info["size"]) if info["type"] == "file" else None
 
     def list(self, prefix: str = "") -> Paths:
@@ -179,13 +168,8 @@ class _FsspecWriter(FileWriter):
             self._fs.rm_file(self._full)
 
 
-def _is_object_store(fs: Any) -> bool:
-    protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
-    return not _OBJECT_STORES.isdisjoint(protocols)
-
-
 def _make_directory(fs: Any, path: str) -> None:
-    if not _is_object_store(fs):
+    if not is_object_store(fs):
         fs.makedirs(path or "/", exist_ok=True)
 
 
@@ -203,7 +187,7 @@ def _filesystem(url: str, options: dict[str, Any]) -> tuple[Any, str]:
         scheme = url.split(":", 1)[0]
         raise ConfigError(
             f"{url} cannot be opened: {scheme!r} is no known file system ({_first_line(error)}). Use a "
-            f"path, file:, s3:, gs:, abfs:, hdfs: or another fsspec URL"
+            f"path, file:, s3:, gs:, abfs:, webhdfs: or another fsspec URL"
         ) from error
     return fs, root
 

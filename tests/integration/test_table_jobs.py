@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ import pytest
 from local_jobs import NO_TIME, environment, until
 
 from penstock.common import Encoder, Types
+from penstock.connectors.files.manifest import Manifest, place_of
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import EndOfSplit
 from penstock.core.clock import ManualClock
@@ -54,6 +56,14 @@ def compacted_parquet(place: Path) -> tuple[Sink, Callable[[], list[int]]]:
     strategy = FileCompactStrategy(checkpoints=2)
     sink = FileSink.parquet(place, ROW, partition_by=["country"], compact=strategy)
     return sink, lambda: numbers(FileSource.parquet(place))
+
+
+def listed_parquet(place: Path | str) -> tuple[Sink, Callable[[], list[int]]]:
+    """As above, seen by those who follow the manifest."""
+    strategy = FileCompactStrategy(checkpoints=2)
+    sink = FileSink.parquet(place, ROW, partition_by=["country"], compact=strategy, manifest=str(place))
+    files = Manifest(place_of(str(place), str(place)))
+    return sink, lambda: [n for file in files.listed() for n in numbers(FileSource.parquet(unquote(file)))]
 
 
 def packed_csv(place: Path) -> tuple[Sink, Callable[[], list[int]]]:
@@ -118,7 +128,7 @@ def test_table_jobs_crashes_leave_each_record_once(
     assert not [path for path in (quick_disk / "out").rglob(".*.inprogress")]
 
 
-@pytest.mark.parametrize("make", [compacted_parquet, delta_table])
+@pytest.mark.parametrize("make", [listed_parquet, delta_table])
 def test_table_jobs_on_s3(make: Callable[..., Any], s3: str, quick_disk: Path) -> None:
     place = f"{s3}/{make.__name__}"
     sink, read = make(place)
@@ -134,6 +144,19 @@ def test_table_jobs_on_s3(make: Callable[..., Any], s3: str, quick_disk: Path) -
     with local_cluster(slots=2):
         env.execute("tables on s3")
     assert sorted(read()) == list(range(20))
+
+
+def test_table_jobs_batch_run_is_one_entry_of_the_manifest(quick_disk: Path) -> None:
+    sink, read = listed_parquet(quick_disk / "out")
+    for _ in range(2):
+        env = environment(**{"execution.runtime-mode": "BATCH"})
+        rows = env.from_collection([(n, f"c{n % 3}") for n in range(20)], type_info=ROW)
+        rows.sink_to(sink).uid("out")
+        with local_cluster(slots=2):
+            env.execute("batch")
+    assert sorted(read()) == sorted([*range(20)] * 2)
+    entries = (quick_disk / "out" / "_spark_metadata").iterdir()
+    assert sorted(entry.name for entry in entries) == [".penstock", "0", "1", "2"]
 
 
 def test_table_jobs_watched_directory_with_bad_lines(quick_disk: Path) -> None:

@@ -17,6 +17,9 @@ folders are used that way, and a job must be able to start again all the same.
 
 Directories are synced before ``commit`` returns, also for files found committed, since the crash may
 have come between the rename and its sync.
+
+With a manifest, files that have their final names are then listed in one entry, see ``manifest.py``;
+repeating finds them listed, or lists them.  Only after that may the parts of merged files go.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from penstock.connectors.files.manifest import Manifest, ManifestPlace
 from penstock.connectors.files.naming import generation_of
 from penstock.connectors.files.storage import LocalStorage, is_url, storage_of
 from penstock.connectors.sink import CommitOutcome, Committer
@@ -44,6 +48,8 @@ class FileCommittable(NamedTuple):
     final: str
     replaced: tuple[str, ...] = ()
     """Hidden files whose records are in this one: removed when it is visible."""
+    manifest: ManifestPlace | None = None
+    """Where it is to be listed."""
 
 
 class FileCommitter(Committer):
@@ -52,21 +58,41 @@ class FileCommitter(Committer):
     Restored committables may be of a sink that had another base path, so each says itself where it is.
     """
 
-    def __init__(self, running: Collection[int] = ()) -> None:
+    def __init__(
+        self, base: str, running: Collection[int] = (), manifest: ManifestPlace | None = None
+    ) -> None:
         self._running = running
         """Attempts whose writers were started by this driver."""
+        self._inside = f"{base.rstrip('/')}/"
+        self._manifest = manifest
+        """Where files below ``base`` are listed, whatever was so when they were prepared."""
+        self._manifests: dict[ManifestPlace, Manifest] = {}
         self._done: deque[frozenset[str]] = deque(maxlen=_REMEMBERED)
 
     def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
+        to_list = self._to_list(committables)
         outcomes = [self._commit_one(item.pending, item.final) for item in committables]
         # Remote names are durable when they were moved.
         local, names = LocalStorage(), [item.final for item in committables if not is_url(item.final)]
         local.sync_directories(name for name in names if local.exists(name))
+        if not all(manifest.add(names) for manifest, names in to_list):
+            return [CommitOutcome.RETRY] * len(committables)
         for item in committables:
             for path in item.replaced:
                 storage_of(path).remove(path)
         self._done.append(frozenset(item.final for item in committables))
         return outcomes
+
+    def _to_list(self, committables: Sequence[FileCommittable]) -> list[tuple[Manifest, list[str]]]:
+        """The manifests that are concerned, and the files each is to list."""
+        names: dict[ManifestPlace, list[str]] = {}
+        for item in committables:
+            place = self._manifest if item.final.startswith(self._inside) else item.manifest
+            if place is not None:
+                names.setdefault(place, []).append(item.final)
+        for place in names:
+            self._manifests.setdefault(place, Manifest(place))
+        return [(self._manifests[place], finals) for place, finals in names.items()]
 
     def _commit_one(self, pending: str, final: str) -> CommitOutcome:
         storage = storage_of(final)

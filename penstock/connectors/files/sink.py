@@ -24,6 +24,7 @@ from penstock.connectors.files.column_parts import compactor_of
 from penstock.connectors.files.commit import FileCommitter
 from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy
 from penstock.connectors.files.csv import CsvDialect
+from penstock.connectors.files.manifest import Manifest, place_of, refuse_unlisted
 from penstock.connectors.files.naming import OutputFileConfig
 from penstock.connectors.files.parquet_writer import schema_of
 from penstock.connectors.files.parts import EncodedParts, PartFormat
@@ -109,7 +110,7 @@ class FileSink(TypedSink):
         return FileWriter(self._settings, context)
 
     def create_committer(self) -> Committer:
-        return FileCommitter(self._running)
+        return FileCommitter(self._settings.base_path, self._running, self._settings.manifest)
 
     def on_driver_message(self, message: int) -> None:
         """Writers of an attempt have started: what they prepare from now on must be there."""
@@ -119,7 +120,7 @@ class FileSink(TypedSink):
         return f"FileSink({self._settings.base_path!r})"
 
     def check(self) -> None:
-        """Create the base path if it is missing, and try to write a file there."""
+        """Create the base path if it is missing, try to write a file there, and see to its manifest."""
         base = self._settings.base_path
         storage = storage_of(base)
         probe = join(base, f".penstock-probe-{uuid.uuid4().hex}")
@@ -127,6 +128,10 @@ class FileSink(TypedSink):
             storage.make_directory(base)
             storage.seal(storage.create(probe))
             storage.remove(probe)
+            if self._settings.manifest is None:
+                refuse_unlisted(base)
+            else:
+                Manifest(self._settings.manifest).check()
         except OSError as e:
             raise ConnectorError(
                 f"the file sink cannot write to {base!r}: {e.strerror or e}. It must be a directory that the "
@@ -184,6 +189,15 @@ class FileSinkBuilder:
         self._settings = replace(self._settings, compact=None, compactor=None)
         return self
 
+    def with_manifest(self, read_as: str | None = None) -> FileSinkBuilder:
+        """List committed files in a log that Spark's readers follow: they see whole checkpoints only.
+
+        ``read_as`` is the URL that Spark reads the directory by, if it is not that of the base path: by any
+        other, Spark finds the log and none of its files.
+        """
+        self._settings = replace(self._settings, manifest=place_of(self._settings.base_path, read_as))
+        return self
+
     def build(self) -> FileSink:
         """The sink."""
         return FileSink(self._settings)
@@ -199,11 +213,13 @@ def columnar(
     rolling: RollingPolicy | None = None,
     compact: FileCompactStrategy | None = None,
     gzip: bool = False,
+    manifest: bool | str = False,
 ) -> FileSink:
     """A sink of columnar files, for ``FileSink.parquet`` and its like.
 
     Without a ``schema`` the stream's type gives the columns, or else each file has those of its first batch.
-    ``partition_by`` names columns that become directories ``country=DE/``.
+    ``partition_by`` names columns that become directories ``country=DE/``.  ``manifest`` may be the URL that
+    ``with_manifest`` takes.
     """
     shape = ColumnShape(kind, options, tuple(partition_by), gzip)
     known = schema_of(schema) if isinstance(schema, RowTypeInfo) else schema
@@ -214,4 +230,6 @@ def columnar(
         builder.with_rolling_policy(rolling)
     if compact is not None:
         builder.enable_compact(compact)
+    if manifest:
+        builder.with_manifest(None if manifest is True else manifest)
     return FileSink(shape.apply(builder.build()._settings, known), shape if known is None else None)

@@ -2,7 +2,7 @@
 
 Paths are strings: absolute local paths, or URLs.  ``normalise`` makes them so on the driver, because a
 relative path would mean something else in a slot.  ``file:`` URLs are local paths; every other scheme
-(``s3:``, ``hdfs:``, ``memory:``, ...) goes to the fsspec package that handles it.
+(``s3:``, ``webhdfs:``, ``memory:``, ...) goes to the fsspec package that handles it.
 
 Durability is the local file system's own work (fsync of the file, then of its directory); remote
 stores promise it when a file is closed or moved.
@@ -10,8 +10,10 @@ stores promise it when a file is closed or moved.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,7 +23,9 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from penstock.core.errors import ConnectorError
+from penstock.core.exclusive import create_new, is_exclusive, rename_new, renames_onto_free_names
 
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*://")
 
 
@@ -48,12 +52,24 @@ class Storage(ABC):
         """Whether there is a file or directory."""
 
     @abstractmethod
+    def size(self, path: str) -> int | None:
+        """The bytes of a file; ``None`` if it is not there."""
+
+    @abstractmethod
     def open_read(self, path: str) -> BinaryIO:
         """Open for reading bytes."""
 
     @abstractmethod
     def create(self, path: str) -> BinaryIO:
         """Open a new file for writing bytes, with its directories."""
+
+    @abstractmethod
+    def create_new(self, path: str, data: bytes) -> bool:
+        """Create a whole, durable file in one step unless the name is taken; whether it was us."""
+
+    @abstractmethod
+    def creates_exclusively(self, directory: str) -> bool:
+        """Whether :meth:`create_new` can be relied on there, by trying."""
 
     @abstractmethod
     def make_directory(self, path: str) -> None:
@@ -91,6 +107,9 @@ class LocalStorage(Storage):
     def exists(self, path: str) -> bool:
         return Path(path).exists()
 
+    def size(self, path: str) -> int | None:
+        return _size(Path(path))
+
     def open_read(self, path: str) -> BinaryIO:
         try:
             # Arrow's own file: Parquet decoding then needs no Python call per read.
@@ -102,6 +121,32 @@ class LocalStorage(Storage):
     def create(self, path: str) -> BinaryIO:
         self.make_directory(str(Path(path).parent))
         return Path(path).open("xb")
+
+    def create_new(self, path: str, data: bytes) -> bool:
+        temporary = Path(path).with_name(f".{Path(path).name}.{uuid.uuid4().hex}.tmp")
+        stream = self.create(str(temporary))
+        try:
+            stream.write(data)
+            self.seal(stream)
+            Path(path).hardlink_to(temporary)
+        except FileExistsError:
+            return False
+        finally:
+            stream.close()
+            temporary.unlink()
+        self.sync_directories([path])
+        return True
+
+    def creates_exclusively(self, directory: str) -> bool:
+        probe = join(directory, f".penstock-probe-{uuid.uuid4().hex}")
+        try:
+            return self.create_new(probe, b"1") and not self.create_new(probe, b"2")
+        except OSError as e:
+            if e.errno not in _NO_LINKS:
+                raise
+            return False
+        finally:
+            self.remove(probe)
 
     def make_directory(self, path: str) -> None:
         directory = Path(path)
@@ -164,6 +209,13 @@ class RemoteStorage(Storage):
         self._fs.invalidate_cache()
         return bool(self._fs.exists(path))
 
+    def size(self, path: str) -> int | None:
+        self._fs.invalidate_cache()
+        try:
+            return int(self._fs.info(path)["size"])
+        except FileNotFoundError:
+            return None
+
     def open_read(self, path: str) -> BinaryIO:
         try:
             stream: BinaryIO = self._fs.open(path, "rb")
@@ -176,6 +228,15 @@ class RemoteStorage(Storage):
         stream: BinaryIO = self._fs.open(path, "wb")
         return stream
 
+    def create_new(self, path: str, data: bytes) -> bool:
+        self.make_directory(path.rpartition("/")[0])
+        return create_new(self._fs, self._fs._strip_protocol(path), data)
+
+    def creates_exclusively(self, directory: str) -> bool:
+        self.make_directory(directory)
+        probe = join(self._fs._strip_protocol(directory), f".penstock-probe-{uuid.uuid4().hex}")
+        return is_exclusive(self._fs, probe)
+
     def make_directory(self, path: str) -> None:
         self._fs.makedirs(path, exist_ok=True)
 
@@ -183,12 +244,16 @@ class RemoteStorage(Storage):
         stream.close()
 
     def move(self, source: str, target: str) -> None:
-        if type(self._fs).mv is not self._generic_move:
-            self._fs.mv(source, target)
-            return
-        # What fsspec does for stores without a rename, but a name such as a[1] is no pattern.
-        self._fs.cp_file(self._fs._strip_protocol(source), self._fs._strip_protocol(target))
-        self._fs.rm_file(self._fs._strip_protocol(source))
+        before, after = self._fs._strip_protocol(source), self._fs._strip_protocol(target)
+        if renames_onto_free_names(self._fs):
+            if not rename_new(self._fs, before, after):
+                raise ConnectorError(f"{source!r} was not renamed, because {target!r} exists already")
+        elif type(self._fs).mv is not self._generic_move:
+            self._fs.mv(before, after)
+        else:
+            # What fsspec does for stores without a rename, but a name such as a[1] is no pattern.
+            self._fs.cp_file(before, after)
+            self._fs.rm_file(before)
 
     def sync_directories(self, paths: Iterable[str]) -> None:
         """Nothing to do: a remote name is durable when ``move`` returns."""

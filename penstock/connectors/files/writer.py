@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.commit import FileCommittable
 from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy, HeldPart, HeldParts
+from penstock.connectors.files.manifest import ManifestPlace
 from penstock.connectors.files.naming import OutputFileConfig, PartNames
 from penstock.connectors.files.parts import PartFormat, PartWriter, limit_buffers
 from penstock.connectors.files.rolling import PartInfo, RollingPolicy
@@ -40,6 +41,8 @@ class FileSinkSettings:
     check_interval_ms: int
     compact: FileCompactStrategy | None = None
     compactor: FileCompactor | None = None
+    manifest: ManifestPlace | None = None
+    """Where the files are listed for Spark; ``None`` if they are visible by their names alone."""
 
 
 @dataclass(slots=True)
@@ -151,7 +154,7 @@ class FileWriter(SinkWriter):
         hidden = [paths.pending for paths in prepared] + [part.pending for part in self._held.state()]
         self._storage.sync_directories(path for path in hidden if self._is_ours(path))
         self._last_epoch = epoch
-        return list(prepared)
+        return [paths._replace(manifest=self._settings.manifest) for paths in prepared]
 
     def _merge(self, parts: list[HeldPart]) -> FileCommittable:
         """One file of several, or the one there is.

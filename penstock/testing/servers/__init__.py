@@ -10,10 +10,11 @@
 ``why_not()`` of each class says in one sentence why it cannot run here, or ``None``.
 """
 
+from penstock.testing.servers.hdfs import HdfsServer
 from penstock.testing.servers.kafka import KafkaServer
 from penstock.testing.servers.mariadb import MariaDbServer
 from penstock.testing.servers.postgres import PostgresServer
 from penstock.testing.servers.redis import RedisServer
 from penstock.testing.servers.server import Server
 
-__all__ = ["KafkaServer", "MariaDbServer", "PostgresServer", "RedisServer", "Server"]
+__all__ = ["HdfsServer", "KafkaServer", "MariaDbServer", "PostgresServer", "RedisServer", "Server"]

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import base64
-import os
 import uuid
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from penstock.core.optional import require
+from penstock.testing.servers.java import OPTIONS, find_jars, find_java
 from penstock.testing.servers.ports import ask, free_port
-from penstock.testing.servers.server import MISSING, Server, find_program
+from penstock.testing.servers.server import MISSING, Server
 
 LIBRARIES = "PENSTOCK_KAFKA_LIBS"
 """Names the directory with Kafka's jars, if they are not where ``make servers`` puts them."""
-_CACHES = (Path.cwd(), Path(__file__).resolve().parents[3])
-_JAVA = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
 _API_VERSIONS = bytes.fromhex("0000000b 0012 0000 00000001 0001 70")
 """Request 18, version 0, which a broker of any release answers; ours is number 1 and from client ``p``."""
 
@@ -41,7 +38,7 @@ class KafkaServer(Server):
 
     @classmethod
     def why_not(cls) -> str | None:
-        if _java() is None:
+        if find_java() is None:
             return f"{cls.title} cannot run here: there is no Java; install a JRE of version 17 or newer"
         if _libraries() is None:
             return MISSING.format(title=cls.title, what="a directory with its jars") + (
@@ -82,7 +79,7 @@ class KafkaServer(Server):
         return str(self.directory / "server.properties")
 
     def _java(self) -> list[str]:
-        return [_java() or "java", *_JAVA, *_LOGGING, "-cp", f"{_libraries()}/*"]
+        return [find_java() or "java", *OPTIONS, "-cp", f"{_libraries()}/*"]
 
     def _command(self) -> Sequence[str]:
         return [*self._java(), "kafka.Kafka", self._file]
@@ -97,17 +94,5 @@ class KafkaServer(Server):
             return False
 
 
-def _java() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    return find_program(["java"]) if home is None else f"{home}/bin/java"
-
-
 def _libraries() -> Path | None:
-    """The newest set of jars that has a broker in it."""
-    named = os.environ.get(LIBRARIES)
-    candidates = (
-        [Path(named)]
-        if named
-        else [found for cache in _CACHES for found in sorted(cache.glob(".servers/kafka-*"), reverse=True)]
-    )
-    return next((place.resolve() for place in candidates if any(place.glob("kafka_2.*.jar"))), None)
+    return find_jars(LIBRARIES, "kafka-*", "kafka_2.*.jar")

@@ -21,6 +21,7 @@ from flow_graphs import committed_files, log_sink, read_log
 
 from penstock.common import Types
 from penstock.common.serialization import SimpleStringSchema
+from penstock.connectors.files.manifest import Manifest, place_of
 from penstock.connectors.sink import Sink
 from penstock.core.optional import require
 from penstock.datastream.connectors.base import DeliveryGuarantee
@@ -34,9 +35,6 @@ KEYS = 8
 COUNT = 2400
 ROW = Types.ROW_NAMED(["id", "k", "total"], [Types.LONG(), Types.LONG(), Types.LONG()])
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int64()), ("total", pa.int64())])
-
-QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""For drivers that are not to live long."""
 
 Place = Path
 Server = dict[str, Any]
@@ -104,11 +102,16 @@ def all_rows(count: int) -> Rows:
 
 
 def make_parquet(place: Place, _: Server) -> Sink:
-    return FileSink.for_bulk_format(str(place / "parquet"), ParquetWriterFactory(SCHEMA)).build()
+    builder = FileSink.for_bulk_format(str(place / "parquet"), ParquetWriterFactory(SCHEMA))
+    return builder.with_manifest().build()
 
 
 def read_parquet(place: Place, _: Server) -> Rows:
-    tables = [pq.ParquetFile(path).read() for path in committed_files(place / "parquet")]
+    """What the manifest lists, which is what Spark reads: it may be behind the names, never ahead."""
+    base = place / "parquet"
+    listed = [url.removeprefix("file://") for url in Manifest(place_of(str(base))).listed()]
+    assert set(listed) <= {str(path) for path in committed_files(base)}
+    tables = [pq.ParquetFile(path).read() for path in listed]
     return [tuple(row.values()) for table in tables for row in table.to_pylist()]
 
 

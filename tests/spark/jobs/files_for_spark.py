@@ -1,11 +1,13 @@
 """A job writes files and a Delta table; the same Spark session then reads the files with its own readers.
 
-Hidden files of an unfinished attempt lie beside them.  Prints how much Spark sees and whether it is right.
+Hidden files of an unfinished attempt lie beside them, and where there is a manifest also whole files that
+it does not list.  Prints how much Spark sees and whether it is right.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,14 +38,17 @@ def main(master: str, work: Path) -> None:
     source = DataGeneratorSource(lambda i: Row(n=i, country=f"c/{i % 3}"), COUNT, 2000)
     rows = env.from_source(source, WatermarkStrategy.no_watermarks(), "rows", type_info=ROW)
     compact = FileCompactStrategy(checkpoints=2)
-    rows.sink_to(FileSink.parquet(work / "parquet", partition_by=["country"], compact=compact)).uid("parquet")
+    parquet = FileSink.parquet(work / "parquet", partition_by=["country"], compact=compact, manifest=True)
+    rows.sink_to(parquet).uid("parquet")
     rows.sink_to(FileSink.csv(work / "csv", header=True, gzip=True)).uid("csv")
-    rows.sink_to(FileSink.json_lines(work / "json")).uid("json")
+    rows.sink_to(FileSink.json_lines(work / "json", manifest=True)).uid("json")
     rows.sink_to(FileSink.orc(work / "orc")).uid("orc")
     rows.sink_to(DeltaSink(work / "delta", partition_by=["country"])).uid("delta")
     env.execute("files for spark")
     for kind in ("parquet", "csv", "json", "orc"):
         (work / kind / ".part-9.000000000000-9.inprogress").write_bytes(b"not finished")
+    for kind in ("parquet", "json"):
+        add_unlisted(work / kind)
     frames = {
         "parquet": spark.read.parquet(str(work / "parquet")),
         "csv": spark.read.csv(str(work / "csv"), header=True, inferSchema=True),
@@ -53,6 +58,12 @@ def main(master: str, work: Path) -> None:
     for kind, frame in frames.items():
         tell(kind, [[row["n"], row["country"]] for row in frame.select("n", "country").collect()])
     tell("delta", delta_rows(work / "delta"))
+
+
+def add_unlisted(place: Path) -> None:
+    """A copy of each file under a name that nothing but the manifest tells from the others."""
+    for file in [file for file in place.rglob("*part-*") if file.is_file()]:
+        shutil.copy(file, file.with_name(f"part-unlisted-{file.name}"))
 
 
 def tell(kind: str, rows: list[list[Any]]) -> None:

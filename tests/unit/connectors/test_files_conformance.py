@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.connectors.files.manifest import Manifest, place_of
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.parquet_writer import ParquetWriterFactory
 from penstock.connectors.files.parts import JsonLinesEncoder
@@ -109,6 +110,23 @@ class TestParquetFileSink(SinkConformance):
 
     def leftovers(self, directory):
         return hidden(directory)
+
+
+class TestListedFileSink(SinkConformance):
+    """With a manifest; what it lists is what is visible."""
+
+    def make_sink(self, directory):
+        return FileSink.for_row_format(directory / "out", JsonLinesEncoder()).with_manifest().build()
+
+    def visible(self, sink, directory):
+        urls = Manifest(place_of(str(directory / "out"))).listed()
+        assert {url.removeprefix("file://") for url in urls} == {
+            str(path) for path in finished(directory) if path.parent.name != "_spark_metadata"
+        }
+        return [line for url in urls for line in Path(url.removeprefix("file://")).read_text().splitlines()]
+
+    def leftovers(self, directory):
+        return [path for path in hidden(directory) if path.name != ".penstock"]
 
 
 class TestRemoteFileSink(SinkConformance):

@@ -14,12 +14,19 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import ConfigError, ConnectorError
-from penstock.testing.servers import KafkaServer, MariaDbServer, PostgresServer, RedisServer, Server
+from penstock.testing.servers import (
+    HdfsServer,
+    KafkaServer,
+    MariaDbServer,
+    PostgresServer,
+    RedisServer,
+    Server,
+)
 from penstock.testing.servers.ports import ask, free_port
 from tests.servers import skip_without
 
 ROOT = Path(__file__).resolve().parents[3]
-SERVERS = [KafkaServer, MariaDbServer, PostgresServer, RedisServer]
+SERVERS = [HdfsServer, KafkaServer, MariaDbServer, PostgresServer, RedisServer]
 
 
 @pytest.fixture
