@@ -86,9 +86,10 @@ class Manifest:
         """
         self._look()
         if self._last < 0:
-            found = {self._url_of(path): self._line(path, size) for path, size in find_files(self._base)}
+            # A directory of an object store without files is not there.
+            old = find_files(self._base) if self._storage.exists(self._base) else []
             self._storage.create_new(join(self._log, _MARK), b"")
-            self._append(found)
+            self._append({self._url_of(path): self._line(path, size) for path, size in old})
 
     def add(self, paths: Sequence[str]) -> bool:
         """List the files that are not listed yet, in one entry; those that do not exist are left out.
