@@ -1,6 +1,6 @@
 """The course of a BATCH job on the driver.
 
-1. Find all splits of all sources and deal them.
+1. Find all splits of all sources and deal them; but what the runner reads itself is left to it.
 2. Run the vertices.  Whatever sinks prepare stays invisible; what of it counts is told by the rows that the
    attempts which succeeded sent to the driver.
 3. Publish: the list of everything prepared goes where checkpoints go.  From here on the job has succeeded.
@@ -18,6 +18,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -38,7 +39,7 @@ from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage
 from penstock.core.pickling import dumps
 from penstock.core.signals import SnapshotKind
-from penstock.graph.plan import Plan, Vertex
+from penstock.graph.plan import Vertex
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.permit import CommitPermit
 from penstock.snapshot.repository import Repository, first_generation
@@ -78,6 +79,7 @@ class BatchRun(RunningJob):
             "records_in": 0,
             "under_way": (),
             "stalled": None,
+            "stages": asdict(self._runner.progress()) if self._status is JobStatus.RUNNING else None,
         }
 
     def cancel(self) -> Future[None]:
@@ -135,11 +137,14 @@ class BatchRun(RunningJob):
         plan = self.job.plan
         shipped = shipped_plan(plan)
         run = Run(int(generation), self._clock.now_ms())
-        splits = {vertex.id: self._splits(plan, vertex, generation) for vertex in plan.vertices}
+        tables = {vertex.id: self._table(vertex) for vertex in plan.vertices}
+        read = [vertex for vertex in plan.vertices if tables[vertex.id] is None]
+        splits = {vertex.id: self._splits(vertex, generation) for vertex in read}
         stages = [
             Stage(
-                vertex_work(shipped, vertex, run, splits[vertex.id]),
+                vertex_work(shipped, vertex, run, splits.get(vertex.id, ()), vertex.id not in splits),
                 feeds_of(shipped, vertex),
+                tables[vertex.id],
             )
             for vertex in in_order(shipped)
         ]
@@ -155,7 +160,12 @@ class BatchRun(RunningJob):
             raise JobFailedError("the job was cancelled")
         return tuple(sorted(prepared, key=lambda item: (item.operator_id, item.subtask_index)))
 
-    def _splits(self, plan: Plan, vertex: Vertex, generation: Generation) -> tuple[tuple[Split, ...], ...]:
+    def _table(self, vertex: Vertex) -> Any | None:
+        """What the runner reads itself, if the vertex is a source of that kind."""
+        source = vertex.head.node.source
+        return None if source is None else self._runner.table_of(source)
+
+    def _splits(self, vertex: Vertex, generation: Generation) -> tuple[tuple[Split, ...], ...]:
         """All splits of a source, dealt in turn; nothing for other vertices."""
         if vertex.head.node.source is None:
             return ()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.batch.runner import Stage
+from penstock.batch.runner import Progress, Stage
 from penstock.batch.vertex import run_vertex
 from penstock.batch.wire import SCHEMA, SORTED_BY, TO_DRIVER
 from penstock.batch.work import Try
+from penstock.connectors.source import Source
 from penstock.core.clock import Clock
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
@@ -24,15 +26,25 @@ class LocalStages:
         self._clock = clock
         self._batch_rows = batch_rows
         self._cancelled = threading.Event()
+        self._progress = Progress(0, 0, 0, 0)
 
     def run(self, stages: Sequence[Stage]) -> Iterator[bytes]:
         """Run all stages; what is for the driver."""
         outputs: dict[VertexId, pa.Table] = {}
-        for stage in stages:
+        for done, stage in enumerate(stages):
+            self._progress = Progress(done, len(stages), 0, stage.work.vertex.parallelism)
             outputs[stage.work.vertex.id] = self._stage(stage, outputs)
+        self._progress = Progress(len(stages), len(stages), 0, 0)
         for output in outputs.values():
             said = output.filter(pc.equal(output.column("edge"), TO_DRIVER))
             yield from said.column("body").to_pylist()
+
+    def table_of(self, source: Source) -> None:
+        """Sources read their splits."""
+
+    def progress(self) -> Progress:
+        """The stage that runs and its subtasks."""
+        return self._progress
 
     def cancel(self) -> None:
         """Stop at the next batch."""
@@ -54,4 +66,5 @@ class LocalStages:
             mine = mine.sort_by([(name, "ascending") for name in SORTED_BY]).combine_chunks()
             batches = iter(mine.to_batches(self._batch_rows))
             written += run_vertex(stage.work, Try(subtask), batches, self._clock, self._check)
+            self._progress = replace(self._progress, tasks_done=subtask + 1)
         return pa.Table.from_batches(written, SCHEMA)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from penstock.batch.work import Feed, VertexWork
+from penstock.connectors.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,20 @@ class Stage:
     work: VertexWork
     """What is sent with its tasks."""
     feeds: tuple[Feed, ...]
+    table: Any = field(default=None, repr=False)
+    """What a source reads, if the runner reads it itself: whatever its ``table_of`` gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job is."""
+
+    stages_done: int
+    stages: int
+    """In all, as far as that is known."""
+    tasks_done: int
+    tasks: int
+    """Of the stages that run now."""
 
 
 class StageRunner(Protocol):
@@ -27,6 +42,17 @@ class StageRunner(Protocol):
         Gives the bodies of all rows for the driver, of attempts that succeeded.  The trap: an iterator that
         is not read to its end has not run everything.
         """
+        ...
+
+    def table_of(self, source: Source) -> Any | None:
+        """What this runner reads itself in place of the source's splits; ``None``: the source reads.
+
+        Called before :meth:`run`, with each source of the job.
+        """
+        ...
+
+    def progress(self) -> Progress:
+        """How far :meth:`run` is; from any thread."""
         ...
 
     def cancel(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,8 @@ from penstock.batch.chain import Chain, build_chain
 from penstock.batch.inputs import Reader
 from penstock.batch.outputs import Outbox, edge_output, to_driver
 from penstock.batch.work import Delivery, Try, VertexWork
+from penstock.connectors.at_hand import RowsAtHand
+from penstock.connectors.source import Split
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.ids import MAX_TIME, Epoch, OperatorId
@@ -27,7 +29,7 @@ from penstock.operators.sink_operator import SinkOperator
 from penstock.operators.source_operator import SourceOperator
 
 EPOCH = Epoch(1)
-"""The one and only: a BATCH job commits once."""
+"""The one and only for the driver: a BATCH job commits once."""
 _MIN_ROWS = 65536
 """Records in a batch: nobody waits for the first result, so they may be more than in a stream."""
 _PAUSE_S = 0.05
@@ -41,13 +43,18 @@ def run_vertex(
     clock: Clock,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[pa.RecordBatch]:
-    """Run one subtask to its end. ``rows`` is its input; a source has none.
+    """Run one subtask to its end. ``rows`` is its input; a source has none, or all it reads.
 
     ``check`` is called now and then, and may raise to end it early.
     """
     run = _Run(work, attempt, clock)
     try:
-        yield from run.read_source(check) if work.splits else run.read_rows(rows, check)
+        if work.at_hand:
+            yield from run.read_source((Split("rows", RowsAtHand(rows)),), check)
+        elif work.splits:
+            yield from run.read_source(work.splits[attempt.subtask], check)
+        else:
+            yield from run.read_rows(rows, check)
         yield from run.finish()
     finally:
         run.close()
@@ -76,12 +83,12 @@ class _Run:
 
     # --- input ------------------------------------------------------------------------------
 
-    def read_source(self, check: Callable[[], None]) -> Iterator[pa.RecordBatch]:
-        """Read all splits of this subtask, then end event time."""
+    def read_source(self, splits: Sequence[Split], check: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+        """Read all of these splits, then end event time."""
         head = self._chain.head
         source = head.operator
         assert isinstance(source, SourceOperator)
-        head.run(lambda: source.add_splits(self._work.splits[self._subtask]))
+        head.run(lambda: source.add_splits(splits))
         source.no_more_splits()
         while not source.finished:
             check()
@@ -151,14 +158,18 @@ class _Run:
     # --- the end ----------------------------------------------------------------------------
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Flush the operators, hand out what sinks prepared, and empty the outbox."""
+        """Flush the operators, hand out what sinks prepared, and empty the outbox.
+
+        To sinks the epoch is a number that no earlier run had: some know by it what they did already.
+        """
+        epoch = Epoch(self._work.run.started_ms)
         while not all(wrapped.operator.is_drained() for wrapped in self._beside):
             self._turn()
         for operator_id, wrapped in self._chain.operators:
             wrapped.run(wrapped.operator.finish)
             if isinstance(wrapped.operator, SinkOperator):
-                wrapped.run(partial(wrapped.operator.prepare_barrier, EPOCH))
-                for committable in wrapped.operator.committables(EPOCH):
+                wrapped.run(partial(wrapped.operator.prepare_barrier, epoch))
+                for committable in wrapped.operator.committables(epoch):
                     self._deliver(True, operator_id, committable)
         for edge in self._edges.values():
             edge.flush()

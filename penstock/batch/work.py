@@ -10,6 +10,7 @@ from penstock.batch.inputs import IncomingEdge
 from penstock.batch.outputs import OutgoingEdge
 from penstock.connectors.source import Split
 from penstock.core.ids import OperatorId, VertexId
+from penstock.exchange.partition import Rebalance, Rescale, Shuffle
 from penstock.graph.bounded import form_of
 from penstock.graph.nodes import NodeKind
 from penstock.graph.plan import Edge, Plan, Vertex
@@ -26,7 +27,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class VertexWork:
-    """A vertex with its exchanges and, if it is a source, its splits by subtask."""
+    """A vertex with its exchanges and, if it is a source, where it reads."""
 
     job_name: str
     vertex: Vertex
@@ -35,6 +36,14 @@ class VertexWork:
     settings: Mapping[str, Any]
     run: Run
     splits: tuple[tuple[Split, ...], ...] = ()
+    at_hand: bool = False
+    """Whether it is a source whose rows the runner reads itself and brings; it has no splits then."""
+
+    @property
+    def deals(self) -> bool:
+        """Whether who receives a record depends on the records before it."""
+        turns = (Rebalance, Rescale, Shuffle)
+        return any(isinstance(edge.partitioning, turns) for edge in self.outgoing.values())
 
     @property
     def has_sinks(self) -> bool:
@@ -71,7 +80,9 @@ class Delivery:
     payload: Any = field(repr=False)
 
 
-def vertex_work(plan: Plan, vertex: Vertex, run: Run, splits: tuple[tuple[Split, ...], ...]) -> VertexWork:
+def vertex_work(
+    plan: Plan, vertex: Vertex, run: Run, splits: tuple[tuple[Split, ...], ...], at_hand: bool = False
+) -> VertexWork:
     """The work of one vertex."""
     incoming = {
         int(edge.id): IncomingEdge(form_of(plan, edge), edge.input_index)
@@ -79,7 +90,7 @@ def vertex_work(plan: Plan, vertex: Vertex, run: Run, splits: tuple[tuple[Split,
         if edge.target == vertex.id
     }
     outgoing = {int(edge.id): _outgoing(plan, edge) for edge in plan.edges if edge.source == vertex.id}
-    return VertexWork(plan.job_name, vertex, incoming, outgoing, plan.settings, run, splits)
+    return VertexWork(plan.job_name, vertex, incoming, outgoing, plan.settings, run, splits, at_hand)
 
 
 def _outgoing(plan: Plan, edge: Edge) -> OutgoingEdge:

@@ -19,7 +19,7 @@ from penstock.graph.nodes import Node
 from penstock.testing.local import local_cluster
 from penstock.travel.nowhere import Nowhere
 from penstock.travel.replayed import Piece, replayed
-from penstock.travel.stepping import Step, watched
+from penstock.travel.stepping import Cause, Step, watched
 
 _SLOTS = 64
 _SHOWN = 300
@@ -169,7 +169,9 @@ class _Shown:
 
 
 def _headline(number: int, step: Step) -> str:
-    if step.is_watermark:
+    if step.cause is Cause.CLOCK and step.time is not None:
+        return f"{number}. the clock reached {moment(step.time)}"
+    if step.cause is Cause.EVENT_TIME:
         when = "the input ended" if step.time is None else f"event time reached {moment(step.time)}"
         return f"{number}. {when}"
     when = "" if step.time is None else f" at {moment(step.time)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from penstock.cli.output import age, console, size, table
+from penstock.cli.output import age, console, size, stages, table
 from penstock.coordinator.registry import Entry, entries, find
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ClusterError
@@ -27,7 +27,7 @@ def list_jobs(as_json: bool) -> None:
     elif not jobs:
         click.echo("No jobs are running.")
     else:
-        columns = ("ID", "NAME", "STATUS", "SINCE", "CHECKPOINTS", "RESTARTS", "LAST CHECKPOINT")
+        columns = ("ID", "NAME", "STATUS", "SINCE", "CHECKPOINTS", "RESTARTS", "PROGRESS")
         console().print(table(columns, map(_row, jobs), right=("CHECKPOINTS", "RESTARTS")))
         for job in jobs:
             if job["stalled"]:
@@ -77,11 +77,21 @@ def _described(entry: Entry) -> dict[str, Any]:
         "last_checkpoint": said.get("last_checkpoint"),
         "records_in": said.get("records_in"),
         "stalled": said.get("stalled"),
+        "stages": said.get("stages"),
     }
 
 
 def _row(job: dict[str, Any]) -> tuple[object, ...]:
-    last = job["last_checkpoint"]
     since = age(SystemClock().now_ms() - job["started_ms"])
-    shown = f"{last['epoch']:.0f}: {last['duration_ms']:.0f} ms, {size(last['bytes'])}" if last else "-"
-    return (job["id"][:12], job["name"], job["status"], since, job["checkpoints"], job["restarts"], shown)
+    counts = (job["checkpoints"], job["restarts"])
+    return (job["id"][:12], job["name"], job["status"], since, *counts, _progress(job))
+
+
+def _progress(job: dict[str, Any]) -> str:
+    """The stages of a BATCH job, else the newest checkpoint."""
+    if job["stages"]:
+        return stages(job["stages"])
+    last = job["last_checkpoint"]
+    if not last:
+        return "-"
+    return f"checkpoint {last['epoch']:.0f}: {last['duration_ms']:.0f} ms, {size(last['bytes'])}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.console import Console
@@ -47,6 +47,14 @@ def age(milliseconds: float) -> str:
     if seconds < 86400:
         return f"{seconds // 3600} h {seconds % 3600 // 60} min"
     return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
+
+
+def stages(progress: Mapping[str, int]) -> str:
+    """How far a BATCH job is."""
+    if not progress["stages"]:
+        return "finding its input"
+    tasks = f", tasks {progress['tasks_done']} of {progress['tasks']}" if progress["tasks"] else ""
+    return f"stages {progress['stages_done']} of {progress['stages']}{tasks}"
 
 
 def moment(ms: int) -> str:

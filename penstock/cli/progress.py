@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.live import Live
 from rich.text import Text
 
-from penstock.cli.output import age, console
+from penstock.cli.output import age, console, stages
 from penstock.coordinator.assemble import RunningJob
 from penstock.core.clock import SystemClock
 
@@ -51,10 +51,12 @@ def _runs(job: RunningJob) -> bool:
 def line(job: RunningJob, seconds: float) -> str:
     """The job in one line."""
     facts = job.facts()
+    beginning = f"{facts['name']}: {facts['status']} for {age(seconds * 1000)}   "
+    if facts["stages"]:
+        return beginning + stages(facts["stages"])
     last = facts["last_checkpoint"]
     took = f", the last in {last['duration_ms']:.0f} ms" if last else ""
     return (
-        f"{facts['name']}: {facts['status']} for {age(seconds * 1000)}   "
-        f"checkpoints {facts['checkpoints']}{took}   restarts {facts['restarts']}   "
+        f"{beginning}checkpoints {facts['checkpoints']}{took}   restarts {facts['restarts']}   "
         f"records received {facts['records_in']:,}"
     )

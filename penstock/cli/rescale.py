@@ -10,7 +10,7 @@ import click
 from penstock.cli.run import ProgramError, run
 from penstock.cli.savepoint import taken
 from penstock.coordinator.events import RequestKind
-from penstock.coordinator.registry import find
+from penstock.coordinator.registry import Entry, find
 from penstock.core.errors import ClusterError, ConfigError, PenstockError, SnapshotError
 from penstock.snapshot.finding import read_manifest
 
@@ -23,6 +23,8 @@ from penstock.snapshot.finding import read_manifest
 @click.pass_context
 def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | None, timeout: float) -> None:
     """Stop JOB with a savepoint and go on from it here at PARALLELISM.
+
+    A job that Spark has too few cores for is left as it is.
 
     The program is run again as it was started, by this command, in its place: the environment variables
     are those of this shell. The savepoint is deleted once the job has checkpoints of its own.
@@ -38,13 +40,8 @@ def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | Non
     script = Path(command["directory"]) / command["script"]
     if not script.is_file():
         raise ConfigError(f"the program of job {entry.name!r} is gone: there is no {script}")
-    try:
-        path = taken(entry, RequestKind.STOP, directory, timeout)
-    except ClusterError as error:
-        raise ClusterError(
-            f"{error}. It was not rescaled. Should it stop after all, nothing starts it again: do so with "
-            f"penstock run -p {parallelism} -s and the savepoint that it ended with"
-        ) from error
+    _check_slots(entry, parallelism)
+    path = _stopped(entry, parallelism, directory, timeout)
     click.echo(
         f"Job {entry.name} has stopped; it goes on from {path} at parallelism {parallelism}.", err=True
     )
@@ -68,6 +65,32 @@ def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | Non
         raise ProgramError(
             f"{error}\nJob {entry.name} does not run now. Nothing is lost: it goes on where it was, at any "
             f"parallelism, if it is started as before with -s {path}"
+        ) from error
+
+
+def _check_slots(entry: Entry, parallelism: int) -> None:
+    """Leave the job as it is if it could not go on."""
+    most = entry.most_slots()
+    if most is None:
+        click.echo(
+            f"How many slots job {entry.name} can have is not known; it needs {parallelism}.", err=True
+        )
+    elif parallelism > most:
+        raise ClusterError(
+            f"job {entry.name!r} cannot have {parallelism} slots: Spark has room for {most}. It runs on as "
+            f"it was. Rescale it to {max(most, 1)} at most; or, to give Spark more cores, use penstock stop "
+            f"{entry.name} --savepoint DIR and penstock run -p {parallelism} -s with that savepoint"
+        )
+
+
+def _stopped(entry: Entry, parallelism: int, directory: str | None, timeout: float) -> str:
+    """Stop the job; its savepoint."""
+    try:
+        return taken(entry, RequestKind.STOP, directory, timeout)
+    except ClusterError as error:
+        raise ClusterError(
+            f"{error}. It was not rescaled. Should it stop after all, nothing starts it again: do so with "
+            f"penstock run -p {parallelism} -s and the savepoint that it ended with"
         ) from error
 
 

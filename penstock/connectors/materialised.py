@@ -28,10 +28,11 @@ class MaterialisedSource(Source):
     """Reads what ``write`` wrote to a new directory below ``home``. ``write`` stays on the driver."""
 
     read_in_order = True
+    ids_last = False
 
-    def __init__(self, write: WriteFiles, home: str, type_info: Any | None = None) -> None:
+    def __init__(self, write: WriteFiles, home: str | None, type_info: Any | None = None) -> None:
         self._write: WriteFiles | None = write
-        self._home = normalise(home)
+        self._home = None if home is None else normalise(home)
         self._type = type_info
         self._format = ParquetFormat()
         self._written: tuple[str, tuple[str, ...]] | None = None
@@ -49,11 +50,16 @@ class MaterialisedSource(Source):
     def produced_type(self) -> Any | None:
         return self._type
 
+    def home(self) -> str:
+        """The directory below which files are written; asked when they are."""
+        assert self._home is not None, "a source without a home overrides this"
+        return self._home
+
     def files(self) -> tuple[str, tuple[str, ...]]:
         """The directory and the names of the files in it, written now if they are not there yet."""
         if self._written is None:
             assert self._write is not None, "only the driver's copy of the source writes"
-            directory = join(self._home, uuid.uuid4().hex)
+            directory = join(self.home(), uuid.uuid4().hex)
             storage_of(directory).make_directory(directory)
             self._written = directory, tuple(self._write(directory))
             self._is_adopted = False

@@ -166,6 +166,7 @@ class RunningJob:
             "records_in": int(sum(received)),
             "under_way": desk.under_way(),
             "stalled": self.runner.stalled,
+            "stages": None,
         }
 
     def cancel(self) -> Future[None]:

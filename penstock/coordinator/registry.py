@@ -70,6 +70,10 @@ class Entry:
         """Ask for the end of the job; whether the driver took the request."""
         return self._ask("cancel") is not None
 
+    def most_slots(self) -> int | None:
+        """How many slots the job could have; ``None`` if its driver does not know, or does not answer."""
+        return (self._ask("most_slots") or {}).get("slots")
+
     def request(self, kind: str, directory: str | None) -> dict[str, Any] | None:
         """Ask for a snapshot: its number, or an error; ``None`` if the driver does not answer."""
         return self._ask("snapshot", kind=kind, directory=directory)
@@ -108,6 +112,7 @@ def register(
     cancel: Callable[[], object],
     snapshot: Ask | None = None,
     clock: Clock | None = None,
+    most_slots: Callable[[], int | None] | None = None,
 ) -> Registration | None:
     """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
     outcomes = Outcomes(snapshot)
@@ -126,6 +131,7 @@ def register(
             "cancel": cancelling,
             "snapshot": outcomes.request,
             "outcome": outcomes.outcome,
+            "most_slots": lambda: {"slots": most_slots() if most_slots is not None else None},
         }
         listener = Listener(token, answers)
         entry = Entry(job_id, name, os.getpid(), started, listener.port, token, command)

@@ -282,8 +282,9 @@ class StreamExecutionEnvironment(PortedSettings):
     ) -> DataStream:
         """The rows of a Spark DataFrame, as columns: a bounded stream that can be replayed.
 
-        Executors write the rows to files once, when the job begins: below ``directory``, or the checkpoint
-        directory.  With ``time_column`` and no strategy they are sorted by it, so that nothing is late.
+        In BATCH mode Spark reads the frame in the source's tasks.  For a stream executors write its rows to
+        files once, when the job begins: below ``directory``, or the checkpoint directory; with
+        ``time_column`` and no strategy they are sorted by it, so that nothing is late.
         """
         return _frames.from_dataframe(
             self, frame, watermark_strategy, source_name, time_column, directory, type_info

@@ -90,7 +90,7 @@ class SparkCluster(Cluster):
             gang = self._spark.range(slots, numPartitions=slots)
             gang.mapInArrow(slot_function(self._info(generation)), "slot long", barrier=True).collect()
         except Exception as caught:
-            error = translate(caught)
+            error = translate(caught, self._spark.sparkContext.pythonExec)
         self._over[generation].set()
         self._notify(AttemptEnded(generation, error))
 

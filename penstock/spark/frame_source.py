@@ -1,8 +1,10 @@
 """``env.from_dataframe``: a Spark DataFrame as a bounded source.
 
-The executors write its rows to Parquet files once, when the job begins and before it takes its slots; no row
-passes through the driver.  The job reads the files: see :mod:`penstock.connectors.materialised` for what
-that is good for after a crash.
+In BATCH mode on Spark the frame is the input of the source's tasks: see :mod:`penstock.spark.batch.tables`.
+
+For a stream the executors write its rows to Parquet files once, when the job begins and before it takes its
+slots; no row passes through the driver.  The job reads the files: see
+:mod:`penstock.connectors.materialised` for what that is good for after a crash.
 """
 
 from __future__ import annotations
@@ -15,10 +17,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.connectors.at_hand import RowsAtHand, RowsReader
 from penstock.connectors.materialised import MaterialisedSource
+from penstock.connectors.source import Split, SplitReader
+from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 from penstock.core.job import JobStatus
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.spark.failures import wrong_python
 from penstock.spark.places import place_for
 from penstock.spark.shipping import ship
 
@@ -43,7 +49,7 @@ _TYPES: dict[pa.DataType, TypeInformation] = {
 
 
 class FrameSource(MaterialisedSource):
-    """The rows of a DataFrame, as they are when the job begins."""
+    """The rows of a DataFrame, as they are when the job begins; in BATCH mode, while it reads them."""
 
     def __init__(
         self, frame: DataFrame, directory: str | None, checkpoints: str | None, sort_by: str | None = None
@@ -53,16 +59,31 @@ class FrameSource(MaterialisedSource):
                 f"from_dataframe takes a Spark DataFrame, not {type(frame).__name__}; spark.createDataFrame "
                 "makes one of a pandas frame or an Arrow table"
             )
-        home = place_for(frame.sparkSession, "from_dataframe", directory, checkpoints, FOLDER)
         self._is_ours = directory is None
-        schema = frame_schema(frame)
+        self._place: tuple[str | None, str | None] = directory, checkpoints
+        self._schema = schema = frame_schema(frame)
+        self.frame: DataFrame | None = frame
         if sort_by is not None and sort_by not in schema.names:
             raise ConfigError(
                 f"the DataFrame has no column {sort_by!r} to take event time from; it has "
                 f"{', '.join(schema.names)}"
             )
         ordered = frame if sort_by is None else frame.orderBy(sort_by)
-        super().__init__(lambda directory: write_files(ordered, schema, directory), home, row_type(schema))
+        super().__init__(lambda directory: write_files(ordered, schema, directory), None, row_type(schema))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "frame": None}
+
+    def home(self) -> str:
+        if self._home is None:
+            assert self.frame is not None, "only the driver's copy of the source writes"
+            self._home = place_for(self.frame.sparkSession, "from_dataframe", *self._place, FOLDER)
+        return self._home
+
+    def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
+        if isinstance(split.info, RowsAtHand):
+            return RowsReader(split.info, self._schema)
+        return super().open_split(split, position, clock)
 
     def job_ended(self, status: JobStatus, savepoints: int) -> None:
         """Remove the files, unless a snapshot may still need them or they are in a directory of the user."""
@@ -100,7 +121,10 @@ def _type_of(kind: pa.DataType) -> TypeInformation | None:
 def write_files(frame: DataFrame, schema: pa.Schema, directory: str) -> list[str]:
     """Have the executors write the frame; the names of the files, in the order of its partitions."""
     ship(frame.sparkSession)
-    written = frame.mapInArrow(_partition_writer(directory, schema), "name string").collect()
+    try:
+        written = frame.mapInArrow(_partition_writer(directory, schema), "name string").collect()
+    except Exception as error:
+        raise wrong_python(error, frame.sparkSession.sparkContext.pythonExec) or error from None
     return sorted(row["name"] for row in written)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
@@ -24,7 +25,7 @@ from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
 from penstock.spark.shipping import ship
-from penstock.spark.slots import available_slots, check_cluster, check_slots
+from penstock.spark.slots import available_slots, check_cluster, check_slots, most_slots
 
 
 class SparkLauncher:
@@ -52,7 +53,7 @@ class SparkLauncher:
             running = self._start_batch(spark, spec, job, clock)
         else:
             running = self._start_gang(spark, spec, job, clock, beside)
-        publish_to_registry(running)
+        publish_to_registry(running, lambda: most_slots(spark, beside))
         for node in spec.nodes:
             if isinstance(node.source, FrameSource):
                 _release_at_the_end(node.source, running)
@@ -63,6 +64,9 @@ class SparkLauncher:
     ) -> RunningJob:
         """All slots at once, for as long as the job runs."""
         check_cluster(spark)
+        for node in spec.nodes:
+            if isinstance(node.source, FrameSource):
+                node.source.home()  # an error now if there is none, not when the job runs
         check_slots(spark, job.plan.slots, job.settings.slots_timeout_ms / 1000, clock)
         if beside:
             check_room(spark, job.plan.slots)
@@ -86,14 +90,18 @@ def _release_at_the_end(source: FrameSource, running: RunningJob) -> None:
     running.result().add_done_callback(lambda _: source.job_ended(running.status(), running.savepoints_asked))
 
 
-def publish_to_registry(running: RunningJob) -> None:
-    """Let ``penstock list``, ``cancel``, ``savepoint`` and ``stop`` find the job until it ends."""
+def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | None = None) -> None:
+    """Let ``penstock list``, ``cancel``, ``savepoint`` and ``stop`` find the job until it ends.
+
+    ``room`` is for ``penstock rescale``: how many slots the job could have, if that is known.
+    """
     registration = register(
         running.job_id.hex,
         running.job.plan.job_name,
         running.facts,
         running.cancel,
         lambda kind, directory: running.request(RequestKind(kind), directory),
+        most_slots=room,
     )
     if registration is not None:
         running.listeners.append(lambda _: registration.close())

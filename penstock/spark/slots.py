@@ -12,11 +12,21 @@ from penstock.core.errors import ClusterError
 
 def check_cluster(spark: SparkSession) -> None:
     """Refuse settings that barrier stages cannot live with."""
-    if spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+    if _may_grow(spark):
         raise ClusterError(
             "Spark's dynamic allocation is switched on, and a gang of long-lived slots cannot use it; set "
             "spark.dynamicAllocation.enabled=false and a fixed number of executors"
         )
+
+
+def _may_grow(spark: SparkSession) -> bool:
+    setting = spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false")
+    return str(setting).lower() == "true"
+
+
+def most_slots(spark: SparkSession, beside: int) -> int | None:
+    """How many slots a job can have that leaves ``beside`` free; ``None`` if Spark may get more cores."""
+    return None if _may_grow(spark) else available_slots(spark) - beside
 
 
 def available_slots(spark: SparkSession) -> int:

@@ -15,6 +15,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from penstock.core.handles import KeyedHandle
 from penstock.snapshot.store import open_store
+from penstock.spark.failures import wrong_python
 from penstock.spark.shipping import ship
 from penstock.state_processor.files import Target, entries_of, keys_of, write_rows
 
@@ -28,7 +29,10 @@ def write_frame(rows: DataFrame, url: str, target: Target) -> dict[int, KeyedHan
     ship(rows.sparkSession)
     numbered = StructType([*rows.schema.fields, StructField(_PART, IntegerType())])
     divided = rows.mapInArrow(_numbering(target), numbered).repartitionById(target.parallelism, _PART)
-    written = divided.mapInArrow(_writing(url, target), "part int, handle binary").collect()
+    try:
+        written = divided.mapInArrow(_writing(url, target), "part int, handle binary").collect()
+    except Exception as error:
+        raise wrong_python(error, rows.sparkSession.sparkContext.pythonExec) or error from None
     return {row.part: pickle.loads(bytes(row.handle)) for row in written}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -26,24 +27,28 @@ StateView = dict[str, str]
 EVENT_TIMER, CLOCK_TIMER = "event-time timer", "processing-time timer"
 
 
+class Cause(Enum):
+    """Why something happened to the key."""
+
+    RECORD = "a record came"
+    EVENT_TIME = "event time advanced"
+    CLOCK = "a timer of processing time was due"
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one record, or the passing of time, did."""
 
+    cause: Cause
     record: Any
-    """``None`` for a watermark."""
+    """``None`` if time passed."""
     time: int | None
-    """Event time of the record, or the watermark."""
+    """Event time of the record, the watermark, or the clock."""
     input_index: int
     before: StateView
     after: StateView
     outputs: tuple[tuple[str | None, Any], ...]
     """Side output (``None`` for the main one) and record."""
-
-    @property
-    def is_watermark(self) -> bool:
-        """Whether time passed, and no record came."""
-        return self.record is None
 
 
 Report = Callable[[Step], None]
@@ -75,8 +80,9 @@ class _Watcher:
     def attach(self) -> None:
         operator: Any = self._operator
         self._open, self._process = operator.open, operator.process
-        self._on_watermark = operator.on_watermark
-        operator.open, operator.process, operator.on_watermark = self.open, self.process, self.on_watermark
+        self._on_watermark, self._on_clock = operator.on_watermark, operator.on_processing_time
+        operator.open, operator.process = self.open, self.process
+        operator.on_watermark, operator.on_processing_time = self.on_watermark, self.on_processing_time
 
     def open(self, ctx: OperatorContext) -> None:
         """Forget what belongs to other keys, and listen to what comes out."""
@@ -98,22 +104,33 @@ class _Watcher:
                 time = None if one.times is None else int(one.times[0])
                 step = partial(self._process, one, input_index)
                 moment = None if time == MIN_TIME else time
-                self._take(step, one.to_rows()[0], moment, input_index, always=has_keys)
+                self._take(step, Cause.RECORD, moment, one.to_rows()[0], input_index, always=has_keys)
 
     def on_watermark(self, time: EventTime) -> None:
         """Time passes; told only if that had an effect."""
         moment = None if time == MAX_TIME else time
-        self._take(partial(self._on_watermark, time), None, moment, 0, always=False)
+        self._take(partial(self._on_watermark, time), Cause.EVENT_TIME, moment)
+
+    def on_processing_time(self, now_ms: int) -> None:
+        """The clock reached a timer; told only if that had an effect."""
+        self._take(partial(self._on_clock, now_ms), Cause.CLOCK, now_ms)
 
     def _take(
-        self, act: Callable[[], None], record: Any, time: int | None, input_index: int, always: bool
+        self,
+        act: Callable[[], None],
+        cause: Cause,
+        time: int | None,
+        record: Any = None,
+        input_index: int = 0,
+        always: bool = False,
     ) -> None:
         self._out.heard = []
         before = view(self._keyed)
         act()
         after = view(self._keyed)
         if always or before != after or self._out.heard:
-            self._report(Step(record, time, input_index, before, after, tuple(self._out.heard)))
+            heard = tuple(self._out.heard)
+            self._report(Step(cause, record, time, input_index, before, after, heard))
 
     def _is_ours(self, key: Any) -> bool:
         return str(key) == self._key or repr(key) == self._key

@@ -1,6 +1,7 @@
 """The examples in BATCH mode: the very tests that hold for them as streams.
 
-Those below ``examples/savepoints`` and ``examples/testing`` are about snapshots, which BATCH does not have.
+Those below ``examples/savepoints`` are about snapshots, which BATCH does not have; ``frames_totals`` needs
+Spark and is in ``tests/spark/jobs/frames.py``.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from test_time_examples import test_sessions_are_one_line_away as test_sessions_
 from test_time_examples import test_top_n_per_window as test_top_n_per_window
 
 from penstock.batch.job import BatchRun
+from penstock.common import WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.datastream.window import EventTimeSessionWindows
 from penstock.testing import local
 from penstock.testing.local import LocalLauncher, local_cluster
 
@@ -66,6 +69,23 @@ def test_online_regression(monkeypatch: pytest.MonkeyPatch) -> None:
 
     stream, batch = both(build, monkeypatch)
     assert batch == stream and len(batch) == 300
+
+
+def test_session_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions by number, which a count in keyed state gives them, whatever the mode."""
+    module = example("testing.session_bug")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda click, _: click[1]
+    )
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        clicks = env.from_collection(sorted(sum(module.CLICKS, []), key=lambda click: click[1]))
+        timed = clicks.assign_timestamps_and_watermarks(strategy).set_parallelism(1)
+        keyed = timed.key_by(lambda click: click[0])
+        return keyed.window(EventTimeSessionWindows.with_gap(module.GAP_MS)).process(module.NumberSessions())
+
+    stream, batch = both(build, monkeypatch)
+    assert batch == stream and len(batch) == 40 and max(number for _, number, _ in batch) == 10
 
 
 def test_temperature_pattern(monkeypatch: pytest.MonkeyPatch) -> None:

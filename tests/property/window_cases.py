@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import window_model as model
+import window_model_triggers as triggers_model
 from hypothesis import strategies as st
 
 from penstock.datastream import window as api
@@ -95,24 +96,28 @@ def simple_triggers(draw: Any) -> Pair:
     kind = draw(st.sampled_from(["event", "clock", "count", "every", "every-clock", "delta", "never"]))
     size = draw(st.integers(1, 8))
     if kind == "event":
-        return Pair(api.EventTimeTrigger.create, model.EventTime())
+        return Pair(api.EventTimeTrigger.create, triggers_model.EventTime())
     if kind == "clock":
-        return Pair(api.ProcessingTimeTrigger.create, model.ProcessingTime())
+        return Pair(api.ProcessingTimeTrigger.create, triggers_model.ProcessingTime())
     if kind == "count":
-        return Pair(lambda: api.CountTrigger.of(size), model.Count(size))
+        return Pair(lambda: api.CountTrigger.of(size), triggers_model.Count(size))
     if kind == "every":
-        return Pair(lambda: api.ContinuousEventTimeTrigger.of(size), model.Continuous(size, False))
+        return Pair(lambda: api.ContinuousEventTimeTrigger.of(size), triggers_model.Continuous(size, False))
     if kind == "every-clock":
-        return Pair(lambda: api.ContinuousProcessingTimeTrigger.of(size), model.Continuous(size, True))
+        return Pair(
+            lambda: api.ContinuousProcessingTimeTrigger.of(size), triggers_model.Continuous(size, True)
+        )
     if kind == "delta":
-        return Pair(lambda: api.DeltaTrigger.of(size, _distance), model.Delta(size), merges=False)
-    return Pair(api.NeverTrigger, model.Never(), merges=False)
+        return Pair(lambda: api.DeltaTrigger.of(size, _distance), triggers_model.Delta(size), merges=False)
+    return Pair(api.NeverTrigger, triggers_model.Never(), merges=False)
 
 
 @st.composite
 def purging(draw: Any) -> Pair:
     nested = draw(st.one_of(simple_triggers(), early_and_late(), timeouts()))
-    return Pair(lambda: api.PurgingTrigger.of(nested.real()), model.Purging(nested.model), nested.merges)
+    return Pair(
+        lambda: api.PurgingTrigger.of(nested.real()), triggers_model.Purging(nested.model), nested.merges
+    )
 
 
 @st.composite
@@ -121,7 +126,7 @@ def timeouts(draw: Any) -> Pair:
     limit, latest, clears = draw(st.integers(1, 9)), draw(st.booleans()), draw(st.booleans())
     return Pair(
         lambda: api.ProcessingTimeoutTrigger.of(nested.real(), limit, latest, clears),
-        model.Timeout(nested.model, limit, latest, clears),
+        triggers_model.Timeout(nested.model, limit, latest, clears),
         nested.merges,
     )
 
@@ -138,7 +143,7 @@ def early_and_late(draw: Any) -> Pair:
 
     return Pair(
         real,
-        model.EarlyAndLate(early and early.model, late and late.model),
+        triggers_model.EarlyAndLate(early and early.model, late and late.model),
         all(part is None or part.merges for part in (early, late)),
     )
 
@@ -149,10 +154,10 @@ TRIGGERS = st.one_of(st.none(), simple_triggers(), purging(), timeouts(), early_
 def default_trigger(windows: Any) -> Any:
     """What the model uses where no trigger was chosen."""
     if isinstance(windows, model.Counting):
-        return model.Purging(model.Count(windows.size))
+        return triggers_model.Purging(triggers_model.Count(windows.size))
     if isinstance(windows, model.Global):
-        return model.Never()
-    return model.ProcessingTime() if windows.by_clock else model.EventTime()
+        return triggers_model.Never()
+    return triggers_model.ProcessingTime() if windows.by_clock else triggers_model.EventTime()
 
 
 # --- evictors --------------------------------------------------------------------------------------------

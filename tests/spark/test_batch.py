@@ -33,4 +33,5 @@ def test_several_readers_failures_and_cancelling(tmp_path: Path) -> None:
     failed = driver.wait_for("failed: ")
     assert "step 'divide' failed" in failed and "record:  3" in failed and "ZeroDivisionError" in failed
     assert "PENSTOCK" not in failed and "mapInArrow" not in failed
+    driver.wait_for("stages 0 of 1, tasks of 3")
     driver.wait_for("cancelled: CANCELED")

@@ -53,6 +53,8 @@ def test_savepoint_rescale_and_stop(tmp_path: Path) -> None:
         until_counted(tmp_path, WORDS[:300], first)
         place = command(tmp_path, "savepoint", "counting", "sp")
         assert (Path(place.removeprefix("file://")) / "_metadata").exists()
+        with Driver(tmp_path, "cli.py", "rescale", "counting", "-p", 3, env=home) as refused:
+            assert refused.finish() == 1 and "Spark has room for 2. It runs on as it was" in refused.text
         rescaling = ("rescale", "counting", "-p", 2, "--savepoint", "sp")
         with Driver(tmp_path, "cli.py", *rescaling, env=home) as second:
             assert first.finish() == 0, first.text

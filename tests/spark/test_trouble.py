@@ -31,6 +31,10 @@ def test_errors_are_sentences(tmp_path: Path) -> None:
     assert told["dead_worker"][0] in ("ClusterError", "TransportError")
     kind, text = told["dynamic_allocation"]
     assert kind == "ClusterError" and "spark.dynamicAllocation.enabled=false" in text
+    for case in ("other_python", "other_python_for_a_frame"):
+        kind, text = told[case]
+        assert kind == "ClusterError" and "bare-python) lacks the package" in text, case
+        assert "set PYSPARK_PYTHON" in text and "Traceback" not in text, case
     assert told["large_results"][0] == "fine", told["large_results"][1]
     assert told["large_inline_state"][0] == "fine", told["large_inline_state"][1]
     for name in ("few", "user", "dead"):

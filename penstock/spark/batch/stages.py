@@ -1,9 +1,9 @@
 """Vertices as Spark stages.
 
-Each vertex is a ``mapInArrow`` over rows of :mod:`penstock.batch.wire`; each exchange is a shuffle to the
-partition that the sender chose, sorted there.  Vertices between two shuffles run in one stage, and all of
-them in one Spark job, whose plan names them.  Only a vertex that several others read has a job of its own
-before that, and its rows are kept on the executors' disks.
+Each vertex is a ``mapInArrow`` over rows of :mod:`penstock.batch.wire`, or over the DataFrame that it reads,
+for some sources; each exchange is a shuffle to the partition that the sender chose, sorted there.  Vertices
+between two shuffles run in one stage, and all of them in one Spark job, whose plan names them.  Only a vertex
+that several others read has a job of its own before that, and its rows are kept on the executors' disks.
 
 Order within a partition is total (no two rows have the same place), so a task that Spark runs again sees the
 same input and does the same: what other tasks have read of its first run stays true.
@@ -20,13 +20,17 @@ import cloudpickle
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from penstock.batch.runner import Stage
+from penstock.batch.runner import Progress, Stage
 from penstock.batch.wire import FIRST_PART, HERE, SORTED_BY, TO_DRIVER
 from penstock.batch.work import Feed
+from penstock.connectors.source import Source
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
 from penstock.spark.batch.failures import unpacked
+from penstock.spark.batch.progress import StageTracker, planned_stages
+from penstock.spark.batch.tables import numbered
 from penstock.spark.failures import translate
+from penstock.spark.frame_source import FrameSource
 
 ROWS = "edge int, target int, part long, time long, place long, body binary"
 _NAME = 60
@@ -41,10 +45,13 @@ class SparkStages:
         self._group = group
         self._kept: list[DataFrame] = []
         self._cancelled = False
+        self._planned = 0
+        self._tracker = StageTracker(spark.sparkContext.statusTracker(), group)
 
     def run(self, stages: Sequence[Stage]) -> Iterator[bytes]:
         """Run all stages; what is for the driver, once all is done."""
         readers = _readers(stages)
+        self._planned = planned_stages(stages, readers)
         outputs: dict[VertexId, DataFrame] = {}
         try:
             for stage in stages:
@@ -54,10 +61,18 @@ class SparkStages:
                 outputs[stage.work.vertex.id] = rows
             yield from self._collect(stages, outputs)
         except Exception as error:
-            raise unpacked(error) or translate(error) from None
+            raise unpacked(error) or translate(error, self._spark.sparkContext.pythonExec) from None
         finally:
             for rows in self._kept:
                 rows.unpersist()
+
+    def table_of(self, source: Source) -> DataFrame | None:
+        """The DataFrame behind a source that has one."""
+        return source.frame if isinstance(source, FrameSource) else None
+
+    def progress(self) -> Progress:
+        """Spark's stages and tasks."""
+        return self._tracker.progress(self._planned)
 
     def cancel(self) -> None:
         """End the Spark jobs of this one, and start no more."""
@@ -69,7 +84,9 @@ class SparkStages:
     def _stage(self, stage: Stage, outputs: Mapping[VertexId, DataFrame]) -> DataFrame:
         read = [_only(outputs[feed.source], feed) for feed in stage.feeds]
         count = stage.work.vertex.parallelism
-        if not read:
+        if stage.table is not None:
+            rows = numbered(stage.table, count, stage.work.deals)
+        elif not read:
             rows = self._marks(count, count)
         else:
             rows = reduce(DataFrame.union, read, self._marks(count, 1)).repartitionById(count, "target")

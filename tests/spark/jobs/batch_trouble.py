@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from progress import environment
+from progress import environment, until
 
 from penstock.common import WatermarkStrategy
 from penstock.core.errors import JobFailedError
@@ -32,6 +32,12 @@ def fail(value: int) -> float:
     return value / (value - 3)
 
 
+def _running(client: Any) -> Any:
+    """How far the job is, once Spark runs its tasks."""
+    stages = client._handle.facts()["stages"]
+    return stages if stages and stages["tasks"] else None
+
+
 def main(master: str) -> None:
     """Run them."""
     batch = RuntimeExecutionMode.BATCH
@@ -53,6 +59,8 @@ def main(master: str) -> None:
     slow = DataGeneratorSource(lambda index: index, 10**9, 1000.0)
     env.from_source(slow, NO_TIME, "slow").map(lambda v: v).print()
     client = env.execute_async("cancelled")
+    stages = until(lambda: _running(client), "tasks run")
+    print(f"stages {stages['stages_done']} of {stages['stages']}, tasks of {stages['tasks']}", flush=True)
     client.cancel().result()
     print(f"cancelled: {client.get_job_status().result().name}", flush=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections import Counter
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -20,14 +21,20 @@ from pyspark.sql import functions as F
 
 from penstock.common import Types
 from penstock.core.errors import ClusterError, ConfigError, GraphError
-from penstock.datastream import RuntimeExecutionMode
+from penstock.datastream import OutputTag, ProcessFunction, RuntimeContext, RuntimeExecutionMode
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.operators.columnar import Count, Sum
+from penstock.spark import frame_source
+from penstock.spark.batch.tables import numbered
+from penstock.spark.frame_source import write_files
 from penstock.spark.launcher import start_session
 
-MASTER = "local[3]"
+MASTER = "local[3,2]"
+"""A task may fail once."""
 ROWS = 1000
+SIDE = OutputTag("side")
+BATCH, STREAMING = RuntimeExecutionMode.BATCH, RuntimeExecutionMode.STREAMING
 
 
 def refused(kind: type[Exception], words: str, action: Any) -> None:
@@ -51,6 +58,78 @@ def windows(work: Path, frame: Any, mode: RuntimeExecutionMode) -> None:
     found = result.agg(F.sum("n"), F.sum("total")).collect()[0]
     assert tuple(found) == (ROWS, ROWS * (ROWS - 1) // 2), found
     assert not [path for path in (work / "chk" / "_frames").rglob("*") if path.is_file()]
+
+
+class Aside(ProcessFunction):
+    """Odd numbers go to the side; the second task fails in the middle of its first try, in BATCH mode."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.subtask = runtime_context.get_index_of_this_subtask()
+        self.fails = self.subtask == 1 and not runtime_context.get_attempt_number()
+        self.seen = 0
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.seen += 1
+        if self.seen == 100 and self.fails:
+            raise ValueError("the first try")
+        yield (SIDE, (value["id"], self.subtask)) if value["id"] % 2 else (value["id"], self.subtask)
+
+
+def outcome(frame: Any, mode: RuntimeExecutionMode, program: Any) -> Counter[Any]:
+    """What a program gives behind a frame; event time is in ``ts``."""
+    env = environment(MASTER, None).set_parallelism(2).set_runtime_mode(mode)
+    return Counter(map(tuple, program(env.from_dataframe(frame, time_column="ts")).execute_and_collect()))
+
+
+def in_windows(stream: Any) -> Any:
+    return stream.key_by("k").window(TumblingEventTimeWindows.of(100_000)).agg(Count("n"), Sum("id", "total"))
+
+
+def split_up(stream: Any) -> Any:
+    """Rows and a side output in one task, then dealt in turn, where a lost or doubled record would show."""
+    split = stream.process(Aside())
+    return split.union(split.get_side_output(SIDE)).rebalance().map(lambda pair: (pair[0], pair[1] < 2))
+
+
+def read_by_spark(work: Path, spark: Any, frame: Any) -> None:
+    """In BATCH mode Spark reads the frame in the job itself; the results are those of a stream."""
+    frame.write.parquet(str(work / "table"))
+    table = spark.read.parquet(f"file://{work}/table").where("id >= 100").select("id", "k", "ts")
+    shuffled = table.repartition(7)
+    frames = [table, shuffled, table.where("id < 0"), spark.createDataFrame([], table.schema)]
+    streams = [outcome(each, STREAMING, in_windows) for each in (table, frames[2])]
+    frame_source.write_files = _nobody_writes
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList
+    assert outcome(table, BATCH, in_windows) == streams[0]
+    plan = executions().last().physicalPlanDescription()
+    assert (
+        "GreaterThanOrEqual(id,100)" in plan and "ReadSchema: struct<id:bigint,k:bigint,ts:timestamp>" in plan
+    ), plan
+    assert "MapInArrow" in plan and "Exchange rangepartitioning" not in plan, "nothing is sorted beforehand"
+    for empty in frames[2:]:
+        assert outcome(empty, BATCH, in_windows) == streams[1] == Counter()
+    expected = Counter((number, True) for number in range(100, ROWS))
+    assert all(outcome(each, BATCH, split_up) == expected for each in frames[:2])
+    plans = [numbered(each, 2, True)._jdf.queryExecution().executedPlan().toString() for each in frames[:2]]
+    assert ["Sort [id" in plan for plan in plans] == [False, True], "only what other tasks sent is sorted"
+    env = environment(MASTER, None).set_parallelism(2).set_runtime_mode(BATCH)
+    both = env.from_dataframe(table).union(env.from_dataframe(shuffled)).process(Numbered())
+    assert set(both.execute_and_collect()) == {0, 1}
+    frame_source.write_files = write_files
+
+
+class Numbered(ProcessFunction):
+    """Which subtask saw a record."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.subtask = runtime_context.get_index_of_this_subtask()
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        yield self.subtask
+
+
+def _nobody_writes(*_: Any) -> Any:
+    raise AssertionError("the frame was written to files")
 
 
 def values(spark: Any) -> None:
@@ -107,15 +186,20 @@ def epochs(work: Path, frame: Any) -> None:
 
 
 def example(work: Path, spark: Any) -> None:
-    """The one in ``examples/frames_totals.py``."""
+    """The one in ``examples/frames_totals.py``, as a stream and in BATCH mode."""
     sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
     program = import_module("frames_totals")
-    env = environment(MASTER, work / "chk")
-    out = str(work / "totals")
-    program.totals(env, program.orders(spark)).for_each_epoch(program.keep_in(out)).uid("out")
-    env.execute("totals")
-    found = spark.read.parquet(out).agg(F.sum("orders"), F.sum("total")).collect()[0]
-    assert tuple(found) == (program.ORDERS, program.ORDERS * 24.5), found
+    found = []
+    for mode in (RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH):
+        env = environment(MASTER, work / "chk").set_runtime_mode(mode)
+        out = str(work / f"totals-{mode.name}")
+        program.totals(env, program.orders(spark)).for_each_epoch(program.keep_in(out)).uid("out")
+        env.execute(f"totals-{mode.name}")
+        rows = spark.read.parquet(out).drop("epoch")
+        found.append(sorted(map(tuple, rows.collect())))
+        sums = rows.agg(F.sum("orders"), F.sum("total")).collect()[0]
+        assert tuple(sums) == (program.ORDERS, program.ORDERS * 24.5), sums
+    assert found[0] == found[1]
 
 
 def refusals(spark: Any, frame: Any) -> None:
@@ -149,6 +233,7 @@ def main(work: Path) -> None:
     )
     windows(work, frame, RuntimeExecutionMode.STREAMING)
     windows(work, frame, RuntimeExecutionMode.BATCH)
+    read_by_spark(work, spark, frame)
     example(work, spark)
     values(spark)
     odd_columns()

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from penstock.common import WatermarkStrategy
 from penstock.core.errors import PenstockError
+from penstock.datastream import RuntimeExecutionMode
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 
 MASTER = "local[2]"
@@ -67,6 +68,26 @@ def dynamic_allocation(work: Path) -> None:
     env.execute()
 
 
+def other_python(work: Path) -> None:
+    """The executors' Python is that of the program without its packages."""
+    bare = work / "bare-python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o700)
+    SparkSession.getActiveSession().stop()
+    os.environ["PYSPARK_PYTHON"] = str(bare)
+    env = environment(MASTER, None).set_parallelism(2).set_runtime_mode(RuntimeExecutionMode.BATCH)
+    numbers(env).print()
+    env.execute()
+
+
+def other_python_for_a_frame(work: Path) -> None:
+    """In the session of the case before."""
+    env = environment(MASTER, None, restart_strategy__type="none").set_parallelism(1)
+    frame = SparkSession.getActiveSession().range(10)
+    env.from_dataframe(frame, directory=str(work / "frame")).print()
+    env.execute()
+
+
 def large_results(work: Path) -> None:
     """Not wrong: more results than a socket's buffer holds."""
     env = environment(MASTER, None).set_parallelism(2)
@@ -90,6 +111,8 @@ CASES: list[Callable[[Path], None]] = [
     large_results,
     large_inline_state,
     dynamic_allocation,
+    other_python,
+    other_python_for_a_frame,
 ]
 
 

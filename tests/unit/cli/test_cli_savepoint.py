@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -31,14 +31,16 @@ def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalL
             job.cancel().result(10)
 
 
-def start(tmp_path: Path, name: str = "endless", **settings: str) -> Any:
+def start(
+    tmp_path: Path, name: str = "endless", most_slots: Callable[[], int] | None = None, **settings: str
+) -> Any:
     config = Configuration.from_dict({key.replace("__", "."): text for key, text in settings.items()})
     env = StreamExecutionEnvironment.get_execution_environment(config)
     source = LogSource(tmp_path / "log", "t", Text())
     lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "t").uid("t")
     lines.key_by(lambda line: line).reduce(lambda a, b: a).uid("r").print()
     client = env.execute_async(name)
-    publish_to_registry(client.handle)
+    publish_to_registry(client.handle, most_slots)
     return client
 
 
@@ -118,15 +120,35 @@ def test_rescale_needs_to_know_how_the_job_was_started(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "was not started by penstock run" in result.stderr
 
 
-def test_a_rescale_that_fails_half_way_says_where_the_state_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def broken_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What jobs of this process are said to have been started with."""
     (tmp_path / "broken.py").write_text("raise RuntimeError('no room for eight')")
     command = {"directory": str(tmp_path), "script": "broken.py", "args": [], "settings": []}
     monkeypatch.setattr(registry, "command", {**command, "parallelism": 1, "master": None, "name": None})
     monkeypatch.chdir(tmp_path)
+
+
+def test_a_rescale_without_the_slots_leaves_the_job_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken_program(tmp_path, monkeypatch)
+    client = start(tmp_path, most_slots=lambda: 2)
+    result = call("rescale", "endless", "-p", "3", "--savepoint", tmp_path / "sp")
+    assert result.exit_code == 1 and not (tmp_path / "sp").exists()
+    assert "cannot have 3 slots: Spark has room for 2. It runs on as it was" in result.stderr
+    assert "penstock run -p 3 -s" in result.stderr
+    assert client.get_job_status().result().name in ("CREATED", "RUNNING")
+    result = call("rescale", "endless", "-p", "2", "--savepoint", tmp_path / "sp")
+    assert "no room for eight" in result.stderr, "with as many as there are it goes ahead"
+
+
+def test_a_rescale_that_fails_half_way_says_where_the_state_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken_program(tmp_path, monkeypatch)
     client = start(tmp_path)
     result = call("rescale", "endless", "-p", "8", "--savepoint", tmp_path / "sp")
+    assert "endless can have is not known; it needs 8" in result.stderr
     assert result.exit_code == 1 and client.get_job_status().result().name == "FINISHED"
     assert "no room for eight" in result.stderr and "Nothing is lost" in result.stderr
     place = result.stderr.split(" with -s ")[1].split()[0]
