@@ -94,6 +94,8 @@ class _SocketReader(SplitReader):
             raise ConnectorError(
                 f"no {self._delimiter!r} came in {_LONGEST >> 20} MB of text; is it the delimiter?"
             )
+        if self._delimiter == "\n":  # as Flink does it: lines of Windows and of telnet
+            self._pieces = [piece.removesuffix("\r") for piece in self._pieces]
         if not data:
             self._ended = True
             self._pieces += [self._rest] if self._rest else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Callable
 
@@ -10,6 +11,8 @@ from penstock.core.errors import FencedError
 from penstock.core.handles import Committable
 from penstock.core.ids import OperatorId
 from penstock.snapshot.permit import CommitPermit
+
+_log = logging.getLogger("penstock")
 
 
 def commit_all(
@@ -26,7 +29,22 @@ def commit_all(
         by_sink.setdefault(item.operator_id, []).append(position)
     for operator_id, positions in by_sink.items():
         committer = committer_of(operator_id)
+        if committer is None:
+            _tell_dropped(operator_id, len(positions))
+            outcomes.update(dict.fromkeys(positions, CommitOutcome.DROPPED))
+            continue
         payloads = [pickle.loads(committables[position].payload) for position in positions]
-        answers = [CommitOutcome.DROPPED] * len(payloads) if committer is None else committer.commit(payloads)
-        outcomes.update(zip(positions, answers, strict=True))
+        outcomes.update(zip(positions, committer.commit(payloads), strict=True))
     return tuple(outcomes[position] for position in range(len(committables)))
+
+
+def _tell_dropped(operator_id: OperatorId, count: int) -> None:
+    """A sink whose guarantee was changed since the snapshot commits nothing any more."""
+    _log.error(
+        "POSSIBLE DATA LOSS: the snapshot holds %d prepared outputs for the sink %s, which commits nothing "
+        "any more: its guarantee was changed. They are skipped. If the job was stopped with a savepoint or "
+        "ended by itself they had been committed before; else start it once from this snapshot with the "
+        "sink as it was, stop it with a savepoint, and change the sink then.",
+        count,
+        operator_id,
+    )

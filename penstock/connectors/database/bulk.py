@@ -16,7 +16,7 @@ from penstock.connectors.database import ledger
 from penstock.connectors.database.changes import Changed, Changes
 from penstock.connectors.database.committer import LedgerCommitter
 from penstock.connectors.database.destination import to_table
-from penstock.connectors.database.dialect import Fault, Target, names
+from penstock.connectors.database.dialect import Dialect, Fault, Target, names
 from penstock.connectors.database.link import Link
 from penstock.connectors.database.names import Maker
 from penstock.connectors.database.poison import first_refused, refused, show
@@ -103,8 +103,7 @@ class BulkWriter(SinkWriter):
         dialect = self._link.dialect
         for name in dialect.loader.tables(connection, self._maker.prefix):
             if self._maker.is_leftover(name):
-                with connection.cursor() as cursor:
-                    cursor.execute(f"DROP TABLE IF EXISTS {dialect.quote(name)}")
+                _drop(dialect, connection, name)
 
 
 class BulkCommitter(LedgerCommitter):
@@ -118,7 +117,7 @@ class BulkCommitter(LedgerCommitter):
         """One staging table."""
         with connection.cursor() as cursor:
             outcome = self.once(connection, item, lambda: self._merge(connection, cursor, item))
-            cursor.execute(f"DROP TABLE IF EXISTS {self._link.dialect.quote(item.name)}")
+        _drop(self._link.dialect, connection, item.name)
         return outcome
 
     def _merge(self, connection: Any, cursor: Any, item: StagedRows) -> None:
@@ -161,3 +160,14 @@ class BulkCommitter(LedgerCommitter):
             f"{item.name!r} with penstock_seq = {number - 1}: mend or delete it there, or change the target; "
             "then start the job again, which merges the rest."
         )
+
+
+def _drop(dialect: Dialect, connection: Any, name: str) -> None:
+    """Drop a staging table, unless somebody looks at it, such as a backup: nothing depends on it any more."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE IF EXISTS {dialect.quote(name)}")
+    except Exception as e:
+        if dialect.fault(e) is not Fault.BUSY:
+            raise
+        _log.warning("table %s stays until the next attempt: %s", name, dialect.sentence(e))

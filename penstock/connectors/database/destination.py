@@ -35,6 +35,6 @@ def to_statement(dialect: Dialect, statement: str, columns: Sequence[str]) -> De
 
     def apply(connection: Any, changed: Changed) -> None:
         with connection.cursor() as cursor:
-            cursor.executemany(statement, changed.rows)
+            dialect.run_each(cursor, statement, changed.rows)
 
     return Destination(dialect, f"the statement {statement!r} at {dialect.address}", columns, apply)

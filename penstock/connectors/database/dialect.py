@@ -41,7 +41,7 @@ class UnknownTransaction(Exception):
 
 
 class RowRefused(Exception):
-    """Bulk loading found a value that a column cannot hold."""
+    """A row that cannot be written, and the server does not say so by an error of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def quote(self, name: str) -> str:
-        """An identifier; ``schema.table`` has two parts."""
+        """One identifier: of a column, or of a table of ours."""
+
+    @abstractmethod
+    def quote_table(self, name: str) -> str:
+        """A table of the user's; ``schema.table`` has two parts."""
 
     @abstractmethod
     def describe(self, connection: Any, table: str) -> TableInfo | None:
@@ -200,6 +204,10 @@ class Dialect(ABC):
     @abstractmethod
     def apply(self, connection: Any, target: Target, rows: Sequence[Any], gone: Sequence[Any]) -> None:
         """Delete ``gone``, then insert or update ``rows``. Begins and ends no transaction."""
+
+    def run_each(self, cursor: Any, statement: str, rows: Sequence[Any]) -> None:
+        """Run a statement of the user's with the parameters of each row, in order."""
+        cursor.executemany(statement, rows)
 
     @property
     @abstractmethod

@@ -17,6 +17,8 @@ from penstock.core.errors import ConnectorError
 TABLE = "penstock_commits"
 KEEP_DAYS = 30
 _FORGET_ROWS = 10_000
+_FORGET_TIMES = 100
+"""More than any job can add in the hour between two calls; a commit waits meanwhile."""
 
 _CREATE = (
     f"CREATE TABLE IF NOT EXISTS {TABLE} (id VARCHAR(80) NOT NULL PRIMARY KEY, row_count BIGINT, "
@@ -55,18 +57,20 @@ def is_committed(connection: Any, name: str) -> bool:
 
 
 def forget_old(connection: Any, prefix: str) -> None:
-    """Delete old rows of one sink, some at a time.
+    """Delete all old rows of one sink, some at a time.
 
     They are looked for first: a DELETE that searches would wait for the rows of prepared transactions.
     """
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT id FROM {TABLE} WHERE LEFT(id, %s) = %s AND "
-            f"committed_at < CURRENT_TIMESTAMP - INTERVAL '{KEEP_DAYS}' DAY LIMIT {_FORGET_ROWS}",
-            (len(prefix), prefix),
-        )
-        old = [row[0] for row in cursor.fetchall()]
-        if old:
+        for _ in range(_FORGET_TIMES):
+            cursor.execute(
+                f"SELECT id FROM {TABLE} WHERE LEFT(id, %s) = %s AND "
+                f"committed_at < CURRENT_TIMESTAMP - INTERVAL '{KEEP_DAYS}' DAY LIMIT {_FORGET_ROWS}",
+                (len(prefix), prefix),
+            )
+            old = [row[0] for row in cursor.fetchall()]
+            if not old:
+                return
             cursor.execute(f"DELETE FROM {TABLE} WHERE id IN ({', '.join(['%s'] * len(old))})", old)
 
 

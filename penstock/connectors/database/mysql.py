@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.connectors.database.address import DatabaseAddress
 from penstock.connectors.database.dialect import (
     CONNECT_TIMEOUT_S,
     LOCK_WAIT_S,
@@ -26,7 +28,8 @@ from penstock.connectors.database.dialect import (
     names,
 )
 from penstock.connectors.database.mysql_bulk import MySqlLoader
-from penstock.connectors.database.mysql_sql import on_duplicate, quote
+from penstock.connectors.database.mysql_sql import on_duplicate, quote, quote_table
+from penstock.connectors.database.mysql_tls import PREFIX, tls_settings
 from penstock.connectors.database.mysql_xa import MySqlXa
 from penstock.core.optional import require
 
@@ -40,10 +43,14 @@ _DATA = frozenset({1048, 1062, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1
 _DELETE_ROWS = 500
 
 _SESSION = (
-    f"SET time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_WAIT_S}, "
+    f"SET time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_WAIT_S}, lock_wait_timeout = {LOCK_WAIT_S}, "
+    "sql_notes = 0, "
     "sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
 )
 _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+_BEHIND_VALUES = re.compile(r"\bON\s+DUPLICATE\b.*(?<!%)(?:%%)*%s", re.IGNORECASE | re.DOTALL)
+"""A parameter where pymysql expects none: it makes one INSERT of many rows by repeating the values alone."""
 
 _TRANSACTIONAL = frozenset({"innodb", "rocksdb"})
 
@@ -58,11 +65,14 @@ class MySqlDialect(Dialect):
     product = "MariaDB/MySQL"
     adapters = {dt.datetime: _utc, dict: json.dumps, list: json.dumps, tuple: json.dumps, uuid.UUID: str}
 
+    def __init__(self, address: DatabaseAddress) -> None:
+        super().__init__(address)
+        self._tls = tls_settings(address.options)
+
     def connect(self, local_files: bool = False) -> Any:
         pymysql = require("pymysql", "mysql")
         address = self.address
-        ssl = {key.removeprefix("ssl_"): value for key, value in address.options if key.startswith("ssl_")}
-        other = {key: value for key, value in address.options if not key.startswith("ssl_")}
+        other = {key: value for key, value in address.options if not key.startswith(PREFIX)}
         connection = pymysql.connect(
             host=address.host,
             port=address.port,
@@ -75,12 +85,13 @@ class MySqlDialect(Dialect):
             connect_timeout=CONNECT_TIMEOUT_S,
             read_timeout=_READ_TIMEOUT_S,
             write_timeout=_READ_TIMEOUT_S,
-            ssl=ssl or None,
+            ssl=self._tls or None,
             init_command=_SESSION,
             **other,
         )
         with connection.cursor() as cursor:
             cursor.execute(_ISOLATION)
+        _refuse_too_long(connection)
         return connection
 
     def fault(self, error: BaseException) -> Fault:
@@ -106,6 +117,9 @@ class MySqlDialect(Dialect):
 
     def quote(self, name: str) -> str:
         return quote(name)
+
+    def quote_table(self, name: str) -> str:
+        return quote_table(name)
 
     def describe(self, connection: Any, table: str) -> TableInfo | None:
         schema, _, name = table.rpartition(".")
@@ -142,14 +156,21 @@ class MySqlDialect(Dialect):
             if rows:
                 cursor.executemany(self._insert(target), rows)
 
+    def run_each(self, cursor: Any, statement: str, rows: Sequence[Any]) -> None:
+        if not _BEHIND_VALUES.search(statement):
+            cursor.executemany(statement, rows)
+            return
+        for row in rows:
+            cursor.execute(statement, row)
+
     def _insert(self, target: Target) -> str:
         values = ", ".join(["%s"] * len(target.columns))
-        insert = f"INSERT INTO {quote(target.table)} ({names(quote, target.columns)}) VALUES ({values})"
+        insert = f"INSERT INTO {quote_table(target.table)} ({names(quote, target.columns)}) VALUES ({values})"
         return f"{insert} {on_duplicate(target)}" if target.keys else insert
 
     def _delete(self, cursor: Any, target: Target, gone: Sequence[Any]) -> None:
         at = target.positions(target.keys)
-        delete = f"DELETE FROM {quote(target.table)} WHERE"
+        delete = f"DELETE FROM {quote_table(target.table)} WHERE"
         if target.newer is not None:
             newer = quote(target.newer)
             same = " AND ".join(f"{quote(key)} = %s" for key in target.keys)
@@ -174,6 +195,28 @@ class MySqlDialect(Dialect):
     @property
     def loader(self) -> Loader:
         return MySqlLoader()
+
+
+def _refuse_too_long(connection: Any) -> None:
+    """Let a statement that the server will not take fail here: it hangs up in the middle of such a one.
+
+    That would look like a lost connection, and be tried again for ever.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@max_allowed_packet")
+        limit: int = cursor.fetchone()[0]
+    send = connection.query
+
+    def checked(sql: str | bytes, *more: Any, **named: Any) -> Any:
+        sent = sql.encode(errors="surrogateescape") if isinstance(sql, str) else sql
+        if len(sent) >= limit:
+            raise RowRefused(
+                f"{len(sent)} bytes are more than its max_allowed_packet of {limit}; raise that, or use "
+                "Delivery.BULK_LOAD"
+            )
+        return send(sent, *more, **named)
+
+    connection.query = checked
 
 
 def _column(name: str, declared: Any, nullable: str, default: Any, extra: str) -> ColumnInfo:

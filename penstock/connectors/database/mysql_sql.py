@@ -6,8 +6,13 @@ from penstock.connectors.database.dialect import Target
 
 
 def quote(name: str) -> str:
-    """An identifier; ``schema.table`` has two parts."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in name.split("."))
+    """One identifier, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_table(name: str) -> str:
+    """A table; ``schema.table`` has two parts."""
+    return ".".join(map(quote, name.split(".")))
 
 
 def on_duplicate(target: Target) -> str:
@@ -19,7 +24,7 @@ def on_duplicate(target: Target) -> str:
     if target.newer is None:
         settings = [f"{quote(c)} = VALUES({quote(c)})" for c in others or target.keys[:1]]
     else:
-        table, version = quote(target.table), quote(target.newer)
+        table, version = quote_table(target.table), quote(target.newer)
         is_newer = f"({table}.{version} IS NULL OR VALUES({version}) >= {table}.{version})"
         settings = [
             f"{quote(c)} = IF({is_newer}, VALUES({quote(c)}), {table}.{quote(c)})"

@@ -24,7 +24,7 @@ from penstock.connectors.database.dialect import (
 )
 from penstock.connectors.database.postgresql_bulk import PostgreSqlLoader
 from penstock.connectors.database.postgresql_prepared import PreparedTransactions
-from penstock.connectors.database.postgresql_sql import on_conflict, quote
+from penstock.connectors.database.postgresql_sql import on_conflict, quote, quote_table
 from penstock.core.optional import require
 
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03", "55006", "57014", "55000"})
@@ -63,6 +63,7 @@ class PostgreSqlDialect(Dialect):
     def connect(self, local_files: bool = False) -> Any:
         psycopg = require("psycopg", "postgresql")
         address = self.address
+        given = dict(address.options)
         settings: dict[str, Any] = {
             "connect_timeout": CONNECT_TIMEOUT_S,
             "keepalives_idle": 30,
@@ -70,8 +71,8 @@ class PostgreSqlDialect(Dialect):
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
             "application_name": "penstock",
-            "options": f"-c timezone=UTC -c lock_timeout={LOCK_WAIT_S}s",
-            **dict(address.options),
+            **given,
+            "options": f"-c lock_timeout={LOCK_WAIT_S}s {given.get('options', '')} -c timezone=UTC",
         }
         return psycopg.connect(
             host=address.host,
@@ -107,8 +108,11 @@ class PostgreSqlDialect(Dialect):
     def quote(self, name: str) -> str:
         return quote(name)
 
+    def quote_table(self, name: str) -> str:
+        return quote_table(name)
+
     def describe(self, connection: Any, table: str) -> TableInfo | None:
-        found = connection.execute(_RELATION, (quote(table),)).fetchone()
+        found = connection.execute(_RELATION, (quote_table(table),)).fetchone()
         if found is None:
             return None
         oid = (found[0],)
@@ -129,10 +133,8 @@ class PostgreSqlDialect(Dialect):
                 self._delete(cursor, target, gone)
             if rows:
                 values = ", ".join(["%s"] * len(target.columns))
-                insert = (
-                    f"INSERT INTO {quote(target.table)} ({names(quote, target.columns)}) VALUES ({values})"
-                )
-                cursor.executemany(f"{insert} {on_conflict(target)}", rows)
+                insert = f"INSERT INTO {quote_table(target.table)} ({names(quote, target.columns)})"
+                cursor.executemany(f"{insert} VALUES ({values}) {on_conflict(target)}", rows)
 
     def _delete(self, cursor: Any, target: Target, gone: Sequence[Any]) -> None:
         at = list(target.positions(target.keys))
@@ -140,9 +142,8 @@ class PostgreSqlDialect(Dialect):
         if target.newer is not None:
             same += f" AND ({quote(target.newer)} IS NULL OR {quote(target.newer)} <= %s)"
             at.append(target.columns.index(target.newer))
-        cursor.executemany(
-            f"DELETE FROM {quote(target.table)} WHERE {same}", [tuple(row[i] for i in at) for row in gone]
-        )
+        keys = [tuple(row[i] for i in at) for row in gone]
+        cursor.executemany(f"DELETE FROM {quote_table(target.table)} WHERE {same}", keys)
 
     @property
     def transactions(self) -> Transactions:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.connectors.database.dialect import Loader, Target, names, only_keys
-from penstock.connectors.database.postgresql_sql import on_conflict, quote
+from penstock.connectors.database.postgresql_sql import on_conflict, quote, quote_table
 
 
 class PostgreSqlLoader(Loader):
@@ -19,7 +19,7 @@ class PostgreSqlLoader(Loader):
     def create_staging(self, connection: Any, staging: str, target: Target) -> None:
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {quote(staging)} AS SELECT 0::bigint AS penstock_seq, "
-            f"false AS penstock_deleted, {names(quote, target.columns)} FROM {quote(target.table)} "
+            f"false AS penstock_deleted, {names(quote, target.columns)} FROM {quote_table(target.table)} "
             "WITH NO DATA"
         )
 
@@ -52,7 +52,7 @@ class PostgreSqlLoader(Loader):
         return [row[0] for row in found.fetchall()]
 
     def merge(self, staging: str, target: Target, below: str) -> list[str]:
-        columns, into = names(quote, target.columns), quote(target.table)
+        columns, into = names(quote, target.columns), quote_table(target.table)
         if not target.keys:
             # A load whose answer was lost may have come through after all, beside its repetition.
             return [

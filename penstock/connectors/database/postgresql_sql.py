@@ -6,8 +6,13 @@ from penstock.connectors.database.dialect import Target, names
 
 
 def quote(name: str) -> str:
-    """An identifier; ``schema.table`` has two parts."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    """One identifier, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_table(name: str) -> str:
+    """A table; ``schema.table`` has two parts."""
+    return ".".join(map(quote, name.split(".")))
 
 
 def on_conflict(target: Target) -> str:
@@ -22,5 +27,5 @@ def on_conflict(target: Target) -> str:
     update = f"{conflict} DO UPDATE SET {settings}"
     if target.newer is None:
         return update
-    stored = f"{quote(target.table)}.{quote(target.newer)}"
+    stored = f"{quote_table(target.table)}.{quote(target.newer)}"
     return f"{update} WHERE {stored} IS NULL OR EXCLUDED.{quote(target.newer)} >= {stored}"

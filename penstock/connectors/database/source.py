@@ -51,6 +51,7 @@ class DatabaseSource(Source):
     """
 
     read_in_order = True
+    ids_last = False
 
     def __init__(
         self,

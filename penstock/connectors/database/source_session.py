@@ -26,8 +26,12 @@ class ReadingSession:
         self.sql = READING[dialect.address.kind]
 
     def name(self, identifier: str) -> str:
-        """The quoted name of a column or table, for statements with parameters."""
+        """The quoted name of a column, for statements with parameters."""
         return escaped(self._dialect.quote(identifier))
+
+    def table(self, shape: TableShape) -> str:
+        """The quoted name of the table, for statements with parameters."""
+        return escaped(self._dialect.quote_table(shape.table))
 
     def rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """All rows of a query's result."""
@@ -64,14 +68,15 @@ class ReadingSession:
         self, shape: TableShape, conditions: Sequence[str], values: Sequence[Any], after: Any, limit: int
     ) -> list[tuple[Any, ...]]:
         """The first ``limit`` rows that satisfy the conditions and lie behind the key ``after``."""
-        return self.rows(*shape.page_query(self.name, self.sql, conditions, values, after, limit))
+        table = self.table(shape)
+        return self.rows(*shape.page_query(self.name, table, self.sql, conditions, values, after, limit))
 
     def extent(self, shape: TableShape) -> tuple[Any, Any]:
         """The smallest and the largest value of the leading column; twice ``None`` if there is none."""
         leading = self.name(shape.leading.name)
         where = "" if shape.condition is None else f" WHERE {escaped(shape.condition)}"
-        table = self.name(shape.table)
-        [(smallest, largest)] = self.rows(f"SELECT MIN({leading}), MAX({leading}) FROM {table}{where}", ())
+        query = f"SELECT MIN({leading}), MAX({leading}) FROM {self.table(shape)}{where}"
+        [(smallest, largest)] = self.rows(query, ())
         return smallest, largest
 
     def close(self) -> None:

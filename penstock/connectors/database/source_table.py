@@ -69,13 +69,17 @@ class TableShape:
     def page_query(
         self,
         name: Callable[[str], str],
+        table: str,
         sql: ReadingSql,
         conditions: Sequence[str],
         values: Sequence[Any],
         after: Key | None,
         limit: int,
     ) -> tuple[str, list[Any]]:
-        """The first ``limit`` rows that satisfy the conditions and lie behind ``after``; ``name`` quotes."""
+        """The first ``limit`` rows that satisfy the conditions and lie behind ``after``.
+
+        ``name`` quotes columns; ``table`` is quoted.
+        """
         names = [name(column.name) for column in self.key]
         wanted, parameters = list(conditions), list(values)
         if self.condition is not None:
@@ -87,7 +91,7 @@ class TableShape:
         selected = [column.expression.format(name(column.name)) for column in self.columns]
         where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
         query = (
-            f"SELECT {', '.join([*selected, *names])} FROM {name(self.table)}{where} "
+            f"SELECT {', '.join([*selected, *names])} FROM {table}{where} "
             f"ORDER BY {', '.join(names)} LIMIT {limit}"
         )
         return query, parameters

@@ -177,5 +177,6 @@ def _array(column: Column, values: Sequence[Any], where: str) -> pa.Array:
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as e:
         raise ConnectorError(
             f"column {column.name!r} of {where} is {column.declared}, read as {column.arrow}, and a value "
-            f"does not fit: {e}"
+            f"does not fit: {e}. Leave such rows out with set_condition(...), or the column with "
+            "set_columns(...)"
         ) from e

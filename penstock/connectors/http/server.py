@@ -14,6 +14,9 @@ from __future__ import annotations
 import hmac
 import json
 import logging
+import math
+import re
+import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -39,6 +42,8 @@ _CONNECTIONS = 256
 _PIECE = 1 << 16
 _LONGEST_NUMBER = 18
 _LONGEST_KEY = 256
+_MARK = secrets.token_hex(16)
+_MARKED = re.compile(f'"{_MARK}([^"]*)"')
 
 
 class Refused(Exception):
@@ -169,15 +174,11 @@ def parse(content_type: str, body: bytes) -> list[bytes]:
     kind = content_type.partition(";")[0].strip().lower()
     try:
         if kind == "application/json":
-            value = json.loads(body, parse_constant=_no_number)
+            value = _loads(body)
             values = value if isinstance(value, list) else [value]
             return [_compact(item) for item in values]
         if kind in ("application/x-ndjson", "application/jsonl"):
-            return [
-                _compact(json.loads(line, parse_constant=_no_number))
-                for line in body.splitlines()
-                if line.strip()
-            ]
+            return [_compact(_loads(line)) for line in body.splitlines() if line.strip()]
         if kind == "text/plain":
             body.decode()
             return [line for line in body.splitlines() if line]
@@ -189,9 +190,20 @@ def parse(content_type: str, body: bytes) -> list[bytes]:
     )
 
 
+def _loads(text: bytes) -> Any:
+    return json.loads(text, parse_constant=_no_number, parse_float=_as_written)
+
+
+def _as_written(number: str) -> str:
+    """A number that may have more digits than a float: text behind a mark, for :func:`_compact`."""
+    if not math.isfinite(float(number)):
+        raise ValueError(f"{number} is too large for a number that jobs could read")
+    return _MARK + number
+
+
 def _compact(value: Any) -> bytes:
-    # A number too large for a double would come out as "Infinity", which no job could read.
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    text = json.dumps(value, separators=(",", ":"))
+    return (_MARKED.sub(r"\1", text) if _MARK in text else text).encode()
 
 
 def _no_number(name: str) -> Any:

@@ -31,7 +31,8 @@ class Spool:
         self._producer = Producer(self._topic, fsync=True, clock=clock)
         self._lock = threading.Lock()
         self._turn = count()
-        self._seen: OrderedDict[bytes, int] = OrderedDict()
+        self._seen: list[OrderedDict[bytes, int]] = [OrderedDict() for _ in range(self._topic.partitions)]
+        """The keys of each partition."""
         self._is_in_doubt = True
         """Whether the log may hold keys that are not remembered."""
         self._look()
@@ -41,17 +42,15 @@ class Spool:
         with self._lock:
             if self._is_in_doubt:
                 self._look()
-            if key is not None and key in self._seen:
+            partition = (next(self._turn) if key is None else hash_value(key)) % self._topic.partitions
+            if key is not None and key in self._seen[partition]:
                 return False
             if records:
                 self._is_in_doubt = True
-                partition = next(self._turn) if key is None else hash_value(key)
-                self._producer.send_many(
-                    list(records), [key] * len(records), partition=partition % self._topic.partitions
-                )
+                self._producer.send_many(list(records), [key] * len(records), partition=partition)
                 self._is_in_doubt = False
             if key is not None:
-                self._remember(key)
+                self._remember(partition, key)
             return True
 
     def close(self) -> None:
@@ -66,10 +65,11 @@ class Spool:
             self._remember_partition(self._topic, partition)
         self._is_in_doubt = False
 
-    def _remember(self, key: bytes) -> None:
-        self._seen[key] = 1
-        if len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
+    def _remember(self, partition: int, key: bytes) -> None:
+        seen = self._seen[partition]
+        seen[key] = 1
+        if len(seen) > _REMEMBERED:
+            seen.popitem(last=False)
 
     def _remember_partition(self, topic: Topic, partition: int) -> None:
         reader = topic.reader(partition)
@@ -82,7 +82,7 @@ class Spool:
                     raise ConnectorError(f"partition {partition} of {topic.name!r} ends before offset {end}")
                 for key in read.column(2).unique().to_pylist():
                     if key is not None:
-                        self._remember(key)
+                        self._remember(partition, key)
                 at = read.column(0)[-1].as_py() + 1
         finally:
             reader.close()

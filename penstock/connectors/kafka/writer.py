@@ -12,6 +12,7 @@ A barrier without records prepares nothing: the open producer stays for the next
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Any
 
 from penstock.connectors.kafka.client import ClientKind, ClientSettings, new_client
@@ -24,6 +25,8 @@ from penstock.connectors.sink import SinkWriter
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
+
+_LAST_S = 5.0
 
 log = logging.getLogger("penstock.kafka")
 
@@ -50,6 +53,9 @@ class AppendingWriter(SinkWriter):
         self._deliveries.check()
 
     def close(self) -> None:
+        with suppress(ConnectorError):
+            if not self._wait_on_barrier:  # a job that is stopped will not send again what is under way
+                self._deliveries.send_rest(self._producer, _LAST_S)
         self._producer.purge()
         self._producer.flush(0)
 

@@ -56,6 +56,11 @@ class Deliveries:
                 _send_with_headers(producer, records, records.headers)
             producer.poll(0)
 
+    def send_rest(self, producer: Any, timeout_s: float) -> None:
+        """Wait for what is under way, but not for long."""
+        with self._explained():
+            producer.flush(timeout_s)
+
     def settle(self, producer: Any) -> None:
         """Wait until every record has arrived; raise if one did not."""
         with self._explained():

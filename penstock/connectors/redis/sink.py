@@ -26,10 +26,12 @@ from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter,
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
+from penstock.core.optional import require
 
 _PIPELINE = 2000
 _MARK_S = 30 * 24 * 3600
 """Marks of commits are kept as long as anybody might start from the snapshot again."""
+_SHOWN_WORDS, _SHOWN_BYTES = 4, 40
 _LEFTOVER = re.compile(r".*:(?P<generation>\d+):(?P<subtask>\d+):\w+:(?P<epoch>\d+|open)")
 
 _COMMIT = """
@@ -215,15 +217,37 @@ class _RedisCommitter(Committer):
 
     def _commit(self, staged: StagedCommands) -> CommitOutcome:
         with self._connection.errors():
-            done = self._script(keys=[staged.key, f"{staged.key}:done"], args=[staged.length, _MARK_S])
+            try:
+                done = self._script(keys=[staged.key, f"{staged.key}:done"], args=[staged.length, _MARK_S])
+            except require("redis", "redis").exceptions.ResponseError as e:
+                raise self._refused(staged, e) from None
         if done == -1:
             raise ConnectorError(
                 f"{staged.records} records cannot be committed: their list {staged.key!r} on Redis at "
                 f"{self._connection.host}:{self._connection.port} is gone or damaged, and nothing says that "
                 "they were written. A server that forgets what it confirmed (no append-only file, or "
-                "eviction of keys) cannot be written to exactly once"
+                "eviction of keys) cannot be written to exactly once. Or the snapshot is older than "
+                f"{_MARK_S // 86_400} days, or a savepoint after which the job went back to an older "
+                "checkpoint. To go on without these records (or if you know that they are there): "
+                f"SET {staged.key}:done done"
             )
         return CommitOutcome.COMMITTED if done == 1 else CommitOutcome.ALREADY_COMMITTED
+
+    def _refused(self, staged: StagedCommands, error: Exception) -> Exception:
+        """The error for a command that Redis refuses, if it is one, with what can be done about it."""
+        mark = self._client.get(f"{staged.key}:done") or b""
+        size = self._client.lindex(staged.key, int(mark)) if mark.isdigit() else None
+        if size is None:
+            return error
+        at, end = int(mark), int(mark) + 1 + int(size)
+        words = self._client.lrange(staged.key, at + 1, min(end - 1, at + _SHOWN_WORDS))
+        shown = " ".join(word[:_SHOWN_BYTES].decode(errors="replace") for word in words)
+        return ConnectorError(
+            f"Redis at {self._connection.host}:{self._connection.port} refuses a command of published "
+            f"output: {error}. The command: {shown}. Mend or remove the key that it is for and start the "
+            "job again, which goes on with this command; or leave the command out: "
+            f"SET {staged.key}:done {end}"
+        )
 
     def close(self) -> None:
         self._client.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,10 @@ __all__ = [
     "CsvSchema",
     "CsvSchemaBuilder",
 ]
+
+
+# Python's own limit is 128 KB a value, which would make longer ones bad records.
+csv.field_size_limit(sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True)

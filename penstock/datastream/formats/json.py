@@ -14,6 +14,7 @@ from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.formats.json_columns import JsonRows
+from penstock.datastream.formats.json_numbers import WrittenFloat, encoded, has_decimals
 from penstock.datastream.formats.json_values import Reader, reader_of, row_type_of_json_schema, writer_of
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
@@ -39,6 +40,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         self._readers: list[Reader | None] = [
             reader_of(field, fail_on_missing_field) for field in row_type.get_field_types()
         ]
+        self._loads = json.JSONDecoder(parse_float=WrittenFloat if has_decimals(row_type) else None).decode
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
@@ -47,7 +49,10 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
     def deserialize(self, data: bytes) -> Row | None:
         try:
-            return Row.many(self._names, (self._values(json.loads(data)),))[0]
+            found = self._loads(data.decode(json.detect_encoding(data)))
+            if b"\\u" in data:  # half of a pair: no later step could write it
+                json.dumps(found, ensure_ascii=False).encode()
+            return Row.many(self._names, (self._values(found),))[0]
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as e:
             if self._ignore_errors:
                 return None
@@ -119,7 +124,7 @@ class JsonRowSerializationSchema(SerializationSchema):
     def __init__(self, row_type: RowTypeInfo) -> None:
         self._row_type = row_type
         self._write = writer_of(row_type)
-        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
@@ -127,7 +132,7 @@ class JsonRowSerializationSchema(SerializationSchema):
         return JsonRowSerializationSchema.Builder()
 
     def serialize(self, value: Any) -> bytes:
-        return self._encode(self._write(value)).encode()
+        return encoded(self._write(value), self._encode).encode()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (JsonRowSerializationSchema, (self._row_type,))

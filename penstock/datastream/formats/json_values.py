@@ -10,7 +10,6 @@ import base64
 import datetime as dt
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, cast
 
 from penstock.core.durations import Instant
@@ -28,6 +27,7 @@ from penstock.core.typeinfo import (
     TypeInformation,
     Types,
 )
+from penstock.datastream.formats.json_numbers import read_decimal, write_decimal
 from penstock.datastream.formats.row_values import row_values
 from penstock.datastream.formats.whole_numbers import whole_number_reader
 
@@ -46,7 +46,10 @@ def _boolean(value: Any) -> bool:
 
 
 def _timestamp(value: str) -> dt.datetime:
-    moment = dt.datetime.fromisoformat(value)
+    return _in_utc(dt.datetime.fromisoformat(value))
+
+
+def _in_utc(moment: dt.datetime) -> dt.datetime:
     return moment.astimezone(dt.UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
@@ -67,7 +70,7 @@ _READ_BASIC: dict[BasicType, Reader] = {
     BasicType.BOOLEAN: _boolean,
     BasicType.FLOAT: float,
     BasicType.DOUBLE: float,
-    BasicType.BIG_DEC: lambda value: Decimal(str(value)),
+    BasicType.BIG_DEC: read_decimal,
     BasicType.INSTANT: _instant,
 }
 _READ_TIME: dict[type[TypeInformation], Reader] = {
@@ -123,7 +126,7 @@ def _same(value: Any) -> Any:
 
 
 _WRITE_BASIC: dict[BasicType, Writer] = {
-    BasicType.BIG_DEC: lambda value: int(value) if value == value.to_integral_value() else float(value),
+    BasicType.BIG_DEC: write_decimal,
     BasicType.INSTANT: lambda value: (
         dt.datetime.fromtimestamp(value.seconds, dt.UTC)
         .replace(microsecond=value.nanos // 1000)
@@ -146,7 +149,7 @@ def _writer(kind: TypeInformation) -> Writer:
     if isinstance(kind, TimeTypeInfo):
         return lambda value: f"{value.isoformat()}Z"
     if isinstance(kind, TimestampTypeInfo):
-        return lambda value: f"{value.isoformat(sep='T')}Z"
+        return lambda value: f"{_in_utc(value).isoformat(sep='T')}Z"
     if kind == _BYTES:
         return lambda value: base64.b64encode(value).decode()
     if isinstance(kind, RowTypeInfo):

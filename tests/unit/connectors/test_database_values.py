@@ -10,6 +10,7 @@ from database_kit import MARIADB, POSTGRESQL, barrier, commit, database, writer_
 
 from penstock.connectors.database.sink import Delivery
 from penstock.core.batch import Batch
+from penstock.core.errors import ConnectorError
 from penstock.core.row import Row
 
 
@@ -51,6 +52,30 @@ def test_bits_spans_and_bytes_of_mariadb(mariadb, delivery):
         (2, 4095, 0, short, b"abcd", "[2]"),
         (3, *[None] * 5),
     ]
+
+
+@pytest.mark.parametrize("delivery", list(Delivery))
+def test_a_text_that_would_be_cut_off_behind_many_rounded_numbers(mariadb, delivery):
+    mariadb.run("CREATE TABLE sink_round (k INT PRIMARY KEY, d DECIMAL(10, 2), t VARCHAR(3))")
+    rows = [(k, Decimal("1.239"), "abc") for k in range(200)]
+    written(mariadb, "sink_round", ["k", "d", "t"], rows, delivery)
+    assert mariadb.run("SELECT DISTINCT d, t FROM sink_round") == [(Decimal("1.24"), "abc")]
+    with pytest.raises(ConnectorError, match=r"too long.*The row: k=200.*t='abcd'"):
+        written(mariadb, "sink_round", ["k", "d", "t"], [*rows, (200, Decimal(1), "abcd")], delivery)
+    assert mariadb.run("SELECT COUNT(*) FROM sink_round WHERE k = 200") == [(0,)]
+
+
+@pytest.mark.parametrize("delivery", list(Delivery))
+def test_a_row_longer_than_the_server_takes_is_no_lost_connection(mariadb, delivery):
+    mariadb.run("CREATE TABLE sink_long (k INT PRIMARY KEY, t LONGTEXT)")
+    [(limit,)] = mariadb.run("SELECT @@max_allowed_packet")
+    rows = [(1, "a"), (2, "ü" * (limit // 2)), (3, "b")]
+    if delivery is Delivery.BULK_LOAD:
+        written(mariadb, "sink_long", ["k", "t"], rows, delivery)
+        assert mariadb.run("SELECT k, CHAR_LENGTH(t) FROM sink_long ORDER BY k")[1] == (2, limit // 2)
+        return
+    with pytest.raises(ConnectorError, match=r"max_allowed_packet.*BULK_LOAD.*The row: k=2, t='ü"):
+        written(mariadb, "sink_long", ["k", "t"], rows, delivery)
 
 
 @pytest.mark.parametrize("delivery", list(Delivery))

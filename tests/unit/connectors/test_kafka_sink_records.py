@@ -207,3 +207,5 @@ def test_writing_without_flushes_is_no_guarantee(kafka_server: Any) -> None:
     writer.write(Batch.of_rows(["a"]))
     assert barrier(writer, 1) == [] and read(kafka_server.bootstrap, topic) == []
     writer.close()
+    # A job that was stopped does not come back for them, and nothing had failed.
+    assert [message.value() for message in read(kafka_server.bootstrap, topic)] == [b"a"]

@@ -18,7 +18,7 @@ from penstock.connectors.redis.client import RedisConnection
 from penstock.connectors.redis.commands import entries, hashes, strings
 from penstock.connectors.redis.sink import RedisSink, StagedCommands, _RedisCommitter
 from penstock.connectors.redis.source import RedisStreamSource, order
-from penstock.connectors.sink import Sink, WriterContext
+from penstock.connectors.sink import CommitOutcome, Sink, WriterContext
 from penstock.connectors.source import EndOfSplit, Source, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
@@ -213,6 +213,22 @@ def test_a_refused_command_does_not_double_those_before_it(
     assert client.get(name) == b"5" and client.hgetall(f"{name}-h") == {b"a": b"1"}
 
 
+def test_a_refused_command_is_shown_and_can_be_left_out(
+    place: RedisConnection, client: Any, name: str
+) -> None:
+    staged = StagedCommands(f"{name}-staged", 13, 3)
+    words = [b"HSET", f"{name}-h".encode(), b"a", b"1"]
+    client.rpush(
+        staged.key, b"2", b"INCR", name.encode(), b"4", *words, b"2", b"INCR", name.encode(), b"1", b"PING"
+    )
+    client.set(f"{name}-h", "no hash")
+    with pytest.raises(ConnectorError, match=f"WRONGTYPE.*The command: HSET {name}-h a 1") as refused:
+        _RedisCommitter(place).commit([staged])
+    client.execute_command(*str(refused.value).partition("leave the command out: ")[2].split())
+    assert _RedisCommitter(place).commit([staged]) == [CommitOutcome.COMMITTED]
+    assert client.get(name) == b"2" and client.get(f"{name}-h") == b"no hash"
+
+
 def test_long_lists_are_committed_in_order(place: RedisConnection, client: Any, name: str) -> None:
     changes = list(range(30_000))
     with local_cluster(slots=1):
@@ -242,9 +258,13 @@ def test_wide_hashes_are_committed_once(place: RedisConnection, client: Any, nam
     writer.close()
 
 
-def test_a_lost_list_is_no_success(place: RedisConnection) -> None:
-    with pytest.raises(ConnectorError, match="forgets what it confirmed"):
-        _RedisCommitter(place).commit([StagedCommands("ends-nowhere", 5, 2)])
+def test_a_lost_list_is_no_success(place: RedisConnection, client: Any, name: str) -> None:
+    lost = [StagedCommands(f"ends-{name}", 5, 2)]
+    with pytest.raises(ConnectorError, match="forgets what it confirmed") as refused:
+        _RedisCommitter(place).commit(lost)
+    way_out = str(refused.value).partition("that they are there): ")[2]
+    client.execute_command(*way_out.split())
+    assert _RedisCommitter(place).commit(lost) == [CommitOutcome.ALREADY_COMMITTED]
 
 
 def test_passwords_are_not_shown(redis_server: Any) -> None:

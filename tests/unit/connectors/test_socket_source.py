@@ -60,6 +60,8 @@ def open_at(port: int, delimiter: str = "\n") -> SplitReader:
         (["grün|b".encode()[:3], "grün|b".encode()[3:]], "|", ["grün", "b"]),
         ([b"a--b-", b"-c"], "--", ["a", "b", "c"]),
         ([], "\n", []),
+        ([b"one\r", b"\ntwo\r\n\r\nthree\r"], "\n", ["one", "two", "", "three\r"]),
+        ([b"one\r|two\r"], "|", ["one\r", "two\r"]),
         ([b"bad \xff byte\n"], "\n", ["bad � byte"]),
     ],
 )

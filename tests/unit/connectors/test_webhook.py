@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.topic import Log
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError
+from penstock.core.hashing import hash_value
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
 
@@ -96,6 +98,18 @@ def test_bad_requests_store_nothing(
     assert found == status and said["error"]
     assert stored(tmp_path) == []
     assert post(server, "1")[0] == 200, "the server goes on"
+
+
+def test_numbers_are_stored_with_all_their_digits(server: WebhookServer, tmp_path: Path) -> None:
+    body = (
+        '[{"amount": 12345678901234567.89, "rate": [1.10, -2.5E-3]}, 0.1234567890123456789, 9007199254740993]'
+    )
+    assert post(server, body)[0] == 200
+    assert stored(tmp_path) == [
+        b'{"amount":12345678901234567.89,"rate":[1.10,-2.5E-3]}',
+        b"0.1234567890123456789",
+        b"9007199254740993",
+    ]
 
 
 def test_other_methods(server: WebhookServer) -> None:
@@ -193,6 +207,19 @@ def test_keys_are_forgotten_some_day(tmp_path: Path, monkeypatch: pytest.MonkeyP
             True,
             False,
         ]
+
+
+def test_keys_of_one_partition_do_not_push_out_those_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "_REMEMBERED", 2)
+    names = [f"k{i}" for i in range(100)]
+    few = [[name for name in names if hash_value(name.encode()) % 3 == part][:2] for part in range(3)]
+    for repeated in (False, True, True):
+        with WebhookServer(tmp_path, "orders", TOKEN, partitions=3) as server:
+            for key in chain.from_iterable(few):
+                assert post(server, "1", Idempotency_Key=key)[1]["repeated"] is repeated
+    assert len(stored(tmp_path)) == 6
 
 
 def test_many_senders(server: WebhookServer, tmp_path: Path) -> None:

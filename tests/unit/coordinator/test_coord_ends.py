@@ -43,6 +43,29 @@ class StubbornSink(Sink):
         return Stubborn()
 
 
+class PlainSink(Sink):
+    """What a sink is whose guarantee was lowered."""
+
+    def create_writer(self, *arguments: Any, **more: Any) -> Any:
+        raise AssertionError("nothing is written here")
+
+
+def test_outputs_that_nobody_commits_any_more_are_not_dropped_in_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    builder = GraphBuilder()
+    source = builder.add(NodeKind.SOURCE, "source", Operator, uid="source", source=Numbers())
+    links = (Link(source, partitioning=Rebalance()),)
+    builder.add(NodeKind.SINK, "out", Operator, uid="out", links=links, sink=PlainSink())
+    plan = compile_plan(builder.nodes, "test", PlanOptions(1))
+    [sink] = [planned.operator_id for _, planned in plan.operators() if planned.node.sink is not None]
+    items = tuple(Committable(sink, Epoch(1), SubtaskIndex(i), pickle.dumps("x")) for i in range(2))
+    with caplog.at_level(logging.ERROR, "penstock"):
+        outcomes = JobEnds(plan).commit(Commit(permit(1), items)).outcomes
+    assert outcomes == (CommitOutcome.DROPPED,) * 2
+    assert "2 prepared outputs" in caplog.text and "with the sink as it was" in caplog.text
+
+
 def test_a_committer_that_cannot_be_closed_does_not_keep_the_job_from_ending(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
