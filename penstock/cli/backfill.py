@@ -17,13 +17,19 @@ from penstock.connectors.history import Shaped, backfilled
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
+from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.ids import EventTime
 from penstock.graph.job import JobSpec
+from penstock.travel.rewire import refuse_stamped_later
 
 PASSWORD = "PENSTOCK_HISTORY_PASSWORD"
 _DATABASES = ("mysql://", "mariadb://", "postgresql://")
+_FUTURE = (
+    "Warning: --switch-at lies in the future. What happens until then belongs to the history, which is read "
+    "now, and is left out of the live source: it will be lost"
+)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -76,8 +82,12 @@ def backfill(
     Configuration.from_dict(overrides).check()
     past = _history(history, kind, table)
     if time_column is not None or columns is not None:
-        past = Shaped(past, time_column, None if columns is None else columns.split(","))
-    switch = _Switch(past, read_time(switch_at, "--switch-at"), source)
+        names = None if columns is None else [name.strip() for name in columns.split(",")]
+        past = Shaped(past, time_column, names)
+    at = read_time(switch_at, "--switch-at")
+    if at > SystemClock().now_ms():
+        click.secho(_FUTURE, fg="yellow", err=True)
+    switch = _Switch(past, at, source)
     with rewired(overrides, switch.source) as launcher:
         launcher.change = switch.checked
         run_program(script, args, overrides, None, bool(ctx.find_root().params.get("debug")))
@@ -85,6 +95,8 @@ def backfill(
 
 def _history(place: str, kind: str, table: str | None) -> Source:
     if not place.startswith(_DATABASES):
+        if table is not None:
+            raise click.UsageError("--table is for a history in a database, and this one is in files")
         if kind == "text":
             lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), place)
             return lines.build()
@@ -120,4 +132,7 @@ class _Switch:
             problem = "there is no such source" if self._wanted else "say which source is live"
             raise GraphError(f"{problem}: give one of them as --source: {names}")
         self._names = []
+        for node in spec.nodes:
+            if node.source is not None and (node.uid or node.name) == fitting[0]:
+                refuse_stamped_later(spec.nodes, node, held=True)
         return spec

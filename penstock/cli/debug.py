@@ -12,13 +12,15 @@ from penstock.cli.output import console, moment
 from penstock.cli.places import PastPlace, read_place
 from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import ProgramError, as_program, execute, parsed
+from penstock.connectors.source import Source
+from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
-from penstock.core.errors import ConfigError, GraphError
+from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import Node
 from penstock.testing.local import local_cluster
 from penstock.travel.nowhere import Nowhere
-from penstock.travel.replayed import Piece, replayed
+from penstock.travel.replayed import Piece, ReplayedSource, refuse_uncut, replayed
 from penstock.travel.stepping import Cause, Step, watched
 
 _SLOTS = 64
@@ -61,23 +63,27 @@ def debug(
     if begin.time is not None or begin.offsets is not None:
         raise ConfigError(f"there is no snapshot at {snapshot!r}; give the path of a savepoint or checkpoint")
     stop = read_place(end, "--until") if end else PastPlace()
+    if stop.snapshot is not None:
+        raise click.UsageError("--until takes a time or offsets, not a snapshot")
     given = {options.RECOVERY_PATH.key: begin.snapshot, options.DEFAULT_PARALLELISM.key: "1"}
     if allow_non_restored_state:
         given[options.IGNORE_UNCLAIMED_STATE.key] = "true"
     overrides = parsed(settings) | {name: value for name, value in given.items() if value is not None}
     piece = Piece(end_ms=stop.time, ends=stop.offsets, from_first=begin == PastPlace())
-    show = _Shown(key, steps)
+    show, sources = _Shown(key, steps), _Sources(piece)
     with (
         local_cluster(_SLOTS) as local,
-        rewired(overrides, lambda _, source, how: replayed(source, how, piece)[0], _nowhere) as launcher,
+        rewired(overrides, sources.cut, _nowhere) as launcher,
         own_checkpoints(overrides) as own,
         as_program(script, args, own),
     ):
-        launcher.change = lambda spec: _with_watched(spec, operator, key, show)
+        launcher.change = lambda spec: _with_watched(sources.checked(spec), operator, key, show)
         show.stop = lambda: local.jobs[-1].cancel()
         try:
             execute(script, bool(ctx.find_root().params.get("debug")))
-        except ProgramError:
+            for job in local.jobs:
+                job.result().result()
+        except (ProgramError, JobFailedError):
             if not show.is_done:
                 raise
     show.summary()
@@ -85,6 +91,23 @@ def debug(
 
 def _nowhere(name: str) -> Nowhere:
     return Nowhere()
+
+
+class _Sources:
+    """The same piece of every source; offsets may be of any of them."""
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._parts: list[ReplayedSource] = []
+
+    def cut(self, name: str, source: Source, strategy: WatermarkStrategy) -> Source:
+        made, parts = replayed(source, strategy, self._piece, alone=False)
+        self._parts += parts
+        return made
+
+    def checked(self, spec: JobSpec) -> JobSpec:
+        refuse_uncut(spec.nodes, self._piece, self._parts)
+        return spec
 
 
 def _with_watched(spec: JobSpec, wanted: str | None, key: str, show: _Shown) -> JobSpec:

@@ -11,15 +11,16 @@ import click
 from penstock.cli.output import console
 from penstock.cli.places import read_time
 from penstock.cli.rewired import own_checkpoints, rewired
-from penstock.cli.run import as_program, execute, parsed
+from penstock.cli.run import parsed, run_program
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.coordinator import registry
 from penstock.core import options
 from penstock.core.errors import ConfigError
+from penstock.graph.job import JobSpec
 from penstock.snapshot.finding import read_manifest
 from penstock.travel.forking import BoundedSource, Recorders, Until
-from penstock.travel.rewire import part_by_part
+from penstock.travel.rewire import part_by_part, refuse_stamped_later
 
 Outputs = dict[str, Counter[str]]
 
@@ -79,12 +80,20 @@ def recorded(
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
     recorders = Recorders()
     with (
-        rewired(overrides, partial(_bounded, until), recorders.new),
+        rewired(overrides, partial(_bounded, until), recorders.new) as launcher,
         own_checkpoints(overrides) as own,
-        as_program(script, args, own),
     ):
-        execute(script, debug)
+        launcher.change = partial(_checked, until)
+        for job in run_program(script, args, own, None, debug):
+            job.result().result()
     return recorders.outputs()
+
+
+def _checked(until: Until, spec: JobSpec) -> JobSpec:
+    for node in spec.nodes:
+        if until.time is not None and node.source is not None:
+            refuse_stamped_later(spec.nodes, node)
+    return spec
 
 
 def _bounded(until: Until, name: str, source: Source, strategy: WatermarkStrategy) -> Source:

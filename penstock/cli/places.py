@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,7 @@ class PastPlace:
 
 def read_time(text: str, option: str) -> EventTime:
     """Milliseconds, or a time of the calendar; without a zone it is UTC."""
-    if text.lstrip("-").isdigit():
+    if re.fullmatch(r"-?[0-9]+", text):
         return EventTime(int(text))
     try:
         moment = dt.datetime.fromisoformat(text)
@@ -52,7 +53,10 @@ def read_place(text: str, option: str) -> PastPlace:
         return PastPlace(snapshot=text)
     if "=" in text:
         return PastPlace(offsets=_offsets(text, option))
-    return PastPlace(time=read_time(text, option))
+    try:
+        return PastPlace(time=read_time(text, option))
+    except click.UsageError as error:
+        raise click.UsageError(f"{error.message}; nor is there a snapshot of that name") from None
 
 
 def _offsets(text: str, option: str) -> Offsets:

@@ -15,15 +15,22 @@ from rich.console import Console
 from penstock.cli.output import console, moment
 from penstock.cli.places import PastPlace, read_place
 from penstock.cli.rewired import own_checkpoints, rewired
-from penstock.cli.run import as_program, execute, parsed
+from penstock.cli.run import parsed, run_program
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
-from penstock.core.errors import ConfigError, GraphError
+from penstock.core.errors import ConfigError
 from penstock.graph.job import JobSpec
 from penstock.graph.wall_clock import wall_clock
 from penstock.travel.difference import NOTE, Difference, compare, note_of
-from penstock.travel.replayed import Ends, Piece, ReplayedSink, ReplayedSource, replayed
+from penstock.travel.replayed import (
+    Ends,
+    Piece,
+    ReplayedSink,
+    ReplayedSource,
+    refuse_uncut,
+    replayed,
+)
 
 PLACE = "TIME|OFFSETS|SNAPSHOT"
 
@@ -65,11 +72,8 @@ def replay(
     """
     if not script.is_file():
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise ConfigError(f"{str(output)!r} is not empty, or no directory; give another as --output")
-    begin, stop = read_place(start, "--from"), read_place(end, "--until") if end else PastPlace()
-    if stop.snapshot is not None:
-        raise click.UsageError("--until takes a time or offsets; only --from can be a snapshot")
+    _check_output(output)
+    begin, stop = _places(start, end)
     given = {
         options.RECOVERY_PATH.key: begin.snapshot,
         options.DEFAULT_PARALLELISM.key: parallelism,
@@ -77,21 +81,35 @@ def replay(
         options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
     }
     overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
-    ends = _Replay(begin, stop, output, note_of(old) if old is not None and end is None else {})
-    with (
-        rewired(overrides, ends.source, ends.sink) as launcher,
-        own_checkpoints(overrides) as own,
-        as_program(script, args, own),
-    ):
-        execute(script, bool(ctx.find_root().params.get("debug")))
-    if not launcher.specs:
-        raise GraphError(f"{script}: the script ended without calling env.execute()")
+    then = {} if old is None else note_of(old)
+    ends = _Replay(begin, stop, output, then if end is None else {})
+    with rewired(overrides, ends.source, ends.sink) as launcher, own_checkpoints(overrides) as own:
+        launcher.change = ends.checked
+        jobs = run_program(script, args, own, None, bool(ctx.find_root().params.get("debug")))
+        for job in jobs:
+            job.result().result()
     _warn(launcher.specs)
     ends.write_note(script, start, end)
     out = console()
     out.print(f"replayed into {output}", markup=False)
     if old is not None and not _print(out, compare(old, output), show):
         ctx.exit(1)
+
+
+def _check_output(output: Path) -> None:
+    if ":/" in str(output):
+        raise ConfigError(f"--output is a directory that this machine sees, not a URL as {str(output)!r} is")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise ConfigError(f"{str(output)!r} is not empty, or no directory; give another as --output")
+
+
+def _places(start: str, end: str | None) -> tuple[PastPlace, PastPlace]:
+    begin, stop = read_place(start, "--from"), read_place(end, "--until") if end else PastPlace()
+    if stop.snapshot is not None:
+        raise click.UsageError("--until takes a time or offsets; only --from can be a snapshot")
+    if begin.time is not None and stop.time is not None and begin.time >= stop.time:
+        raise click.UsageError("there is nothing to replay: --until is not behind --from")
+    return begin, stop
 
 
 class _Replay:
@@ -111,8 +129,13 @@ class _Replay:
         if then is not None:
             ends = {split_id: end for split_id, end in then.items() if end is not None}
             piece = replace(piece, ends=ends, only=frozenset(then))
-        made, self._parts[name] = replayed(source, strategy, piece)
+        made, self._parts[name] = replayed(source, strategy, piece, alone=False)
         return made
+
+    def checked(self, spec: JobSpec) -> JobSpec:
+        """Refuse a job of which the piece cannot be cut out."""
+        refuse_uncut(spec.nodes, self._piece, [part for parts in self._parts.values() for part in parts])
+        return spec
 
     def sink(self, name: str) -> ReplayedSink:
         """In place of the sink of that name."""

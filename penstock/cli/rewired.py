@@ -31,9 +31,18 @@ def rewired(
 
 @contextmanager
 def own_checkpoints(overrides: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The settings with a checkpoint directory for this run only: the program's own is not touched."""
+    """The settings with a checkpoint directory for this run only: the program's own is not touched.
+
+    Nor is the snapshot that it starts from, whatever the program says of claiming it, and one that the
+    program names itself is not where this run starts.
+    """
     with tempfile.TemporaryDirectory(prefix="penstock-travel-") as scratch:
-        yield {**overrides, options.CHECKPOINT_DIR.key: scratch}
+        yield {
+            options.RECOVERY_PATH.key: "",
+            **overrides,
+            options.CLAIM_MODE.key: "NO_CLAIM",
+            options.CHECKPOINT_DIR.key: scratch,
+        }
 
 
 def _spark(spec: JobSpec | None, overrides: dict[str, str]) -> Launcher:

@@ -91,8 +91,8 @@ def run_program(
     overrides: dict[str, str],
     command: dict[str, Any] | None,
     debug: bool,
-) -> None:
-    """Run a program whose jobs are real, with progress; ``command`` is how to start it again, if known."""
+) -> list[RunningJob]:
+    """Run a program with progress; its jobs, now over. ``command`` is how to start it again, if known."""
     with (
         as_program(script, args, overrides),
         _remembered(command),
@@ -101,6 +101,7 @@ def run_program(
     ):
         execute(script, debug)
     _check_end(script, jobs)
+    return jobs
 
 
 def parsed(settings: tuple[str, ...]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.connectors.wrapped import ChangedSplits, WrappedReader, WrappedSource
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.errors import TimestampError
 from penstock.core.ids import MIN_TIME
 
 _CUT_OUT_PER_POLL = 8
@@ -21,7 +22,7 @@ class CutSource(WrappedSource):
     """Records of a source whose event times are from ``start_ms`` on and before ``end_ms``.
 
     A source that knows the times of its records is not read from its beginning; its own timestamps must
-    then not be before the event times.  Records without a time are all there.
+    then not be before the event times.  A stream without times cannot be cut, and fails.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class CutSource(WrappedSource):
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         reader = super().open_split(split, position, clock)
-        return CutReader(reader, self._strategy, self._start_ms, self._end_ms)
+        return _StrictCutReader(reader, self._strategy, self._start_ms, self._end_ms)
 
 
 class _FromTime(ChangedSplits):
@@ -52,7 +53,7 @@ class _FromTime(ChangedSplits):
 
 
 class CutReader(WrappedReader):
-    """Leaves out records whose event times are not within the piece."""
+    """Leaves out records whose event times are not within the piece; those without a time are all there."""
 
     def __init__(
         self, reader: SplitReader, strategy: WatermarkStrategy, start_ms: int | None, end_ms: int | None
@@ -75,8 +76,22 @@ class CutReader(WrappedReader):
     def _cut(self, batch: Batch) -> Batch:
         times = batch.times if self._extractor is None or not len(batch) else self._extractor.times(batch)
         if times is None:
-            return batch
+            return self._without_times(batch)
         inside = (times >= self._start) | (times == MIN_TIME)
         if self._end is not None:
             inside &= times < self._end
         return batch if inside.all() else batch.take(np.flatnonzero(inside))
+
+    def _without_times(self, batch: Batch) -> Batch:
+        return batch
+
+
+class _StrictCutReader(CutReader):
+    def _without_times(self, batch: Batch) -> Batch:
+        if not len(batch):
+            return batch
+        raise TimestampError(
+            "the records have no event times, so it cannot be told which of them are before the switching "
+            "time of a backfill and which behind it; name the column that holds them (--time-column), or "
+            "give the source a WatermarkStrategy with a timestamp assigner or a timestamp column"
+        )

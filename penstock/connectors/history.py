@@ -7,19 +7,20 @@ otherwise, wherever else it may be as well: so nothing is read twice and nothing
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.connectors.cut import CutSource
 from penstock.connectors.hybrid import HybridSource
-from penstock.connectors.source import Source, Split, SplitReader
+from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.connectors.timestamps import TimestampExtractor
 from penstock.connectors.watermark_strategy import WatermarkStrategy
-from penstock.connectors.wrapped import WrappedReader, WrappedSource
+from penstock.connectors.wrapped import ChangedSplits, WrappedReader, WrappedSource
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
-from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.errors import ConfigError, ConnectorError, FormatVersionError
 
 
 def backfilled(history: Source, live: Source, switch_at_ms: int, strategy: WatermarkStrategy) -> HybridSource:
@@ -39,8 +40,40 @@ def backfilled(history: Source, live: Source, switch_at_ms: int, strategy: Water
 class _Past(CutSource):
     """Files of the past may be read in any order, so nothing is late before all of them are read."""
 
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        assert self._end_ms is not None
+        return _UpTo(super().create_enumerator(parallelism), self._end_ms)
+
     def holds_time(self, split: Split) -> bool:
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Switching:
+    """State of the enumerator of a history: what was read was cut at this time."""
+
+    at_ms: int
+    inner: Any
+
+
+class _UpTo(ChangedSplits):
+    def __init__(self, inner: SplitEnumerator, at_ms: int) -> None:
+        super().__init__(inner)
+        self._at_ms = at_ms
+
+    def snapshot(self) -> Any:
+        return _Switching(self._at_ms, super().snapshot())
+
+    def restore(self, state: Any) -> None:
+        if isinstance(state, _Switching):
+            if state.at_ms != self._at_ms:
+                raise FormatVersionError(
+                    f"the job has read some of its history up to {state.at_ms} (event time, ms), and is now "
+                    f"told to switch at {self._at_ms}: what lies between would be lost, or counted twice. "
+                    "Give the time that it was started with, or begin anew under another name"
+                )
+            state = state.inner
+        super().restore(state)
 
 
 class Shaped(WrappedSource):

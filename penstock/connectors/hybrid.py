@@ -15,7 +15,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import (
+    AtOffset,
+    AtTime,
+    BetweenSources,
+    Source,
+    Split,
+    SplitEnumerator,
+    SplitReader,
+)
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 
@@ -105,7 +113,7 @@ class _Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
+class _Before(BetweenSources):
     """State of the enumerator while an earlier source is read; of the last one it is that source's own."""
 
     number: int

@@ -115,6 +115,9 @@ class Committer(ABC):
 class Sink(ABC):
     """A place records go to. Shipped to slots by pickling: open connections in writers."""
 
+    feeds_program: bool = False
+    """Whether the program goes on with the records when the job is over: without them it would do harm."""
+
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """The writer of one subtask."""

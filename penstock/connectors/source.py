@@ -51,6 +51,15 @@ class SplitsFinished:
     split_ids: tuple[str, ...]
 
 
+class BetweenSources:
+    """Base of an enumerator's state while other sources come first: only one that knows them goes on with it.
+
+    That is one that :attr:`Source.reports_finished`.
+    """
+
+    __slots__ = ()
+
+
 class EndOfSplit(Exception):
     """Raised by ``poll`` when the split has no more records, now or ever."""
 
@@ -162,6 +171,9 @@ class Source(ABC):
 
     read_in_order: bool = False
     """Whether a subtask reads its splits one after the other (files) or all together (partitions)."""
+
+    ids_last: bool = True
+    """Whether a split's id means the same input in another run, so that a new id is new input."""
 
     reports_finished: bool = False
     """Whether the enumerator wants to hear of splits that have been read to their ends."""

@@ -21,6 +21,7 @@ class WrappedSource(Source):
         self.wrapped = source
         self.bounded = source.bounded
         self.read_in_order = source.read_in_order
+        self.ids_last = source.ids_last
         self.reports_finished = source.reports_finished
         self.discovery_interval_ms = source.discovery_interval_ms
         self.diverts_to = source.diverts_to

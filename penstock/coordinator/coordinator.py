@@ -342,7 +342,7 @@ class Coordinator:
         """Stop the attempt; then restart or give up, as the strategy says."""
         if self.phase in (JobPhase.CREATED, JobPhase.STOPPING, JobPhase.WAITING, JobPhase.ENDED):
             return []
-        delay = self._restart.next_delay(now)
+        delay = None if isinstance(error, FormatVersionError) else self._restart.next_delay(now)
         if delay is None:
             return self._give_up(error, now)
         out: list[Instruction] = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]

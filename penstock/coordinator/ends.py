@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import pickle
+from typing import Any
 
 from penstock.connectors.sink import Committer, Sink
-from penstock.connectors.source import Source, Split, SplitEnumerator, SplitsFinished
+from penstock.connectors.source import BetweenSources, Source, Split, SplitEnumerator, SplitsFinished
 from penstock.coordinator.commit import commit_all
 from penstock.coordinator.events import Commit, CommitDone, Discover, SplitsDiscovered
+from penstock.core.errors import FormatVersionError
 from penstock.core.ids import OperatorId
 from penstock.core.messages import DriverMessage
 from penstock.core.pickling import dumps
@@ -70,7 +72,7 @@ class JobEnds:
         state = instruction.state if first is None else first[1]
         enumerator = source.create_enumerator(self._parallelism[operator_id])
         if state is not None:
-            enumerator.restore(pickle.loads(state))
+            enumerator.restore(_fitting(pickle.loads(state), source))
         self._enumerators[operator_id] = (int(instruction.generation), enumerator)
         if first is not None:
             return first[0]
@@ -99,3 +101,14 @@ class JobEnds:
                 committer.close()
             except Exception as error:
                 _log.warning("the committer of %s could not be closed: %s", operator_id, error)
+
+
+def _fitting(state: Any, source: Source) -> Any:
+    """State of an enumerator, if the source can go on with it."""
+    if isinstance(state, BetweenSources) and not source.reports_finished:
+        raise FormatVersionError(
+            "the snapshot was taken while the job still read its history, which this program does not read; "
+            "go on with penstock backfill and the same --history and --switch-at, or with the HybridSource "
+            "that the program had, until the last source is reached"
+        )
+    return state

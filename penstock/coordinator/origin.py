@@ -35,7 +35,7 @@ class Named:
 
 def named(path: str | None) -> Named | None:
     """Read what a person named.  One that is gone is only a problem if it is needed."""
-    if path is None:
+    if not path:
         return None
     try:
         return Named(path, read_manifest(path))

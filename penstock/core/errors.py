@@ -73,7 +73,7 @@ class CorruptSnapshotError(SnapshotError):
 
 
 class FormatVersionError(SnapshotError):
-    """The snapshot was written by a newer Penstock than this one."""
+    """The snapshot was written by a newer Penstock than this one, or by sources that read otherwise."""
 
     code = "SNAPSHOT_FORMAT"
 

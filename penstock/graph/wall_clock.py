@@ -76,14 +76,26 @@ def _in_function(function: types.FunctionType, depth: int, seen: set[int]) -> It
 
 def _in_code(code: types.CodeType, names: dict[str, Any]) -> Iterator[str]:
     for name in code.co_names:
-        used = names.get(name)
-        if isinstance(used, types.ModuleType) and used.__name__ in _MODULES:
-            yield _MODULES[used.__name__]
-        elif used is None and name in _TELLING:
-            yield _TELLING[name]
+        said = _said_by(name, names.get(name))
+        if said is not None:
+            yield said
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _in_code(constant, names)
+
+
+def _said_by(name: str, used: Any) -> str | None:
+    """What a name in the code tells; ``used`` is what the program's module calls so, if anything."""
+    if used is None:
+        return _TELLING.get(name)
+    if isinstance(used, types.ModuleType):
+        return _MODULES.get(used.__name__)
+    if isinstance(used, type):
+        return None
+    origin = getattr(used, "__module__", None) or type(getattr(used, "__self__", None)).__module__
+    if origin == "uuid":
+        return _TELLING.get(used.__name__)
+    return _MODULES.get(origin)
 
 
 def _in_object(value: Any, depth: int, seen: set[int]) -> Iterator[str]:

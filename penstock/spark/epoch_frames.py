@@ -57,6 +57,8 @@ def _call(function: EpochFunction, spark: SparkSession, files: Sequence[str], ep
 class ResultFrame(StagedEpochs):
     """Behind ``stream.to_dataframe``: gathers the files of a job, and is a frame when it is over."""
 
+    feeds_program = True
+
     def __init__(self, directory: str, schema: pa.Schema | None = None) -> None:
         files: set[str] = set()
         self._files = files

@@ -46,7 +46,7 @@ def note_of(run: Path) -> dict[str, dict[str, int | None]]:
     """Which splits each source had in that run and where they ended, if they do not end by themselves."""
     try:
         ends: dict[str, dict[str, int | None]] = json.loads((run / NOTE).read_text())["ends"]
-    except FileNotFoundError:
+    except (OSError, ValueError, KeyError):
         raise ConfigError(
             f"{str(run)!r} is not the output of a finished replay: it has no {NOTE}; give the directory that "
             "an earlier replay was given as --output"

@@ -25,7 +25,8 @@ from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, Epoch
-from penstock.travel.rewire import part_by_part
+from penstock.graph.nodes import Node
+from penstock.travel.rewire import part_by_part, refuse_stamped_later
 
 Offsets = dict[str, int]
 """By split id."""
@@ -75,10 +76,18 @@ class ReplayedSource(WrappedSource):
     def __init__(self, source: Source, strategy: WatermarkStrategy, piece: Piece) -> None:
         super().__init__(source)
         self._strategy = strategy
+        if not source.ids_last:
+            piece = replace(piece, only=None)
+        found = list(source.create_enumerator(1).discover())
+        self.is_known = piece.only is None or any(map(piece.takes, found)) or not found
+        """Whether there is anything of what an earlier replay read."""
+        if all(map(piece.takes, found)):
+            # Nothing has come since. At another parallelism the same input may be divided otherwise.
+            piece = replace(piece, only=None)
         self._piece = piece
         self.bounded = True
         self.discovery_interval_ms = None
-        splits = [split for split in source.create_enumerator(1).discover() if piece.takes(split)]
+        splits = [split for split in found if piece.takes(split)]
         given = piece.ends or {}
         self.ends: Ends = {
             split.id: given[split.id] if split.id in given else source.end_offset(split) for split in splits
@@ -119,9 +128,12 @@ class ReplayedSource(WrappedSource):
 
 
 def replayed(
-    source: Source, strategy: WatermarkStrategy, piece: Piece
+    source: Source, strategy: WatermarkStrategy, piece: Piece, alone: bool = True
 ) -> tuple[Source, tuple[ReplayedSource, ...]]:
-    """A piece of ``source``, and what it is made of: one part, or as many as it reads one after the other."""
+    """A piece of ``source``, and what it is made of: one part, or as many as it reads one after the other.
+
+    ``alone``: offsets must be of its splits, not of those of other sources.
+    """
     parts: list[ReplayedSource] = []
 
     def cut(part: Source) -> Source:
@@ -129,13 +141,34 @@ def replayed(
         return parts[-1]
 
     made = part_by_part(source, cut)
-    known = {split_id for part in parts for split_id in part.ends}
-    named = set(piece.starts or ()) | set(piece.ends or ())
-    if named and not named & known:
+    if piece.only and not any(part.is_known for part in parts):
         raise ConfigError(
-            f"offsets are given for {', '.join(sorted(named))}, but the splits are {', '.join(sorted(known))}"
+            "the input is not divided as it was at the earlier replay, so what it read then cannot be found "
+            "again; give --until, which says where to end, or make that replay again"
         )
+    if alone:
+        refuse_unknown_splits(piece, parts)
     return made, tuple(parts)
+
+
+def refuse_uncut(nodes: Sequence[Node], piece: Piece, parts: Iterable[ReplayedSource]) -> None:
+    """Refuse a job of which the piece cannot be cut out; ``parts`` are those of all its sources."""
+    if piece.start_ms is not None or piece.end_ms is not None:
+        for node in nodes:
+            if node.source is not None:
+                refuse_stamped_later(nodes, node)
+    refuse_unknown_splits(piece, parts)
+
+
+def refuse_unknown_splits(piece: Piece, parts: Iterable[ReplayedSource]) -> None:
+    """Offsets of splits that no source has were not meant so."""
+    known = {split_id for part in parts for split_id in part.ends}
+    unknown = (set(piece.starts or ()) | set(piece.ends or ())) - known
+    if unknown:
+        raise ConfigError(
+            f"offsets are given for {', '.join(sorted(unknown))}, but the splits are "
+            f"{', '.join(sorted(known))}"
+        )
 
 
 def _original(split: Split) -> Split:

@@ -6,7 +6,7 @@ ends.  Steps, uids, state and splits stay the same, so snapshots of the real job
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,15 +14,18 @@ from penstock.common.job_client import JobHandle
 from penstock.connectors.hybrid import HybridSource
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
+from penstock.connectors.watermark_generators import NoWatermarks
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
 from penstock.core.config import Configuration
+from penstock.core.errors import GraphError
 from penstock.datastream.job import Launcher
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import Node
 from penstock.operators.sink_operator import SinkOperator
 from penstock.operators.source_operator import SourceOperator
+from penstock.operators.timestamps import AssignTimestampsOperator
 
 NewSource = Callable[[str, Source, WatermarkStrategy], Source]
 """From a step's name, its source and its watermarks to what is read instead."""
@@ -33,6 +36,30 @@ NewSink = Callable[[str], Sink]
 def part_by_part(source: Source, change: Callable[[Source], Source]) -> Source:
     """``source`` changed; of one that reads several in turn, each, so that each has its own end."""
     return source.with_each(change) if isinstance(source, HybridSource) else change(source)
+
+
+def refuse_stamped_later(nodes: Sequence[Node], source: Node, held: bool = False) -> None:
+    """A piece is cut out by the event times that records have when they are read: refuse others.
+
+    A source that makes watermarks has them; a later step that gives other times, to results, is no matter.
+    ``held``: the source holds event time back for a while, so watermarks must not be made later either.
+    """
+    assert isinstance(source.factory, partial)
+    if not isinstance(source.factory.args[1].create_generator(), NoWatermarks):
+        return
+    behind = {source.id}
+    for node in nodes:
+        if not any(link.source in behind for link in node.links):
+            continue
+        behind.add(node.id)
+        if not (isinstance(node.factory, partial) and node.factory.func is AssignTimestampsOperator):
+            continue
+        if held or node.factory.args[0].extractor is not None:
+            raise GraphError(
+                f"records of {source.uid or source.name!r} get their event times only behind it, in step "
+                f"{node.name!r}, so they cannot be cut by time where they are read; give the "
+                "WatermarkStrategy to from_source, in place of assign_timestamps_and_watermarks"
+            )
 
 
 class RewiringLauncher:
@@ -63,8 +90,15 @@ class RewiringLauncher:
         if not runs_in_batch(config.get(options.RUNTIME_MODE), spec.nodes):
             # Its new sources may all end, which must not make a BATCH job of it: that knows no snapshots.
             config = Configuration(config).set_string(options.RUNTIME_MODE.key, "STREAMING")
+        elif config.get(options.RECOVERY_PATH):
+            raise GraphError(
+                f"job {spec.name!r} runs in BATCH mode, which knows no snapshots, so it cannot begin at one; "
+                "begin elsewhere, or set execution.runtime-mode to STREAMING"
+            )
         nodes = tuple(self._replaced(node) for node in spec.nodes)
-        changed = self.change(replace(spec, nodes=nodes, configuration=config))
+        # By its own name people must find the real job, which may be running.
+        name = spec.name if self._new_sink is None else f"{spec.name}-aside"
+        changed = self.change(replace(spec, name=name, nodes=nodes, configuration=config))
         return self._inner(changed).launch(changed)
 
     def _replaced(self, node: Node) -> Node:
@@ -75,6 +109,12 @@ class RewiringLauncher:
             source = self._new_source(name, node.source, strategy)
             return replace(node, source=source, factory=partial(SourceOperator, source, strategy))
         if node.sink is not None and self._new_sink is not None:
+            if node.sink.feeds_program:
+                raise GraphError(
+                    f"the program goes on with what step {name!r} gives back, as to_dataframe does: it would "
+                    "get nothing here, and might write that where its results belong. Such a program cannot "
+                    "be run aside; write the stream to a sink instead"
+                )
             sink = self._new_sink(name)
             return replace(node, sink=sink, factory=partial(SinkOperator, sink))
         return node

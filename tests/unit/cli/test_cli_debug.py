@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from progress import until
 
 from penstock.cli.main import cli
 from penstock.connectors.log import Log, Producer
@@ -56,8 +57,9 @@ def savepoint(cluster: LocalLauncher, tmp_path: Path) -> str:
     build(env, str(log), 3)
     publish_to_registry(env.execute_async("hourly-counts").handle)
     job = cluster.jobs[-1]
-    while job.coordinator.desk.last_published is None:
-        job.result().done() and job.result().result()
+    until(
+        lambda: job.coordinator.desk.last_published is not None or job.result().done(), "a snapshot is there"
+    )
     place = call("stop", "hourly-counts", "--savepoint", tmp_path / "sp").stdout.strip()
     send(log, ("de", 8), ("fr", 9), ("de", 64), ("fr", 130))
     return place
@@ -136,3 +138,43 @@ def test_replay_from_a_savepoint_goes_on_with_its_state(savepoint: str, tmp_path
         ("fr", FIRST_MS + 2 * HOUR_MS): 1,
     }
     assert Log(tmp_path / "log").topic("hourly-counts").reader(0).end_offset() == 0
+
+
+TWO_SOURCES = """
+from penstock.common import WatermarkStrategy
+from penstock.connectors.log import LogSource, Text
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+none = WatermarkStrategy.no_watermarks()
+topics = [env.from_source(LogSource("log", name, Text()), none, name) for name in ("clicks", "alerts")]
+topics[0].union(topics[1]).key_by(lambda text: "all").reduce(lambda a, b: a + b).uid("sum").print()
+env.execute_async("two")
+"""
+
+
+def test_offsets_of_one_of_two_sources_and_a_job_that_is_not_waited_for(cluster: LocalLauncher) -> None:
+    send(Path("log"), ("de", 5), ("fr", 6))
+    Path("two.py").write_text(TWO_SOURCES)
+    result = call("debug", "earliest", "two.py", "--key", "all", "--until", "clicks-0=1")
+    assert result.exit_code == 0, result.output
+    assert "1. record" in result.stdout and "2. record" not in result.stdout
+    unknown = call("debug", "earliest", "two.py", "--key", "all", "--until", "typo-0=1")
+    assert unknown.exit_code == 1 and "offsets are given for typo-0" in unknown.stderr
+
+
+def test_an_end_that_is_a_snapshot_or_cannot_be_cut_is_refused(savepoint: str, tmp_path: Path) -> None:
+    result = call("debug", savepoint, PROGRAM, tmp_path / "log", 3, "--key", "de", "--until", savepoint)
+    assert result.exit_code == 2 and "not a snapshot" in result.stderr
+    late = TWO_SOURCES.replace(
+        ".key_by(", ".assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(At())).key_by("
+    ).replace(
+        "env = ",
+        "from penstock.common.watermark_strategy import TimestampAssigner\n"
+        "class At(TimestampAssigner):\n    def extract_timestamp(self, value, time): return 1\n"
+        "strategy = WatermarkStrategy.for_monotonous_timestamps()\nenv = ",
+        1,
+    )
+    Path("late.py").write_text(late)
+    result = call("debug", "earliest", "late.py", "--key", "all", "--until", "5")
+    assert result.exit_code == 1 and "cannot be cut by time" in result.stderr, result.output

@@ -5,7 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from random import choice
+from random import random as chance
+from time import monotonic
 from typing import Any
+from uuid import UUID
+from uuid import uuid4 as new_id
 
 import pytest
 
@@ -16,6 +21,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from penstock.graph.wall_clock import wall_clock
 
 
 class Timed(KeyedProcessFunction):
@@ -74,3 +80,29 @@ def test_explain_says_what_depends_on_the_clock(reason: str) -> None:
 @pytest.mark.parametrize("build", STEADY)
 def test_what_goes_by_event_time_is_not_accused(build: Callable[[Any], Any]) -> None:
     assert "wall clock" not in explained(build)
+
+
+def clock() -> float:
+    """A function of the program itself that is called like others are."""
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda i: monotonic(), "uses the time module"),
+        (lambda i: choice([i, i]), "uses the random module"),
+        (lambda i: chance(), "uses the random module"),
+        (lambda i: new_id(), "makes random identifiers"),
+    ],
+)
+def test_functions_that_were_imported_by_name_are_found(function: Callable[[Any], Any], reason: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).map(function).name("it")
+    assert wall_clock(env.graph.nodes) == [f"step 'it' {reason}"]
+
+
+def test_a_function_of_the_program_is_not_taken_for_another() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).map(lambda i: clock()).map(lambda i: UUID(int=i))
+    assert wall_clock(env.graph.nodes) == []

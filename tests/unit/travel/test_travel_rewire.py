@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from penstock.connectors.collection import CollectionSource
 from penstock.connectors.log import Log, LogSource, Text
 from penstock.connectors.source import Source
 from penstock.core import options
+from penstock.core.errors import GraphError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.job import JobSpec
 from penstock.travel.forking import BoundedSource, Until
 from penstock.travel.nowhere import Nowhere
+from penstock.travel.rewire import refuse_stamped_later
 
 UNTIMED = WatermarkStrategy.no_watermarks()
 
@@ -57,3 +60,64 @@ def test_a_program_runs_in_the_mode_it_would_run_in(
     spec = caught.value.spec
     assert all(node.source is None or node.source.bounded for node in spec.nodes)
     assert runs_in_batch(spec.configuration.get(options.RUNTIME_MODE), spec.nodes) is not endless
+
+
+class Feeding(Nowhere):
+    feeds_program = True
+
+
+def test_a_program_that_goes_on_with_its_results_is_not_run_without_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It could write nothing in the place of its real results."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).sink_to(Feeding()).name("To DataFrame")
+    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", Catcher())
+    with (
+        rewired({}, lambda _, source, how: source, lambda _: Nowhere()),
+        pytest.raises(GraphError, match="what step 'To DataFrame' gives back"),
+    ):
+        env.execute("feeding")
+
+
+TIMED = WatermarkStrategy.for_monotonous_timestamps()
+BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
+
+
+@pytest.mark.parametrize(
+    ("at_source", "later", "held", "refused"),
+    [
+        (BY_VALUE, BY_VALUE, True, False),
+        (UNTIMED, BY_VALUE, False, True),
+        (UNTIMED, TIMED, False, False),
+        (UNTIMED, TIMED, True, True),
+    ],
+)
+def test_event_time_that_is_made_behind_the_source_is_refused_where_it_matters(
+    monkeypatch: pytest.MonkeyPatch,
+    at_source: WatermarkStrategy,
+    later: WatermarkStrategy,
+    held: bool,
+    refused: bool,
+) -> None:
+    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", Catcher())
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_source(CollectionSource([1]), at_source, "numbers")
+    env.from_collection([2]).assign_timestamps_and_watermarks(BY_VALUE).print()
+    stream.map(lambda value: value).assign_timestamps_and_watermarks(later).print()
+    with pytest.raises(Caught) as caught:
+        env.execute("stamped")
+    nodes = caught.value.spec.nodes
+    with pytest.raises(GraphError, match="only behind it") if refused else nullcontext():
+        refuse_stamped_later(nodes, nodes[0], held)
+
+
+def test_people_find_the_real_job_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be running on this machine, and is to be stopped, while this one runs."""
+    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", Catcher())
+    for new_sink, name in ((lambda _: Nowhere(), "clicks-aside"), (None, "clicks")):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection([1]).print()
+        with rewired({}, lambda _, source, how: source, new_sink), pytest.raises(Caught) as caught:
+            env.execute("clicks")
+        assert caught.value.spec.name == name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,8 +14,10 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.connectors.cut import CutSource
 from penstock.connectors.log import Log, LogSource, Producer, Text
+from penstock.connectors.materialised import MaterialisedSource
 from penstock.connectors.source import EndOfSplit, Split, SplitReader
 from penstock.core.clock import Clock, ManualClock
+from penstock.core.errors import ConfigError
 from penstock.datastream.connectors.file_system import FileSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.travel.forking import BoundedSource, Until
@@ -118,6 +121,23 @@ def test_files_that_came_since_the_replay_to_compare_with_are_left_out(tmp_path:
     (tmp_path / "b.txt").write_text("2\n")
     now, _ = replayed(source, UNTIMED, Piece(only=frozenset(then.ends)))
     assert [split.id for split in now.create_enumerator(1).discover()] == [str(tmp_path / "a.txt")]
+
+
+def test_files_that_are_all_new_are_not_taken_for_an_empty_input(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("2\n")
+    with pytest.raises(ConfigError, match="not divided as it was"):
+        replayed(FileSource.text(tmp_path), UNTIMED, Piece(only=frozenset(["a.txt"])))
+
+
+def test_a_table_is_read_again_though_its_files_have_other_names(tmp_path: Path) -> None:
+    def write(directory: str) -> list[str]:
+        name = f"{uuid4().hex}.parquet"
+        pq.write_table(pa.table({"n": [1]}), Path(directory, name))
+        return [name]
+
+    _, (then,) = replayed(MaterialisedSource(write, str(tmp_path)), UNTIMED, Piece())
+    now, _ = replayed(MaterialisedSource(write, str(tmp_path)), UNTIMED, Piece(only=frozenset(then.ends)))
+    assert len(list(now.create_enumerator(1).discover())) == 1
 
 
 def test_the_progress_of_a_replay_is_told_to_nobody(tmp_path: Path) -> None:
