@@ -85,7 +85,7 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     plan = compile_plan(list(spec.nodes), spec.name, choices, _plan_settings(spec, settings, batch))
     directory, store, job_id = slug(spec.name), _store(config), JobID.of_name(spec.name)
     if batch:
-        _say_what_is_ignored(config)
+        _without_snapshots(config)
         _pickle_plan(plan)
         return Assembled(plan, b"", settings, job_id, f"{directory}.batch", store, None, config)
     _warn_about_uids(plan, config)
@@ -270,12 +270,18 @@ def _refuse_unsupported(config: Configuration) -> None:
     check_backend(config)
 
 
-def _say_what_is_ignored(config: Configuration) -> None:
-    found = [options.CHECKPOINT_INTERVAL.key] if config.get(options.CHECKPOINT_INTERVAL) is not None else []
-    found += [options.RECOVERY_PATH.key] if config.get(options.RECOVERY_PATH) is not None else []
-    if found:
-        what = ", ".join(found)
-        _log.info("the job runs in BATCH mode, where %s has no effect: there are no snapshots", what)
+def _without_snapshots(config: Configuration) -> None:
+    """There are none in BATCH mode: refuse to begin at one, and say that none will be taken."""
+    if path := config.get(options.RECOVERY_PATH):
+        raise ConfigError(
+            f"the job runs in BATCH mode, which knows no snapshots, so it cannot start from {path!r}; leave "
+            f"out {options.RECOVERY_PATH.key}, or set {options.RUNTIME_MODE.key} to STREAMING"
+        )
+    if config.get(options.CHECKPOINT_INTERVAL) is not None:
+        _log.info(
+            "the job runs in BATCH mode, where %s has no effect: there are no snapshots",
+            options.CHECKPOINT_INTERVAL.key,
+        )
 
 
 def _at_least_once(config: Configuration) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.common import Duration, Time, Types, WatermarkStrategy
-from penstock.core.errors import GraphError, JobFailedError
+from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.ids import MIN_TIME
 from penstock.core.job import JobStatus
 from penstock.datastream import (
@@ -179,6 +179,12 @@ def test_what_has_no_effect_is_said_in_one_line(caplog: pytest.LogCaptureFixture
         list(env.from_collection([1]).execute_and_collect())
     said = [record.message for record in caplog.records if "no effect" in record.message]
     assert len(said) == 1 and "BATCH mode, where execution.checkpointing.interval has no effect" in said[0]
+
+
+def test_a_snapshot_to_start_from_is_refused_not_forgotten() -> None:
+    env = environment(execution__state_recovery__path="savepoints/one")
+    with pytest.raises(ConfigError, match="BATCH mode.*cannot start from 'savepoints/one'"):
+        list(env.from_collection([1]).execute_and_collect())
 
 
 def test_a_failing_function_is_named_with_its_record() -> None:
