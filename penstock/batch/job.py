@@ -26,7 +26,7 @@ import penstock
 from penstock.batch.runner import Stage, StageRunner
 from penstock.batch.vertex import EPOCH
 from penstock.batch.work import Delivery, Run, feeds_of, in_order, vertex_work
-from penstock.connectors.source import Split
+from penstock.connectors.source import Split, SplitsFinished
 from penstock.coordinator.assemble import Assembled, RunningJob, observers, shipped_plan
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.ends import JobEnds
@@ -169,10 +169,14 @@ class BatchRun(RunningJob):
         """All splits of a source, dealt in turn; nothing for other vertices."""
         if vertex.head.node.source is None:
             return ()
-        ask = partial(Discover, generation, vertex.head.operator_id, None)
+        operator_id = vertex.head.operator_id
+        ask = partial(Discover, generation, operator_id, None)
         answer = self._ends.discover(ask(restore=True))
         found = list(answer.splits)
-        while not answer.final and not self._stop.wait(_LOOK_AGAIN_S):
+        while not answer.final and not self._stop.wait(0 if answer.splits else _LOOK_AGAIN_S):
+            # All of them will be read, so an enumerator that waits for some to end need not wait.
+            ids = tuple(split.id for split in answer.splits)
+            self._ends.deliver(DriverMessage(operator_id, SplitsFinished(int(generation), ids)))
             answer = self._ends.discover(ask(restore=False))
             found += answer.splits
         count = vertex.parallelism

@@ -32,21 +32,14 @@ def runs_in_batch(mode: str, nodes: Sequence[Node]) -> bool:
     """Whether a program runs in BATCH mode; one that asks for it and cannot is refused."""
     sources = [(node.name, node.source) for node in nodes if node.source is not None]
     endless = [name for name, source in sources if not source.bounded]
-    # Some splits are found only when others have been read; BATCH mode deals all of them before it starts.
-    hybrid = [name for name, source in sources if source.reports_finished]
     if mode.upper() == "AUTOMATIC":
-        return not endless and not hybrid
+        return not endless
     if mode.upper() != "BATCH":
         return False
     if endless:
         raise GraphError(
             f"BATCH mode needs sources that end; step {endless[0]!r} does not: give the source an end, or "
             "set execution.runtime-mode to STREAMING, or to AUTOMATIC, which is BATCH if all sources end"
-        )
-    if hybrid:
-        raise GraphError(
-            f"step {hybrid[0]!r} reads a HybridSource, which BATCH mode cannot: it reads all splits at once. "
-            "Union the sources instead, or set execution.runtime-mode to STREAMING"
         )
     return True
 

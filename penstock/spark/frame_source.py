@@ -94,6 +94,8 @@ class FrameSource(MaterialisedSource):
 def frame_schema(frame: DataFrame) -> pa.Schema:
     """The columns of a frame as Arrow has them; a TIMESTAMP is in UTC and has no zone."""
     names = frame.columns
+    if not names:
+        raise ConfigError("the DataFrame has no columns, so its rows would be nothing; select some first")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(f"the DataFrame has several columns called {', '.join(twice)}; rename them first")

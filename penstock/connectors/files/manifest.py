@@ -14,6 +14,7 @@ is why an append is believed only when a look at the log finds it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -53,6 +54,8 @@ class Manifest:
         """Number of the newest entry that was read or written."""
         self._lines: dict[str, str] = {}
         """What the entries up to there list: URL to line."""
+        self._digest = b""
+        """Of the newest entry: somebody may remove the log, and a job that starts makes another one."""
 
     def check(self) -> None:
         """Before the job starts: refuse what cannot work, and begin the log if there is none."""
@@ -126,11 +129,13 @@ class Manifest:
         """Read the entries that are new since the last time."""
         numbers = self._numbers()
         newest = max(numbers, default=-1)
-        if newest < self._last:
+        first = (newest + 1) // _INTERVAL * _INTERVAL - 1
+        if first <= self._last and self._is_still_there(numbers):
+            first = self._last + 1
+        else:
             self._last = -1
             self._lines.clear()
-        first = max(self._last + 1, (newest + 1) // _INTERVAL * _INTERVAL - 1)
-        for number in range(first, newest + 1):
+        for number in range(max(first, 0), newest + 1):
             if numbers.get(number) != _name(number):
                 raise ConnectorError(
                     f"the manifest {self._log!r} is damaged: it has an entry {newest} but no "
@@ -145,24 +150,34 @@ class Manifest:
         names = [path.rpartition("/")[2] for path in self._storage.list_files(self._log)]
         return {int(stem): name for name in names if (stem := name.removesuffix(_COMPACT)).isdecimal()}
 
-    def _read(self, number: int) -> None:
+    def _is_still_there(self, numbers: dict[int, str]) -> bool:
+        """Whether the newest entry that we know is in the log, and the same."""
+        known = numbers.get(self._last) == _name(self._last)
+        return known and _digest(self._bytes_of(self._last)) == self._digest
+
+    def _bytes_of(self, number: int) -> bytes:
         with self._storage.open_read(self._entry(number)) as stream:
-            version, *lines = stream.read().decode().splitlines()
+            return bytes(stream.read())
+
+    def _read(self, number: int) -> None:
+        data = self._bytes_of(number)
+        version, *lines = data.decode().splitlines()
         if version != _VERSION:
             raise ConnectorError(f"{self._entry(number)!r} has version {version!r}; we know {_VERSION!r}")
         listed = {json.loads(line)["path"]: line for line in lines}
         if _is_compact(number):
             self._lines.clear()
         self._lines.update(listed)
-        self._last = number
+        self._last, self._digest = number, _digest(data)
 
     def _append(self, lines: dict[str, str]) -> None:
         """Try to create the next entry."""
         number = self._last + 1
         shown = [*self._lines.values(), *lines.values()] if _is_compact(number) else lines.values()
-        if not self._storage.create_new(self._entry(number), "\n".join([_VERSION, *shown]).encode()):
+        data = "\n".join([_VERSION, *shown]).encode()
+        if not self._storage.create_new(self._entry(number), data):
             return
-        self._last = number
+        self._last, self._digest = number, _digest(data)
         self._lines.update(lines)
         if _is_compact(number):
             for old, name in sorted(self._numbers().items()):
@@ -213,6 +228,10 @@ def refuse_unlisted(base: str) -> None:
             f"{base!r} has a manifest, {DIRECTORY!r}: Spark sees only files that it lists, and so none of "
             f"this sink. Give the sink a manifest too, or remove {DIRECTORY!r}: then Spark lists all files."
         )
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def _quoted(path: str) -> str:

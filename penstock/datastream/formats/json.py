@@ -6,6 +6,7 @@ The converters of a type are put together once, when the schema is built; per re
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
@@ -18,6 +19,9 @@ from penstock.datastream.formats.json_numbers import WrittenFloat, encoded, has_
 from penstock.datastream.formats.json_values import Reader, reader_of, row_type_of_json_schema, writer_of
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Half of a character that takes two escapes. Others are no reason to look at the values again."""
 
 
 def _row_type(type_info: TypeInformation | None, wanted_by: str) -> RowTypeInfo:
@@ -50,7 +54,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     def deserialize(self, data: bytes) -> Row | None:
         try:
             found = self._loads(data.decode(json.detect_encoding(data)))
-            if b"\\u" in data:  # half of a pair: no later step could write it
+            if _HALF.search(data):  # without the other half no later step could write it
                 json.dumps(found, ensure_ascii=False).encode()
             return Row.many(self._names, (self._values(found),))[0]
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as e:

@@ -19,6 +19,8 @@ from penstock.core.typeinfo import BasicType, BasicTypeInfo, MapTypeInfo, TupleT
 _MARK = secrets.token_hex(16)
 """Drawn by each process: no text of a user's begins with it."""
 _MARKED = re.compile(f'"{_MARK}([^"]*)"')
+_LONGEST = 4000
+"""Digits of a whole number that Python turns into text without being told that it may."""
 _NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
@@ -58,7 +60,8 @@ def write_decimal(value: Decimal) -> Any:
     if not value.is_finite():
         return str(value)
     if value == value.to_integral_value():
-        return int(value)
+        # A few characters, such as 1E+999999999, may stand for more digits than there is memory.
+        return int(value) if value.adjusted() < _LONGEST else f"{_MARK}{value}"
     number = float(value)
     return number if Decimal(repr(number)) == value else f"{_MARK}{value}"
 

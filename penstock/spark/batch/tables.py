@@ -12,15 +12,18 @@ from __future__ import annotations
 import re
 
 from pyspark.sql import DataFrame, functions
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 SUBTASK = "_penstock_subtask"
 """The last column of what tasks get."""
 
-_UNORDERED = re.compile(r"\b(Exchange|ReusedExchange|Scan|BatchScan)\b")
+_UNORDERED = re.compile(
+    r"\b(Exchange|ReusedExchange|Scan|BatchScan|TakeOrderedAndProject|CollectLimit|CollectTail)\b"
+)
 """What a plan may hold that gives the rows of a partition in another order when it is read again.
 
-Scans of files are called ``FileScan``; the others may be databases, or RDDs that nobody can look into.
+Scans of files are called ``FileScan``; the others may be databases, or RDDs that nobody can look into.  The
+last three gather what other tasks send, without an exchange in the plan.
 """
 
 
@@ -34,14 +37,23 @@ def numbered(frame: DataFrame, subtasks: int, deals: bool) -> DataFrame:
     """
     rows = frame.coalesce(subtasks)
     if deals and has_no_order(rows._jdf.queryExecution().executedPlan().toString()):
-        names = [field.name for field in frame.schema if _has_order(field.dataType)]
-        rows = rows.sortWithinPartitions(*(f"`{name.replace('`', '``')}`" for name in names))
+        rows = rows.sortWithinPartitions(*(functions.expr(order) for order in total_order(frame.schema)))
     return rows.select("*", functions.spark_partition_id().alias(SUBTASK))
 
 
 def has_no_order(plan: str) -> bool:
     """Whether the rows of a partition of what this plan reads may come in another order next time."""
     return _UNORDERED.search(plan) is not None
+
+
+def total_order(schema: StructType) -> list[str]:
+    """What to sort by so that only equal rows are in any order: all columns, or their text."""
+    return [_order_of(field) for field in schema]
+
+
+def _order_of(field: StructField) -> str:
+    name = f"`{field.name.replace('`', '``')}`"
+    return name if _has_order(field.dataType) else f"CAST({name} AS STRING)"
 
 
 def _has_order(kind: DataType) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from penstock.batch.local import LocalStages
 from penstock.batch.runner import Stage
@@ -22,6 +24,7 @@ from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.connectors.at_hand import RowsAtHand, RowsReader
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
+from penstock.core.errors import ConfigError
 from penstock.core.ids import VertexId
 from penstock.datastream import (
     AsyncDataStream,
@@ -34,8 +37,9 @@ from penstock.datastream import (
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.operators.columnar import Count, Sum
 from penstock.spark.batch.failures import unpacked
-from penstock.spark.batch.tables import has_no_order
+from penstock.spark.batch.tables import has_no_order, total_order
 from penstock.spark.batch.task import run_task
+from penstock.spark.frame_source import frame_schema
 from penstock.testing import local
 from penstock.testing.local import local_cluster
 
@@ -201,10 +205,30 @@ def test_types_are_those_of_the_source() -> None:
         ("*(1) Scan JDBCRelation(t) [numPartitions=1]", True),
         ("*(1) Scan ExistingRDD[a#15]", True),
         ("BatchScan events[id#3]", True),
+        ("Coalesce 2\n+- TakeOrderedAndProject(limit=9, orderBy=[k#1 ASC NULLS FIRST], output=[k#1])", True),
+        ("InMemoryTableScan [k#1]\n   +- InMemoryRelation [k#1]\n         +- CollectLimit 9", True),
     ],
 )
 def test_what_may_come_in_another_order_next_time(plan: str, expected: bool) -> None:
     assert has_no_order(plan) is expected
+
+
+def test_a_frame_is_sorted_by_all_columns_also_those_without_an_order() -> None:
+    """Else rows that differ in these alone might change places, or there would be nothing to sort by."""
+    tags = MapType(StringType(), StringType())
+    inside = ArrayType(StructType([StructField("tags", tags)]))
+    columns = [StructField("a`b", LongType()), StructField("tags", tags), StructField("inside", inside)]
+    assert total_order(StructType(columns)) == [
+        "`a``b`",
+        "CAST(`tags` AS STRING)",
+        "CAST(`inside` AS STRING)",
+    ]
+
+
+def test_a_frame_without_columns_is_refused_and_its_rows_are_not_lost() -> None:
+    frame: Any = SimpleNamespace(columns=[], schema=StructType([]))
+    with pytest.raises(ConfigError, match="no columns"):
+        frame_schema(frame)
 
 
 # --- a Spark task ---------------------------------------------------------------------------------

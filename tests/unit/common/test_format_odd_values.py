@@ -62,6 +62,15 @@ def test_json_decimals_within_others_and_beside_doubles() -> None:
     assert pickle.loads(pickle.dumps(found)) == row
 
 
+@pytest.mark.parametrize("text", ["1e999999999", "-7E+123456789"])
+def test_a_decimal_of_more_digits_than_memory_goes_through_json(text: str) -> None:
+    write, read = json_both(Types.BIG_DEC())
+    row = Row(c0=Decimal(text))
+    written = write.serialize(row)
+    assert len(written) < 100
+    assert read.deserialize(written) == row
+
+
 @pytest.mark.parametrize(("value", "name"), [("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")])
 def test_what_is_no_number_is_text_in_json(value: str, name: str) -> None:
     write, read = json_both(Types.DOUBLE(), Types.OBJECT_ARRAY(Types.DOUBLE()))

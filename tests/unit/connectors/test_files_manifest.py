@@ -222,6 +222,22 @@ def test_manifest_two_jobs_append_to_one_log(out: Path) -> None:
     assert seen(out) == expected + finals(late)
 
 
+def test_manifest_made_anew_by_another_job_is_read_anew(out: Path) -> None:
+    """With as many entries as the old one, so that their number does not tell."""
+    sink = sink_of(out)
+    sink.check()
+    one, other = sink.create_committer(), sink.create_committer()
+    first, second = prepare(sink, "a"), prepare(sink, "b", "c", epoch=2)
+    one.commit(first)
+    shutil.rmtree(out / LOG)
+    Path(second[0].pending).rename(second[0].final)  # as far as the first job came
+    sink.check()
+    third = prepare(sink, "d")
+    other.commit(third)
+    one.commit(second)
+    assert sorted(seen(out)) == sorted(finals(first + second + third))
+
+
 @pytest.mark.parametrize("entries_meanwhile", [3, 14, 18, 33])
 def test_manifest_driver_that_slept_while_others_went_on(
     out: Path, monkeypatch: pytest.MonkeyPatch, entries_meanwhile: int

@@ -12,10 +12,11 @@ from penstock.connectors.collection import CollectionSource
 from penstock.connectors.history import backfilled
 from penstock.connectors.sequence import NumberSequenceSource
 from penstock.connectors.source import FixedSplits, Source, Split
-from penstock.core.errors import ConfigError, GraphError
+from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
+from penstock.graph.bounded import BATCH
 from penstock.testing.conformance import SourceConformance
 from penstock.testing.cue import AwaitCheckpoint, Crash, Pause, cued_source
 from penstock.testing.local import local_cluster
@@ -107,17 +108,17 @@ def test_a_hybrid_source_is_not_part_of_another() -> None:
         backfilled(NumberSequenceSource(0, 1), two(), 5, UNTIMED)
 
 
-def test_it_streams_where_the_mode_is_automatic_and_is_refused_in_batch() -> None:
-    for mode in ("AUTOMATIC", "BATCH"):
-        config = Configuration().set_string("execution.runtime-mode", mode)
-        env = StreamExecutionEnvironment.get_execution_environment(config)
-        stream = env.from_source(two(), UNTIMED, "both")
-        with local_cluster(slots=1):
-            if mode == "AUTOMATIC":
-                assert sorted(stream.execute_and_collect()) == list(range(20))
-            else:
-                with pytest.raises(GraphError, match="'Source: both' reads a HybridSource"):
-                    stream.execute_and_collect()
+@pytest.mark.parametrize("mode", ["AUTOMATIC", "BATCH"])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_batch_reads_all_sources(mode: str, parallelism: int) -> None:
+    config = Configuration().set_string("execution.runtime-mode", mode)
+    env = StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(parallelism)
+    three = HybridSource.builder(NumberSequenceSource(0, 9)).add_source(NumberSequenceSource(10, 19))
+    stream = env.from_source(three.add_source(NumberSequenceSource(20, 29)).build(), UNTIMED, "three")
+    with local_cluster(slots=parallelism) as cluster:
+        sums = stream.key_by(lambda i: i % 2).reduce(lambda a, b: a + b)
+        assert sorted(sums.execute_and_collect()) == [210, 225]
+        assert cluster.jobs[-1].job.plan.settings[BATCH]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
