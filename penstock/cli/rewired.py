@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,15 +34,17 @@ def rewired(
 def own_checkpoints(overrides: dict[str, str]) -> Iterator[dict[str, str]]:
     """The settings with a checkpoint directory for this run only: the program's own is not touched.
 
-    Nor is the snapshot that it starts from, whatever the program says of claiming it, and one that the
-    program names itself is not where this run starts.
+    It is a new one below the directory that ``overrides`` name, or on this machine's own disk.  The snapshot
+    that the run starts from is not touched either, whatever the program says of claiming it, and one that
+    the program names itself is not where it starts.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-travel-") as scratch:
+        given = overrides.get(options.CHECKPOINT_DIR.key)
         yield {
             options.RECOVERY_PATH.key: "",
             **overrides,
             options.CLAIM_MODE.key: "NO_CLAIM",
-            options.CHECKPOINT_DIR.key: scratch,
+            options.CHECKPOINT_DIR.key: f"{given.rstrip('/')}/aside-{uuid.uuid4().hex}" if given else scratch,
         }
 
 

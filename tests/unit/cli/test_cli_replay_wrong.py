@@ -13,6 +13,7 @@ from progress import until
 from penstock.cli.main import cli
 from penstock.cli.run import as_program
 from penstock.connectors.log import Log, Producer
+from penstock.core import options
 from penstock.testing.local import LocalLauncher, local_cluster
 
 HOUR_MS = 3_600_000
@@ -212,3 +213,15 @@ def test_places_of_output_are_directories_of_replays() -> None:
     Path("old", "replay.json").write_text("{}")
     result = replay(program(STAMPED), "--from", "earliest", "--compare", "old")
     assert result.exit_code == 1 and "is not the output of a finished replay" in result.stderr
+
+
+def test_checkpoints_of_a_replay_may_be_where_all_machines_see_them(cluster: LocalLauncher) -> None:
+    send("t", 3)
+    place = Path("shared").absolute()
+    settings = ["-D", f"execution.checkpointing.dir={place}", "-D", "execution.checkpointing.interval=10 ms"]
+    for output in ("one", "two"):
+        result = replay(program(COUNTS), "--from", "earliest", "--output", output, *settings)
+        assert result.exit_code == 0, result.output
+    used = {Path(job.job.configuration.get(options.CHECKPOINT_DIR)) for job in cluster.jobs}
+    assert len(used) == 2 and {path.parent for path in used} == {place}
+    assert written("one") == written("two") != []
