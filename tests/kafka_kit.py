@@ -28,14 +28,16 @@ class TestTopic:
         self.bootstrap = bootstrap
         self.name = f"source-{uuid.uuid4().hex[:10]}"
         self._producer: Producer | None = None
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
         # The records of tests are old, and the broker must not take that for a reason to delete them.
         topic = NewTopic(self.name, partitions, 1, config={"retention.ms": "-1"})
-        self._admin.create_topics([topic])[self.name].result(TIMEOUT_S)
+        # Not kept: it would go on to look for the broker when the tests are over.
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([topic])[self.name].result(TIMEOUT_S)
 
     def grow(self, partitions: int) -> None:
         """More partitions."""
-        self._admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(TIMEOUT_S)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(TIMEOUT_S)
 
     def send(
         self,
