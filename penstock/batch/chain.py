@@ -137,6 +137,7 @@ def _settings(
         "generation": work.run.generation,
         "attempt": work.run.started_ms << _TRY_BITS | attempt.id,
         "keyed": planned.node.keyed,
+        "in_order": work.in_order,
         "to_driver": lambda payload: to_driver(planned.operator_id, payload),
     }
 

@@ -4,7 +4,7 @@
 2. Run the vertices.  Whatever sinks prepare stays invisible; what of it counts is told by the rows that the
    attempts which succeeded sent to the driver.
 3. Publish: the list of everything prepared goes where checkpoints go.  From here on the job has succeeded.
-4. Commit, then forget the list.
+4. Commit, let committers remove what failed tries have prepared, then forget the list.
 
 A driver that dies before 3 leaves nothing visible, and a rerun starts over.  One that dies later leaves the
 list: a rerun of the job finishes that commit and runs nothing.  Without a checkpoint directory the list dies
@@ -57,6 +57,7 @@ class BatchRun(RunningJob):
         self._runner = runner
         self._status = JobStatus.CREATED
         self._stop = threading.Event()
+        self._dropped = 0
         self._ends = JobEnds(job.plan)
         first = first_generation(clock.now_ms())
         self._repository = Repository(job.store, job.directory, first_generation=first)
@@ -77,6 +78,7 @@ class BatchRun(RunningJob):
             "checkpoints": 0,
             "last_checkpoint": None,
             "records_in": 0,
+            "outputs_dropped": self._dropped,
             "under_way": (),
             "stalled": None,
             "stages": asdict(self._runner.progress()) if self._status is JobStatus.RUNNING else None,
@@ -207,6 +209,8 @@ class BatchRun(RunningJob):
                 threading.Event().wait(_LOOK_AGAIN_S)
                 continue
             queue.done(self._ends.commit(work), now)
+            self._dropped = queue.dropped
+        self._ends.finish()
 
 
 def start_batch(job: Assembled, clock: Clock, runner: StageRunner) -> BatchRun:

@@ -84,13 +84,22 @@ class _Run:
     # --- input ------------------------------------------------------------------------------
 
     def read_source(self, splits: Sequence[Split], check: Callable[[], None]) -> Iterator[pa.RecordBatch]:
-        """Read all of these splits, then end event time."""
+        """Read all of these splits, then end event time.
+
+        Where order matters, one after the other: which of several has something next is a matter of time.
+        """
         head = self._chain.head
         source = head.operator
         assert isinstance(source, SourceOperator)
-        head.run(lambda: source.add_splits(splits))
+        for some in [(split,) for split in splits] if self._work.in_order else [splits]:
+            head.run(partial(source.add_splits, some))
+            yield from self._read(source, check)
         source.no_more_splits()
-        while not source.finished:
+        head.operator.ctx.out.watermark(MAX_TIME)
+
+    def _read(self, source: SourceOperator, check: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+        head = self._chain.head
+        while source.reading:
             check()
             emitted = 0
 
@@ -100,11 +109,10 @@ class _Run:
 
             self._await_room()
             head.run(poll)
-            if not emitted and not source.finished:
+            if not emitted and source.reading:
                 self._woken.wait(_PAUSE_S)
             if self._outbox.is_full():
                 yield from self._outbox.take()
-        head.operator.ctx.out.watermark(MAX_TIME)
 
     def read_rows(
         self, rows: Iterator[pa.RecordBatch], check: Callable[[], None]

@@ -38,12 +38,12 @@ class VertexWork:
     splits: tuple[tuple[Split, ...], ...] = ()
     at_hand: bool = False
     """Whether it is a source whose rows the runner reads itself and brings; it has no splits then."""
+    in_order: bool = False
+    """Whether who receives a record, of this vertex or one behind it, depends on the records before it.
 
-    @property
-    def deals(self) -> bool:
-        """Whether who receives a record depends on the records before it."""
-        turns = (Rebalance, Rescale, Shuffle)
-        return any(isinstance(edge.partitioning, turns) for edge in self.outgoing.values())
+    A task that is tried again must then read in the same order: what comes out of it is in the order of what
+    went in, and others have read of its first try.
+    """
 
     @property
     def has_sinks(self) -> bool:
@@ -90,7 +90,19 @@ def vertex_work(
         if edge.target == vertex.id
     }
     outgoing = {int(edge.id): _outgoing(plan, edge) for edge in plan.edges if edge.source == vertex.id}
-    return VertexWork(plan.job_name, vertex, incoming, outgoing, plan.settings, run, splits, at_hand)
+    return VertexWork(
+        plan.job_name, vertex, incoming, outgoing, plan.settings, run, splits, at_hand, _deals(plan, vertex)
+    )
+
+
+def _deals(plan: Plan, vertex: Vertex) -> bool:
+    """Whether records are dealt in turn at the vertex or behind it."""
+    behind = {vertex.id}
+    for other in in_order(plan):
+        if any(feed.source in behind for feed in feeds_of(plan, other)):
+            behind.add(other.id)
+    turns = (Rebalance, Rescale, Shuffle)
+    return any(edge.source in behind and isinstance(edge.partitioning, turns) for edge in plan.edges)
 
 
 def _outgoing(plan: Plan, edge: Edge) -> OutgoingEdge:

@@ -21,7 +21,7 @@ from penstock.graph.nodes import Node
 from penstock.testing.local import local_cluster
 from penstock.travel.nowhere import Nowhere
 from penstock.travel.replayed import Piece, ReplayedSource, refuse_uncut, replayed
-from penstock.travel.stepping import Cause, Step, watched
+from penstock.travel.stepping import Cause, StateView, Step, watched
 
 _SLOTS = 64
 _SHOWN = 300
@@ -113,7 +113,7 @@ class _Sources:
 def _with_watched(spec: JobSpec, wanted: str | None, key: str, show: _Shown) -> JobSpec:
     node = _keyed_step(spec, wanted)
     show.begin(node)
-    nodes = tuple(watched(node, key, show) if other is node else other for other in spec.nodes)
+    nodes = tuple(watched(node, key, show, show.restored) if other is node else other for other in spec.nodes)
     return replace(spec, nodes=nodes)
 
 
@@ -139,6 +139,7 @@ class _Shown:
         self._key = key
         self._most = most
         self._count = 0
+        self._restored: StateView = {}
         self._out = console()
         self.stop: Callable[[], object] = lambda: None
 
@@ -151,11 +152,15 @@ class _Shown:
         """The job is about to start."""
         self._say(f"key {self._key} in step {node.uid or node.name}")
 
+    def restored(self, state: StateView) -> None:
+        """What a subtask has of the key at the start; only one of them has anything."""
+        self._restored |= state
+
     def __call__(self, step: Step) -> None:
         if self.is_done:
             return
         if not self._count:
-            self._state("state in the snapshot", step.before)
+            self._state("state in the snapshot", self._restored)
         self._count += 1
         self._say("")
         self._say(_headline(self._count, step))
@@ -173,6 +178,8 @@ class _Shown:
 
     def summary(self) -> None:
         """The last line."""
+        if not self._count:
+            self._state("state in the snapshot", self._restored)
         self._say("")
         if not self._count:
             self._say(f"no record of key {self._key} came, and no timer of it was due")
@@ -181,7 +188,7 @@ class _Shown:
         else:
             self._say(f"the input ended after {self._count} steps")
 
-    def _state(self, title: str, state: dict[str, str]) -> None:
+    def _state(self, title: str, state: StateView) -> None:
         self._say(f"{title}:" if state else f"{title}: none")
         for name, text in state.items():
             self._say(f"    {_named(name)}: {text}")

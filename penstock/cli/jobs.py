@@ -30,8 +30,8 @@ def list_jobs(as_json: bool) -> None:
         columns = ("ID", "NAME", "STATUS", "SINCE", "CHECKPOINTS", "RESTARTS", "PROGRESS")
         console().print(table(columns, map(_row, jobs), right=("CHECKPOINTS", "RESTARTS")))
         for job in jobs:
-            if job["stalled"]:
-                click.echo(f"Warning: {job['name']} ({job['id'][:12]}): {job['stalled']}")
+            for warning in _warnings(job):
+                click.echo(f"Warning: {job['name']} ({job['id'][:12]}): {warning}")
 
 
 @click.command()
@@ -76,9 +76,20 @@ def _described(entry: Entry) -> dict[str, Any]:
         "restarts": said.get("restarts"),
         "last_checkpoint": said.get("last_checkpoint"),
         "records_in": said.get("records_in"),
+        "outputs_dropped": said.get("outputs_dropped"),
         "stalled": said.get("stalled"),
         "stages": said.get("stages"),
     }
+
+
+def _warnings(job: dict[str, Any]) -> list[str]:
+    found = [job["stalled"]] if job["stalled"] else []
+    if job["outputs_dropped"]:
+        found.append(
+            f"{job['outputs_dropped']} prepared outputs could not be committed and were skipped; its log "
+            "says DATA LOSS, which ones and why"
+        )
+    return found
 
 
 def _row(job: dict[str, Any]) -> tuple[object, ...]:

@@ -24,7 +24,7 @@ from penstock.snapshot.finding import read_manifest
 def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | None, timeout: float) -> None:
     """Stop JOB with a savepoint and go on from it here at PARALLELISM.
 
-    A job that Spark has too few cores for is left as it is.
+    A job that cannot go on so is left as it is: above its maximum parallelism, or too few cores in Spark.
 
     The program is run again as it was started, by this command, in its place: the environment variables
     are those of this shell. The savepoint is deleted once the job has checkpoints of its own.
@@ -40,6 +40,7 @@ def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | Non
     script = Path(command["directory"]) / command["script"]
     if not script.is_file():
         raise ConfigError(f"the program of job {entry.name!r} is gone: there is no {script}")
+    _check_limit(entry, parallelism)
     _check_slots(entry, parallelism)
     path = _stopped(entry, parallelism, directory, timeout)
     click.echo(
@@ -66,6 +67,17 @@ def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | Non
             f"{error}\nJob {entry.name} does not run now. Nothing is lost: it goes on where it was, at any "
             f"parallelism, if it is started as before with -s {path}"
         ) from error
+
+
+def _check_limit(entry: Entry, parallelism: int) -> None:
+    """Leave the job as it is if its state cannot be cut into so many parts."""
+    limit, step = entry.parallelism_limit() or (parallelism, "")
+    if parallelism > limit:
+        raise ConfigError(
+            f"job {entry.name!r} cannot have parallelism {parallelism}: the maximum of step {step!r} is "
+            f"{limit}, and keyed state cannot be cut into more parts than when it began. It runs on as it "
+            f"was. Rescale it to {limit} at most"
+        )
 
 
 def _check_slots(entry: Entry, parallelism: int) -> None:

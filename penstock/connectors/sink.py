@@ -108,6 +108,13 @@ class Committer(ABC):
     def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
         """Commit in the given order; one outcome per committable. Raising fails the job."""
 
+    def finish(self) -> None:  # noqa: B027 - optional hook
+        """In BATCH mode, once, before ``close``: all that the run will ever commit is committed.
+
+        What failed tries of its tasks have prepared may be removed now, but nothing of other runs.  Not
+        called if a commit failed: then the next run commits what is left.  An error is only logged.
+        """
+
     def close(self) -> None:  # noqa: B027 - optional hook
         """Release connections."""
 

@@ -164,6 +164,7 @@ class RunningJob:
             "checkpoints": desk.completed,
             "last_checkpoint": history[0] if history else None,
             "records_in": int(sum(received)),
+            "outputs_dropped": self.coordinator.commits.dropped,
             "under_way": desk.under_way(),
             "stalled": self.runner.stalled,
             "stages": None,

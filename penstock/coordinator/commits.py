@@ -26,6 +26,7 @@ class CommitQueue:
         self._running: tuple[Committable, ...] = ()
         self._not_before = 0
         self.dropped = 0
+        """Prepared outputs that can never be committed; told as a fact of the job."""
 
     def restart(self, committables: tuple[Committable, ...], permit: CommitPermit | None) -> None:
         """Begin anew with what a restored snapshot holds."""

@@ -94,6 +94,14 @@ class JobEnds:
             self._committers[operator_id] = committer
         return self._committers[operator_id]
 
+    def finish(self) -> None:
+        """All that a run in BATCH mode will ever commit is committed."""
+        for operator_id, committer in self._committers.items():
+            try:
+                committer.finish()
+            except Exception as error:
+                _log.warning("what failed tries left for %s could not be removed: %s", operator_id, error)
+
     def close(self) -> None:
         """Close the committers; the job is over whatever they say."""
         for operator_id, committer in self._committers.items():

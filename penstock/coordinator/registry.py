@@ -74,6 +74,11 @@ class Entry:
         """How many slots the job could have; ``None`` if its driver does not know, or does not answer."""
         return (self._ask("most_slots") or {}).get("slots")
 
+    def parallelism_limit(self) -> tuple[int, str] | None:
+        """The highest parallelism the job can go on with, and of which step; ``None``: any, or not known."""
+        limit = (self._ask("parallelism_limit") or {}).get("limit")
+        return None if limit is None else (limit[0], limit[1])
+
     def request(self, kind: str, directory: str | None) -> dict[str, Any] | None:
         """Ask for a snapshot: its number, or an error; ``None`` if the driver does not answer."""
         return self._ask("snapshot", kind=kind, directory=directory)
@@ -113,6 +118,7 @@ def register(
     snapshot: Ask | None = None,
     clock: Clock | None = None,
     most_slots: Callable[[], int | None] | None = None,
+    parallelism_limit: tuple[int, str] | None = None,
 ) -> Registration | None:
     """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
     outcomes = Outcomes(snapshot)
@@ -132,6 +138,7 @@ def register(
             "snapshot": outcomes.request,
             "outcome": outcomes.outcome,
             "most_slots": lambda: {"slots": most_slots() if most_slots is not None else None},
+            "parallelism_limit": lambda: {"limit": parallelism_limit},
         }
         listener = Listener(token, answers)
         entry = Entry(job_id, name, os.getpid(), started, listener.port, token, command)

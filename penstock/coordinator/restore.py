@@ -40,6 +40,22 @@ def adopt_max_parallelism(plan: Plan, manifest: Manifest) -> Plan:
     return replace(plan, vertices=tuple(map(adopted, plan.vertices)))
 
 
+def parallelism_limit(plan: Plan) -> tuple[int, str] | None:
+    """The highest parallelism that the running job can go on with, and the step that it is for.
+
+    Steps with a parallelism of their own keep it.  The default of those without keys grows with it; that of
+    keyed state was fixed when the state was first written.
+    """
+    fixed = bool(plan.settings.get("max_parallelism_set"))
+    limits: list[tuple[int, str]] = []
+    for vertex, planned in plan.operators():
+        node = planned.node
+        limit = vertex.max_parallelism if node.keyed or fixed else node.max_parallelism
+        if limit is not None and node.parallelism is None:
+            limits.append((limit, node.name))
+    return min(limits, default=None)
+
+
 def restored_job(
     plan: Plan, found: Found, store: SnapshotStore, permit: CommitPermit, allow_non_restored: bool
 ) -> Restored:

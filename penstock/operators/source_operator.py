@@ -78,9 +78,14 @@ class SourceOperator(Operator):
         self._no_more = True
 
     @property
+    def reading(self) -> bool:
+        """Whether a split that it has is not read to its end."""
+        return bool(self._reading or self._waiting)
+
+    @property
     def finished(self) -> bool:
         """Whether all splits are read and none can come."""
-        return self._no_more and not self._reading and not self._waiting
+        return self._no_more and not self.reading
 
     def poll(self, max_rows: int) -> int:
         """Emit the next records of one split, taking turns; how many there were."""

@@ -15,6 +15,7 @@ from penstock.batch.job import start_batch
 from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import register
+from penstock.coordinator.restore import parallelism_limit
 from penstock.core import options
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
@@ -102,6 +103,7 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
         running.cancel,
         lambda kind, directory: running.request(RequestKind(kind), directory),
         most_slots=room,
+        parallelism_limit=parallelism_limit(running.job.plan),
     )
     if registration is not None:
         running.listeners.append(lambda _: registration.close())

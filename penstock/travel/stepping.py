@@ -52,30 +52,35 @@ class Step:
 
 
 Report = Callable[[Step], None]
-_reports: dict[str, Report] = {}
+Restored = Callable[[StateView], None]
+_reports: dict[str, tuple[Report, Restored]] = {}
 """By operator: plans are pickled on their way to the slots, and what shows the steps stays here."""
 
 
-def watched(node: Node, key: str, report: Report) -> Node:
-    """The node with its operator watched. Jobs with it must run in this process."""
+def watched(node: Node, key: str, report: Report, restored: Restored) -> Node:
+    """The node with its operator watched. Jobs with it must run in this process.
+
+    ``restored`` is told what the snapshot has of the key, once per subtask, before any step.
+    """
     name = node.uid or node.name
-    _reports[name] = report
+    _reports[name] = report, restored
     return replace(node, factory=partial(_watch, node.factory, key, name))
 
 
 def _watch(factory: Callable[[], Operator], key: str, name: str) -> Operator:
     operator = factory()
-    _Watcher(operator, key, _reports[name]).attach()
+    _Watcher(operator, key, *_reports[name]).attach()
     return operator
 
 
 class _Watcher:
     """Puts itself between the engine and the methods of an operator through which things come in."""
 
-    def __init__(self, operator: Operator, key: str, report: Report) -> None:
+    def __init__(self, operator: Operator, key: str, report: Report, restored: Restored) -> None:
         self._operator = operator
         self._key = key
         self._report = report
+        self._restored = restored
 
     def attach(self) -> None:
         operator: Any = self._operator
@@ -93,6 +98,7 @@ class _Watcher:
         self._keyed = ctx.keyed
         self._out = _Listening(ctx.out)
         self._open(replace(ctx, out=self._out))
+        self._restored(view(self._keyed))
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Each record of the key by itself; those of a broadcast side, which have none, are told if they

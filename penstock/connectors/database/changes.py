@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
@@ -18,6 +19,8 @@ from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 
 Tuples = list[tuple[Any, ...]]
+_MAY_BE_NAN = frozenset({float, Decimal})
+_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,28 @@ class Changes:
                     "columns that identify a row with set_key_columns()"
                 )
             self._appended += rows
-        elif gone is None and self._version is None and not self._gone:
+            return
+        self._refuse_nan(rows)
+        if gone is None and self._version is None and not self._gone:
             self._rows.update(zip(map(self._key, rows), rows, strict=True))
         else:
             for row, deleted in zip(rows, gone or [False] * len(rows), strict=True):
                 self._put(self._key(row), row, deleted)
+
+    def _refuse_nan(self, rows: Tuples) -> None:
+        """NaN is equal to nothing here, but to itself in PostgreSQL: nobody can tell which row is newest."""
+        for name in self._target.keys:
+            place = self._target.columns.index(name)
+            column = [row[place] for row in rows]
+            if _MAY_BE_NAN.isdisjoint(map(type, column)):
+                continue
+            for row, value in zip(rows, column, strict=True):
+                if value.is_nan() if type(value) is Decimal else type(value) is float and value != value:
+                    shown = str(dict(zip(self._target.columns, row, strict=True)))[:_SHOWN]
+                    raise ConnectorError(
+                        f"a row for table {self._target.table!r} has NaN in its key column {name!r}, and no "
+                        f"row is found by that: filter or mend such records before the sink. The row: {shown}"
+                    )
 
     def _put(self, key: Any, row: tuple[Any, ...], deleted: bool) -> None:
         if self._version is not None:

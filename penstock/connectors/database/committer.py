@@ -21,6 +21,7 @@ holds, and one of them may hold the lock that the first one waits for.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from abc import abstractmethod
 from collections import Counter
@@ -32,7 +33,7 @@ from penstock.connectors.database import ledger
 from penstock.connectors.database.destination import to_table
 from penstock.connectors.database.dialect import Fault, Target, UnknownTransaction
 from penstock.connectors.database.link import Link
-from penstock.connectors.database.names import owner_prefix, writer_of
+from penstock.connectors.database.names import owner_prefix, run_prefix, writer_of
 from penstock.connectors.database.poison import refused
 from penstock.connectors.database.two_phase import CarriedRows
 from penstock.connectors.sink import CommitOutcome, Committer
@@ -143,12 +144,15 @@ class TwoPhaseCommitter(LedgerCommitter):
         super().__init__(link, clock)
         self._target = target
         self._missing: Counter[str] = Counter()
+        self._runs: set[str] = set()
+        """How the names begin of what there was to commit."""
 
     def is_ordered(self, item: Any) -> bool:
         return isinstance(item, CarriedRows)
 
     def commit_one(self, connection: Any, item: Any) -> CommitOutcome:
         """One prepared transaction."""
+        self._runs.add(run_prefix(item.name))
         if isinstance(item, CarriedRows):
             return self.once(connection, item, lambda: self._write(connection, item))
         transactions = self._link.dialect.transactions
@@ -164,6 +168,17 @@ class TwoPhaseCommitter(LedgerCommitter):
                 return CommitOutcome.RETRY
             raise ledger.lost(self._link.dialect, item.name, item.rows, "the prepared transaction") from None
         return CommitOutcome.COMMITTED
+
+    def finish(self) -> None:
+        """Everything is committed, so what these runs still have prepared is of tries that failed."""
+        self._link.run(self._roll_back_rest, "rolling back what failed tries prepared")
+
+    def _roll_back_rest(self, connection: Any) -> None:
+        transactions = self._link.dialect.transactions
+        for run in self._runs:
+            for name in transactions.prepared(connection, run):
+                with contextlib.suppress(UnknownTransaction):
+                    transactions.roll_back(connection, name)
 
     def _write(self, connection: Any, item: CarriedRows) -> None:
         dialect, changed = self._link.dialect, item.changed

@@ -27,13 +27,15 @@ from penstock.connectors.database.dialect import (
     Transactions,
     names,
 )
+from penstock.connectors.database.driver_options import mysql_options
 from penstock.connectors.database.mysql_bulk import MySqlLoader
 from penstock.connectors.database.mysql_sql import on_duplicate, quote, quote_table
-from penstock.connectors.database.mysql_tls import PREFIX, tls_settings
+from penstock.connectors.database.mysql_tls import tls_settings
 from penstock.connectors.database.mysql_xa import MySqlXa
 from penstock.core.optional import require
 
 _READ_TIMEOUT_S = 600
+_TIMEOUTS = ("read_timeout", "write_timeout")
 
 _LOST = frozenset(
     {0, 1042, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2003, 2006, 2013, 2014, 2055}
@@ -68,11 +70,12 @@ class MySqlDialect(Dialect):
     def __init__(self, address: DatabaseAddress) -> None:
         super().__init__(address)
         self._tls = tls_settings(address.options)
+        self._given = mysql_options(address.options)
 
     def connect(self, local_files: bool = False) -> Any:
         pymysql = require("pymysql", "mysql")
         address = self.address
-        other = {key: value for key, value in address.options if not key.startswith(PREFIX)}
+        limits = {"connect_timeout": CONNECT_TIMEOUT_S, **dict.fromkeys(_TIMEOUTS, _READ_TIMEOUT_S)}
         connection = pymysql.connect(
             host=address.host,
             port=address.port,
@@ -82,12 +85,9 @@ class MySqlDialect(Dialect):
             charset="utf8mb4",
             autocommit=True,
             local_infile=local_files,
-            connect_timeout=CONNECT_TIMEOUT_S,
-            read_timeout=_READ_TIMEOUT_S,
-            write_timeout=_READ_TIMEOUT_S,
             ssl=self._tls or None,
             init_command=_SESSION,
-            **other,
+            **limits | self._given,
         )
         with connection.cursor() as cursor:
             cursor.execute(_ISOLATION)

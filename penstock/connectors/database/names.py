@@ -61,6 +61,11 @@ def writer_of(name: str) -> str:
     return name.rpartition("_")[0]
 
 
+def run_prefix(name: str) -> str:
+    """The prefix shared by all names of that sink and attempt; in BATCH mode a run is one attempt."""
+    return name[: name.index("_", len(owner_prefix(name))) + 1]
+
+
 def owner_prefix(name: str) -> str:
     """The prefix shared by all names of the sink that made ``name``."""
     return name[: name.index("_", 3) + 1]

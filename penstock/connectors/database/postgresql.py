@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.connectors.database.address import DatabaseAddress
 from penstock.connectors.database.dialect import (
     CONNECT_TIMEOUT_S,
     LOCK_WAIT_S,
@@ -22,6 +23,7 @@ from penstock.connectors.database.dialect import (
     Transactions,
     names,
 )
+from penstock.connectors.database.driver_options import postgresql_options
 from penstock.connectors.database.postgresql_bulk import PostgreSqlLoader
 from penstock.connectors.database.postgresql_prepared import PreparedTransactions
 from penstock.connectors.database.postgresql_sql import on_conflict, quote, quote_table
@@ -60,10 +62,14 @@ class PostgreSqlDialect(Dialect):
     product = "PostgreSQL"
     adapters = {dt.datetime: _utc, dict: json.dumps}
 
+    def __init__(self, address: DatabaseAddress) -> None:
+        super().__init__(address)
+        self._given = postgresql_options(address.options)
+
     def connect(self, local_files: bool = False) -> Any:
         psycopg = require("psycopg", "postgresql")
         address = self.address
-        given = dict(address.options)
+        given = self._given
         settings: dict[str, Any] = {
             "connect_timeout": CONNECT_TIMEOUT_S,
             "keepalives_idle": 30,

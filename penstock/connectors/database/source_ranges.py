@@ -60,7 +60,7 @@ def to_number(column: Column, value: Any, rounding: str) -> int:
     match column.kind, value:
         case KeyKind.INTEGER, int():
             return value
-        case KeyKind.DECIMAL, Decimal() | int():
+        case KeyKind.DECIMAL, Decimal() | int() if Decimal(value).is_finite():
             return int(_EXACT.scaleb(Decimal(value), column.scale).to_integral_value(rounding, _EXACT))
         case KeyKind.TIMESTAMP, dt.datetime():
             aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)

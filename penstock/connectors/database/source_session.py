@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 from penstock.connectors.database.dialect import Dialect
@@ -77,7 +78,21 @@ class ReadingSession:
         where = "" if shape.condition is None else f" WHERE {escaped(shape.condition)}"
         query = f"SELECT MIN({leading}), MAX({leading}) FROM {self.table(shape)}{where}"
         [(smallest, largest)] = self.rows(query, ())
+        for value in (smallest, largest):
+            if isinstance(value, Decimal) and not value.is_finite():
+                raise self._no_number(shape, leading, value)
         return smallest, largest
+
+    def _no_number(self, shape: TableShape, leading: str, value: Decimal) -> ConnectorError:
+        """There is nothing above NaN: neither a range nor a largest value so far can be told from it."""
+        row = self.page_rows(shape, [f"{leading} = %s"], [value], None, 1)[0][len(shape.columns) :]
+        key = ", ".join(f"{column.name}={found}" for column, found in zip(shape.key, row, strict=True))
+        name = shape.leading.name
+        return ConnectorError(
+            f"table {shape.table!r} is read in the order of {name!r}, and that is {value} in the row {key}: "
+            f"mend the row, leave such rows out with set_condition(\"{name} <> '{value}'\"), or choose "
+            "another column"
+        )
 
     def close(self) -> None:
         """Close the connection, if there is one."""

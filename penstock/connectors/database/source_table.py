@@ -90,10 +90,9 @@ class TableShape:
             parameters += key
         selected = [column.expression.format(name(column.name)) for column in self.columns]
         where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
-        query = (
-            f"SELECT {', '.join([*selected, *names])} FROM {table}{where} "
-            f"ORDER BY {', '.join(names)} LIMIT {limit}"
-        )
+        # By number: PostgreSQL gives a column and the same one as text one name, and would not know which.
+        order = ", ".join(str(len(selected) + place) for place in range(1, len(names) + 1))
+        query = f"SELECT {', '.join([*selected, *names])} FROM {table}{where} ORDER BY {order} LIMIT {limit}"
         return query, parameters
 
     def to_page(self, rows: Sequence[Sequence[Any]]) -> Page:

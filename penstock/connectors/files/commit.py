@@ -29,7 +29,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from penstock.connectors.files.manifest import Manifest, ManifestPlace
+from penstock.connectors.files.manifest import Manifest, ManifestPlace, has_log
 from penstock.connectors.files.naming import generation_of
 from penstock.connectors.files.storage import LocalStorage, is_url, storage_of
 from penstock.connectors.sink import CommitOutcome, Committer
@@ -92,7 +92,9 @@ class FileCommitter(Committer):
                 names.setdefault(place, []).append(item.final)
         for place in names:
             self._manifests.setdefault(place, Manifest(place))
-        return [(self._manifests[place], finals) for place, finals in names.items()]
+        # No job of ours begins the log of an old base path again, if somebody has removed it.
+        listed = (place for place in names if place == self._manifest or has_log(place.base))
+        return [(self._manifests[place], names[place]) for place in listed]
 
     def _commit_one(self, pending: str, final: str) -> CommitOutcome:
         storage = storage_of(final)

@@ -221,9 +221,14 @@ def place_of(base: str, read_as: str | None = None) -> ManifestPlace:
     return ManifestPlace(base, f"{scheme}://{host.rpartition('@')[2]}{slash}{_quoted(path)}")
 
 
+def has_log(base: str) -> bool:
+    """Whether Spark reads what a log lists, and not whatever files are there."""
+    return storage_of(base).exists(join(base, DIRECTORY))
+
+
 def refuse_unlisted(base: str) -> None:
     """For a sink without a manifest: in a directory that has one, Spark would never see its files."""
-    if storage_of(base).exists(join(base, DIRECTORY)):
+    if has_log(base):
         raise ConfigError(
             f"{base!r} has a manifest, {DIRECTORY!r}: Spark sees only files that it lists, and so none of "
             f"this sink. Give the sink a manifest too, or remove {DIRECTORY!r}: then Spark lists all files."

@@ -23,7 +23,8 @@ TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 3_600_000
 _DELIVERY_TIMEOUT_MS = 120_000
 _DELIVERY_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
-_ACKNOWLEDGEMENTS = ("acks", "request.required.acks", "enable.idempotence")
+_ACKS = ("acks", "request.required.acks")
+_ACKNOWLEDGEMENTS = (*_ACKS, "enable.idempotence")
 
 
 class Guarantee(Enum):
@@ -90,6 +91,8 @@ def producer_settings(properties: Mapping[str, Any], guarantee: Guarantee) -> Cl
             "the Kafka sink makes transactional ids of its own: set_transactional_id_prefix(...) instead of "
             "the property 'transactional.id'"
         )
+    if guarantee is Guarantee.AT_LEAST_ONCE:
+        _refuse_unacknowledged(given)
     settings = ClientSettings({"partitioner": "murmur2_random", **given})
     longest = _DELIVERY_TIMEOUT_MS
     if guarantee is Guarantee.EXACTLY_ONCE:
@@ -104,6 +107,16 @@ def producer_settings(properties: Mapping[str, Any], guarantee: Guarantee) -> Cl
     if not any(name in settings for name in _DELIVERY_TIMEOUTS):
         settings["message.timeout.ms"] = longest
     return settings
+
+
+def _refuse_unacknowledged(settings: ClientSettings) -> None:
+    for name in _ACKS:
+        if str(settings.get(name, "all")).strip() == "0":
+            raise ConfigError(
+                f"AT_LEAST_ONCE waits for acknowledgements, and with the property {name!r} = 0 the Kafka "
+                f"brokers send none: records would be lost and nobody would know. Leave {name!r} out, which "
+                "waits for all replicas, or choose DeliveryGuarantee.NONE."
+            )
 
 
 def _number(settings: ClientSettings, name: str) -> int:

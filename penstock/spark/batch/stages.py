@@ -85,7 +85,7 @@ class SparkStages:
         read = [_only(outputs[feed.source], feed) for feed in stage.feeds]
         count = stage.work.vertex.parallelism
         if stage.table is not None:
-            rows = numbered(stage.table, count, stage.work.deals)
+            rows = numbered(stage.table, count, stage.work.in_order)
         elif not read:
             rows = self._marks(count, count)
         else:

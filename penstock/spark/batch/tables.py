@@ -27,16 +27,16 @@ last three gather what other tasks send, without an exchange in the plan.
 """
 
 
-def numbered(frame: DataFrame, subtasks: int, deals: bool) -> DataFrame:
+def numbered(frame: DataFrame, subtasks: int, in_order: bool) -> DataFrame:
     """The rows of the frame in at most so many partitions, each with the number of its own.
 
-    If its readers' receivers are chosen in turn (``deals``), a task that is tried again must read in the
-    same order as before, or records would be lost between those who have read of its first try and those who
-    read of its second.  Files are read in order.  What other tasks or a database have sent is not, so it is
-    sorted; Spark does the same for its own ``repartition``.
+    If receivers are chosen in turn somewhere behind it (``in_order``), a task that is tried again must read
+    in the same order as before, or records would be lost between those who have read of a first try and
+    those who read of a second.  Files are read in order.  What other tasks or a database have sent is not,
+    so it is sorted; Spark does the same for its own ``repartition``.
     """
     rows = frame.coalesce(subtasks)
-    if deals and has_no_order(rows._jdf.queryExecution().executedPlan().toString()):
+    if in_order and has_no_order(rows._jdf.queryExecution().executedPlan().toString()):
         rows = rows.sortWithinPartitions(*(functions.expr(order) for order in total_order(frame.schema)))
     return rows.select("*", functions.spark_partition_id().alias(SUBTASK))
 

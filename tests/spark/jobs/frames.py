@@ -112,6 +112,8 @@ def read_by_spark(work: Path, spark: Any, frame: Any) -> None:
     assert all(outcome(each, BATCH, split_up) == expected for each in frames[:2])
     plans = [numbered(each, 2, True)._jdf.queryExecution().executedPlan().toString() for each in frames[:2]]
     assert ["Sort [id" in plan for plan in plans] == [False, True], "only what other tasks sent is sorted"
+    tags = shuffled.selectExpr("map('k', id) as tags")
+    assert numbered(tags, 2, True).count() == ROWS - 100, "also if no column has an order"
     env = environment(MASTER, None).set_parallelism(2).set_runtime_mode(BATCH)
     both = env.from_dataframe(table).union(env.from_dataframe(shuffled)).process(Numbered())
     assert set(both.execute_and_collect()) == {0, 1}

@@ -66,10 +66,15 @@ class BringingStages(LocalStages):
     """Brings the rows of tables, a partition for each subtask."""
 
     seen: list[VertexWork] = []
+    planned: list[Stage] = []
     split_works: list[VertexWork] = []
 
     def table_of(self, source: Source) -> Any:
         return source.parts if isinstance(source, PartsSource) else None
+
+    def run(self, stages: Sequence[Stage]) -> Iterator[bytes]:
+        self.planned[:] = stages
+        return super().run(stages)
 
     def _stage(self, stage: Stage, outputs: dict[VertexId, pa.Table]) -> pa.Table:
         if stage.table is None:
@@ -168,7 +173,7 @@ def test_who_deals_records_in_turn() -> None:
     list(
         stream_of(parts_of([("a", 1, 1)]), BATCH).rebalance().map(lambda row: row["v"]).execute_and_collect()
     )
-    assert [work.deals for work in BringingStages.seen] == [False, True]
+    assert [work.in_order for work in BringingStages.seen] == [False, True]
 
 
 # --- the reader -----------------------------------------------------------------------------------
@@ -192,6 +197,16 @@ def test_types_are_those_of_the_source() -> None:
     batch = RowsReader(RowsAtHand([brought]), wanted).poll(10)
     assert batch is not None and batch.columns.schema == wanted
     assert batch.columns.column(1).cast(pa.int64()).to_pylist() == [1_000_000, None]
+
+
+def test_the_order_of_rows_matters_before_whoever_deals_records_in_turn() -> None:
+    stream = stream_of(parts_of([("a", 1, 1), ("b", 2, 2)]), BATCH)
+    keyed = stream.key_by(lambda row: row["k"]).map(lambda row: row["v"])
+    list(keyed.execute_and_collect())
+    assert not any(stage.work.in_order for stage in BringingStages.planned)
+    list(keyed.rebalance().map(lambda value: value).key_by(lambda v: v).map(str).execute_and_collect())
+    found = [stage.work.in_order for stage in BringingStages.planned]
+    assert found == [True, True, False, False], "the source and the keyed step, which deals"
 
 
 @pytest.mark.parametrize(

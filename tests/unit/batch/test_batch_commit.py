@@ -16,13 +16,13 @@ from penstock.core.errors import JobFailedError
 from penstock.core.ids import Epoch
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink
-from penstock.testing.local import local_cluster
+from penstock.testing.local import LocalLauncher, local_cluster
 
 
 @pytest.fixture(autouse=True)
-def cluster() -> Iterator[None]:
-    with local_cluster(slots=2):
-        yield
+def cluster() -> Iterator[LocalLauncher]:
+    with local_cluster(slots=2) as launcher:
+        yield launcher
 
 
 class Shelf(Sink):
@@ -65,6 +65,9 @@ class _ShelfCommitter(Committer):
         for number, name in enumerate(committables):
             if self.trouble == "dies" and number == 1:
                 raise OSError("the power is gone")
+            if self.trouble == "too late":
+                outcomes.append(CommitOutcome.DROPPED)
+                continue
             if self.trouble == "not yet" and self.tries == 1 and number == 1:
                 outcomes.append(CommitOutcome.RETRY)
                 continue
@@ -75,6 +78,11 @@ class _ShelfCommitter(Committer):
                 source.rename(target)
                 outcomes.append(CommitOutcome.COMMITTED)
         return outcomes
+
+    def finish(self) -> None:
+        left = sorted(path.name for path in self.place.glob("*.tmp"))
+        (self.place / "finished").write_text(" ".join(left))
+        raise OSError("nobody cares")
 
 
 def run(place: Path, sink: Sink, checkpoints: Path | None = None, fail_at: int | None = None) -> None:
@@ -131,6 +139,29 @@ def test_a_rerun_after_a_death_in_the_commit_finishes_it_and_runs_nothing(
     run(place, Shelf(place), checkpoints)
     assert (place / "runs").read_text() == "xx", "the one after that is a new run"
     assert visible(place) == sorted([*range(100)] * 2)
+
+
+def test_committers_finish_when_all_is_committed_and_not_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    finished = tmp_path / "finished"
+    with pytest.raises(JobFailedError):
+        run(tmp_path, Shelf(tmp_path, "dies"), tmp_path / "checkpoints")
+    assert not finished.exists(), "the next run commits the rest"
+    run(tmp_path, Shelf(tmp_path, "not yet"), tmp_path / "checkpoints")
+    assert finished.read_text() == "" and visible(tmp_path) == list(range(100))
+    assert "could not be removed: nobody cares" in caplog.text
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.BATCH, RuntimeExecutionMode.STREAMING])
+def test_output_that_can_never_be_committed_is_a_fact_of_the_job(
+    mode: RuntimeExecutionMode, cluster: LocalLauncher, tmp_path: Path
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_runtime_mode(mode).set_parallelism(2)
+    env.from_collection(range(10)).rebalance().sink_to(Shelf(tmp_path, "too late"))
+    env.execute("shelf")
+    assert cluster.jobs[-1].facts()["outputs_dropped"] == 2
 
 
 def test_files_and_log(tmp_path: Path) -> None:

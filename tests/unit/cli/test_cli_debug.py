@@ -117,6 +117,46 @@ def test_what_is_not_there_is_said(savepoint: str, tmp_path: Path, options: list
     assert sentence in result.output
 
 
+SUMS = """
+import json
+from penstock.common import WatermarkStrategy
+from penstock.connectors.log import LogSource, Text
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+clicks = env.from_source(LogSource("log", "clicks", Text()), WatermarkStrategy.no_watermarks(), "c").uid("c")
+ones = clicks.map(lambda text: (json.loads(text)["country"], 1)).key_by(lambda one: one[0])
+ones.reduce(lambda a, b: (a[0], a[1] + b[1])).uid("sum").print()
+env.execute_async("sums")
+"""
+
+
+def test_debug_shows_the_state_of_a_key_that_gets_no_more_records(
+    cluster: LocalLauncher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send(Path("log"), ("de", 5), ("fr", 6), ("fr", 7))
+    exec(compile(SUMS, "sums", "exec"), {"__name__": "sums"})
+    publish_to_registry(cluster.jobs[-1])
+    printed: list[str] = []
+
+    def has_both() -> bool:
+        printed.append(capsys.readouterr().out)
+        return "('fr', 2)" in "".join(printed)
+
+    until(has_both, "both clicks are counted")
+    place = call("stop", "sums", "--savepoint", "sp").stdout.strip()
+    send(Path("log"), ("de", 8))
+    Path("sums.py").write_text(SUMS)
+    result = call("debug", place, "sums.py", "--key", "fr")
+    assert result.exit_code == 0, result.output
+    assert [line for line in result.stdout.splitlines() if line] == [
+        "key fr in step sum",
+        "state in the snapshot:",
+        "    reduced: ('fr', 2)",
+        "no record of key fr came, and no timer of it was due",
+    ]
+
+
 def test_debug_without_a_snapshot_is_one_sentence(cluster: LocalLauncher, tmp_path: Path) -> None:
     result = call("debug", "nowhere=3", PROGRAM, tmp_path / "log", 3, "--key", "de")
     assert result.exit_code == 1 and "there is no snapshot at 'nowhere=3'" in result.stderr

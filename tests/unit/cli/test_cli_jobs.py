@@ -229,6 +229,16 @@ def test_list_shows_what_the_driver_says():
     made.close()
 
 
+def test_output_that_was_skipped_is_warned_about():
+    status = {"status": "RUNNING", "outputs_dropped": 3}
+    made = registry.register(JobID.of_name("orders").hex, "orders", lambda: status, dict)
+    shown = CliRunner().invoke(cli, ["list"]).output
+    assert "Warning: orders" in shown and "3 prepared outputs could not be committed" in shown
+    (job,) = json.loads(CliRunner().invoke(cli, ["list", "--json"]).output)
+    assert job["outputs_dropped"] == 3
+    made.close()
+
+
 def test_a_driver_that_does_not_answer_is_listed_as_such():
     made = fake("deaf")
     made._listener.close()

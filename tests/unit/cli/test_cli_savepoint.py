@@ -142,6 +142,20 @@ def test_a_rescale_without_the_slots_leaves_the_job_alone(
     assert "no room for eight" in result.stderr, "with as many as there are it goes ahead"
 
 
+def test_a_rescale_above_the_maximum_leaves_the_job_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken_program(tmp_path, monkeypatch)
+    client = start(tmp_path, most_slots=lambda: 1000, **{"pipeline.max-parallelism": "4"})
+    result = call("rescale", "endless", "-p", "5", "--savepoint", tmp_path / "sp")
+    assert result.exit_code == 1 and not (tmp_path / "sp").exists()
+    assert "cannot have parallelism 5: the maximum of step" in result.stderr
+    assert "It runs on as it was. Rescale it to 4 at most" in result.stderr
+    assert client.get_job_status().result().name in ("CREATED", "RUNNING")
+    result = call("rescale", "endless", "-p", "4", "--savepoint", tmp_path / "sp")
+    assert "no room for eight" in result.stderr, "up to the maximum it goes ahead"
+
+
 def test_a_rescale_that_fails_half_way_says_where_the_state_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

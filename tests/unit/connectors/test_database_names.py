@@ -94,6 +94,39 @@ def test_a_wish_for_tls_that_nobody_understands_is_refused():
             dialect_of(f"mysql://u@h/d?{name}=true")
 
 
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("mysql://u@h/d?autocommit=0", "'autocommit' cannot be set in a MySQL URL.*connect_timeout"),
+        ("mysql://u@h/d?charset=latin1", "'charset' cannot be set in a MySQL URL"),
+        ("mysql://u@h/d?typo=1", "'typo' cannot be set in a MySQL URL"),
+        ("mysql://u@h/d?connect_timeout=soon", "'connect_timeout' of a MySQL URL is a whole number"),
+        ("postgresql://u@h/d?host=other", "'host' says again what is in the PostgreSQL URL"),
+        ("postgresql://u@h/d?autocommit=0", "'autocommit' cannot be set in a PostgreSQL URL"),
+        ("postgresql://u@h/d?prepare_threshold=3", "'prepare_threshold' cannot be set"),
+    ],
+)
+def test_options_that_are_ours_or_unknown_are_refused(url, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        dialect_of(url)
+
+
+def test_a_time_limit_in_the_url_wins_over_ours(db):
+    options = "connect_timeout=7"
+    if db.is_mysql:
+        options += "&read_timeout=8&program_name=orders&sql_mode=ANSI"
+    connection = dialect_of(f"{db.url}?{options}", password=db.server.password).connect()
+    if db.is_mysql:
+        assert (connection.connect_timeout, connection._read_timeout) == (7, 8)
+        assert connection._write_timeout == 600
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT @@sql_mode")
+            assert "ANSI" in (mode := cursor.fetchone()[0]) and "STRICT_ALL_TABLES" in mode
+    else:
+        assert connection.info.get_parameters()["connect_timeout"] == "7"
+    connection.close()
+
+
 def test_somebody_who_reads_a_staging_table_does_not_hold_back_the_commit(db, monkeypatch):
     monkeypatch.setattr(mysql, "_SESSION", mysql._SESSION.replace("timeout = 10", "timeout = 1"))
     monkeypatch.setattr(postgresql, "LOCK_WAIT_S", 1)

@@ -6,6 +6,7 @@ import datetime as dt
 import pickle
 from collections import namedtuple
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import cloudpickle
 import numpy as np
@@ -19,7 +20,7 @@ from penstock.connectors.database.address import DatabaseKind, parse_url
 from penstock.connectors.database.changes import Changes
 from penstock.connectors.database.databases import open_dialect
 from penstock.connectors.database.dialect import Target
-from penstock.connectors.database.names import Maker, owner_prefix
+from penstock.connectors.database.names import Maker, owner_prefix, run_prefix
 from penstock.connectors.database.poison import first_refused
 from penstock.connectors.database.rows import RowReader
 from penstock.connectors.database.sink import DatabaseSink, Delivery
@@ -163,6 +164,15 @@ def test_keys_that_do_not_compare_are_sorted_all_the_same():
     assert len(changes.take()) == 2
 
 
+@pytest.mark.parametrize("nan", [float("nan"), Decimal("NaN"), Decimal("sNaN"), np.float64("nan")])
+def test_a_key_that_is_not_a_number_is_refused_with_its_row(nan):
+    target = Target("t", ("k", "n", "v"), keys=("k", "n"))
+    changes = Changes(target, RowReader(target.columns, {}, None))
+    changes.add(Batch.of_rows([(1, None, nan), (2, Decimal(2), nan), (3, "x", nan)]))
+    with pytest.raises(ConnectorError, match=r"table 't' has NaN in its key column 'n'.*'k': 5.*'v': 'b'"):
+        changes.add(Batch.of_rows([(4, Decimal(1), "a"), (5, nan, "b")]))
+
+
 def test_a_deletion_without_a_key_is_refused():
     target = Target("t", ("k",))
     changes = Changes(target, RowReader(("k",), {}, None))
@@ -191,6 +201,7 @@ def test_names_fit_and_are_recognised():
     name = mine.name(999_999_999)
     assert len(name) <= 63 and owner_prefix(name) == mine.prefix and name.startswith(mine.prefix)
     assert not mine.is_leftover(name)
+    assert name.startswith(run_prefix(name)) and run_prefix(name) == f"{mine.prefix}{first}_"
     assert replace(mine, generation=first + 1).is_leftover(name)
     assert not replace(mine, generation=first + 1, owner="f" * 16).is_leftover(name)
     assert not replace(mine, generation=first - 1).is_leftover(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import re
+import uuid
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -218,6 +219,37 @@ def test_decimals_of_many_digits_are_divided_exactly(database: Database) -> None
         between = database.source(table).set_bounds(*(Decimal(f"{huge[i]}1") for i in (1, 3)))
         source = between.set_ranges(2).build()
         assert [row[0] for split in splits_of(source) for row in read(source, split)] == huge[2:4]
+
+
+def test_keys_that_are_read_as_text_have_the_order_of_their_own_type(postgres_server: Any) -> None:
+    database = connect("postgresql", postgres_server)
+    with database.table("id UUID, n NUMERIC, PRIMARY KEY (n, id)") as table:
+        rows = [(str(uuid.UUID(int=10 - i % 3)), str(i)) for i in range(12)]
+        fill(database, table, [(identity, Decimal(number)) for identity, number in rows])
+        for first in ("n", "id"):
+            source = database.source(table).set_partition_column(first).set_page_rows(5).build()
+            found = [row for split in splits_of(source) for row in read(source, split)]
+            assert found == (rows if first == "n" else sorted(rows, key=lambda row: (row[0], int(row[1]))))
+    database.connection.close()
+
+
+def test_a_row_without_a_number_is_named(postgres_server: Any) -> None:
+    database = connect("postgresql", postgres_server)
+    with database.table("id INT PRIMARY KEY, n NUMERIC(9, 2), free NUMERIC") as table:
+        fill(database, table, [(i, i, i) for i in range(9)] + [(70, "NaN", "Infinity")])
+        ranged = database.source(table).set_partition_column("n").set_ranges(2)
+        with pytest.raises(ConnectorError, match="order of 'n', and that is NaN in the row n=NaN, id=70"):
+            splits_of(ranged.build())
+        polled = database.source(table).poll("free", settle="0 s").build()
+        reader = polled.open_split(splits_of(polled)[0], None, ManualClock(0))
+        with pytest.raises(ConnectorError, match="that is Infinity in the row free=Infinity, id=70"):
+            reader.poll(10)
+        reader.close()
+        source = ranged.set_columns("id").set_condition("n <> 'NaN'").build()
+        assert [row[0] for split in splits_of(source) for row in read(source, split)] == list(range(9))
+        with pytest.raises(ConfigError, match="NaN.*is no bound for column 'n'"):
+            splits_of(database.source(table).set_partition_column("n").set_bounds(0, Decimal("NaN")).build())
+    database.connection.close()
 
 
 def test_a_view_is_read_by_the_columns_that_are_named(database: Database) -> None:

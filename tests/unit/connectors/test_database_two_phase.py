@@ -175,6 +175,28 @@ def test_leftovers_of_any_subtask_go_and_those_of_other_jobs_stay(db, delivery):
     until(lambda: (barrier(second), set(db.prepared() + db.staging()) == set(other))[1], "they are gone")
 
 
+def test_what_failed_tries_of_a_run_prepared_goes_with_its_end(db):
+    """And nothing of another run, another job or another sink."""
+    sink = make(db)
+
+    def prepared(key, **whose):
+        writer = writer_of(sink, subtask=1, **whose)
+        writer.write(rows(key))
+        found = barrier(writer)
+        writer.close()
+        return found
+
+    prepared(1, generation=12)
+    committables = prepared(2, generation=12)
+    others = [{"generation": 1}, {"generation": 123}, {"job": "other"}, {"sink_id": "second"}]
+    kept = {prepared(10 + i, **{"generation": 12, **other})[0].name for i, other in enumerate(others)}
+    committer = sink.create_committer()
+    until(lambda: CommitOutcome.RETRY not in committer.commit(committables), "it is committed")
+    until(lambda: (committer.finish(), set(db.prepared()) == kept)[1], "the other try is gone")
+    committer.close()
+    assert content(db) == [(2, "x", 0)]
+
+
 def test_an_attempt_that_is_over_does_not_touch_what_a_newer_one_prepared(db):
     sink = make(db)
     newer = writer_of(sink, generation=2)

@@ -294,8 +294,9 @@ def test_manifest_of_the_old_base_path_lists_what_a_snapshot_holds_for_it(tmp_pa
     prepared = prepare(old, "a")
     new.create_committer().commit(prepared)
     assert seen(tmp_path / "old") == finals(prepared) and seen(tmp_path / "new") == []
-    shutil.rmtree(tmp_path / "old")
-    assert new.create_committer().commit(prepared) == [CommitOutcome.ALREADY_COMMITTED]
+    for removed in (tmp_path / "old" / LOG, tmp_path / "old"):
+        shutil.rmtree(removed)
+        assert new.create_committer().commit(prepared) == [CommitOutcome.ALREADY_COMMITTED]
 
 
 def test_manifest_of_spark_is_left_alone(out: Path) -> None:

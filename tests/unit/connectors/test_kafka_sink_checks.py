@@ -12,6 +12,7 @@ import pytest
 from penstock.connectors.kafka.sink import Guarantee, producer_settings
 from penstock.connectors.kafka.wire_settings import wire_settings
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import KafkaSink
 from tests.unit.connectors.kafka_sinks import exactly_once, schema_for
 from tests.unit.connectors.kafka_topics import new_topic
@@ -67,6 +68,19 @@ def test_defaults_of_producers() -> None:
     assert producer_settings(SERVERS, Guarantee.EXACTLY_ONCE)["transaction.timeout.ms"] == 3_600_000
     with pytest.raises(ConfigError, match="number of milliseconds"):
         producer_settings({**SERVERS, "transaction.timeout.ms": "1 h"}, Guarantee.EXACTLY_ONCE)
+
+
+@pytest.mark.parametrize("given", [{"acks": "0"}, {"acks": 0}, {"request.required.acks": "0"}])
+def test_what_is_never_acknowledged_is_not_at_least_once(given: dict[str, Any]) -> None:
+    name = next(iter(given))
+    sink = KafkaSink.builder().set_bootstrap_servers("x:1").set_record_serializer(schema_for("t"))
+    sink.set_property(name, given[name])
+    sink.set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
+    with pytest.raises(ConfigError, match=f"waits for acknowledgements.*{name!r} = 0.*lost"):
+        sink.build()
+    assert producer_settings({**SERVERS, **given}, Guarantee.NONE)[name] == given[name]
+    for enough in ("1", "all", "-1"):
+        producer_settings({**SERVERS, name: enough}, Guarantee.AT_LEAST_ONCE)
 
 
 def test_settings_for_coordinators(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def steps_of(key: str) -> tuple[Trial, list[Step]]:
     env.from_collection([("a", 1)]).key_by(lambda v: v[0]).process(Reminder()).uid("reminder")
     (node,) = [node for node in env.graph.nodes if node.uid == "reminder"]
     steps: list[Step] = []
-    return Trial(watched(node, key, steps.append).factory, clock=ManualClock(5000)), steps
+    watching = watched(node, key, steps.append, lambda state: None)
+    return Trial(watching.factory, clock=ManualClock(5000)), steps
 
 
 def test_timers_of_processing_time_are_told_as_they_are_set_and_as_they_fire() -> None:
