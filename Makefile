@@ -11,7 +11,7 @@ MINUTES ?= 10
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test test-unit test-engine test-spark check bench bench-batch bench-sinks simulate chaos matrix clean
+.PHONY: help venv java servers demo test test-unit test-engine test-spark test-kills check bench bench-batch bench-sinks simulate chaos matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -31,9 +31,9 @@ servers: ## Check for the servers that tests use, and install what is missing if
 demo: venv java ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
-test: venv java servers check ## All checks, then all tests, in three runs side by side
-	@echo "Three test runs side by side; each is shown when it has ended."
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-unit test-engine test-spark
+test: venv java servers check ## All checks, then all tests, in four runs side by side
+	@echo "Four test runs side by side; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target test-unit test-engine test-spark test-kills
 
 test-unit: venv ## Only the tests of single parts
 	$(PYTEST) tests/unit
@@ -41,8 +41,11 @@ test-unit: venv ## Only the tests of single parts
 test-engine: venv ## Only the tests of whole jobs in one process, and of the simulator
 	$(PYTEST) tests/integration tests/property tests/semantics tests/sim
 
-test-spark: venv java ## Only the tests with a Spark session
-	$(PYTEST) tests/spark
+test-spark: venv java ## Only the tests with a Spark session in which processes are not killed again and again
+	$(PYTEST) tests/spark -m "not kills"
+
+test-kills: venv java ## Only the tests with a Spark session that kill processes again and again
+	$(PYTEST) tests/spark -m kills
 
 check: venv ## Lint, formatting, types, layers and sizes, without running anything
 	$(BIN)/ruff check .

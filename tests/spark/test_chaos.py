@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import chaos
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 SUMMARY = r"kills=2 recoveries=2 median_recovery_s=\S+ worst_recovery_s=\S+ lost=0 duplicated=0"
 

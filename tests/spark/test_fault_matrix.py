@@ -21,7 +21,7 @@ from drivers import Driver
 from fault_matrix_kills import Kills, Point
 from fault_matrix_sinks import SINKS, describe_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(2400)]
 
 PROGRAM = "fault_matrix_job.py"
 

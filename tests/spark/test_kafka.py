@@ -18,7 +18,7 @@ from progress import until
 
 from tests.unit.connectors.kafka_topics import new_topic, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(900)]
 
 WORKERS, DRIVERS = 17, 3
 PAUSE_S = 0.002

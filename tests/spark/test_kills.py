@@ -9,7 +9,7 @@ from drivers import Driver, run
 from flow_graphs import GRAPHS, SINKS, keyed_golden, read_log, read_text, sink_of
 from progress import COUNT
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 
 def check_both(work: Path) -> None:

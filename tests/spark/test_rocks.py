@@ -9,7 +9,7 @@ from drivers import run
 from flow_graphs import GRAPHS, SINKS, sink_of
 from progress import COUNT
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 
 def test_killed_python_workers(tmp_path: Path) -> None:

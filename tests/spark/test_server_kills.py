@@ -13,7 +13,7 @@ from fault_matrix_sinks import COUNT, SINKS, describe_server
 from penstock.testing.servers import KafkaServer, MariaDbServer, PostgresServer, Server
 from tests.servers import skip_without
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(1800)]
 
 TIMES = 3
 
