@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
-from penstock.testing.servers.java import OPTIONS, find_jars, find_java
+from penstock.testing.servers.java import Jars
 from penstock.testing.servers.ports import ask, free_port
-from penstock.testing.servers.server import MISSING, Server
+from penstock.testing.servers.server import Server
 
-LIBRARIES = "PENSTOCK_HDFS_LIBS"
-"""Names the directory with Hadoop's jars, if they are not where ``make servers`` puts them."""
+_JARS = Jars(
+    "PENSTOCK_HDFS_LIBS",
+    "hadoop-*",
+    "hadoop-client-minicluster-*.jar",
+    "hadoop-client-minicluster and what it depends on",
+)
 _MAIN = "org.apache.hadoop.test.MiniDFSClusterManager"
 _SETTINGS = {
     "dfs.permissions.enabled": "false",
@@ -43,12 +46,8 @@ class HdfsServer(Server):
 
     @classmethod
     def why_not(cls) -> str | None:
-        if find_java() is None:
-            return f"{cls.title} cannot run here: there is no Java; install a JRE of version 17 or newer"
-        if _libraries() is None:
-            return MISSING.format(title=cls.title, what="a directory with its jars") + (
-                f", or {LIBRARIES} names one (hadoop-client-minicluster and what it depends on)"
-            )
+        if reason := _JARS.why_not(cls.title):
+            return reason
         if find_spec("fsspec") is None or find_spec("requests") is None:
             return f"{cls.title} cannot be used: pip install fsspec requests"
         return None
@@ -63,13 +62,7 @@ class HdfsServer(Server):
         options = [part for name, value in settings.items() for part in ("-D", f"{name}={value}")]
         first = [] if data.exists() else ["-format"]
         ports = ["-nnport", str(self._name_node), "-httpport", str(self.port), "-writeDetails", str(up)]
-        java = [
-            find_java() or "java",
-            *OPTIONS,
-            f"-Djava.io.tmpdir={self.directory}",
-            "-cp",
-            f"{_libraries()}/*",
-        ]
+        java = _JARS.java(f"-Djava.io.tmpdir={self.directory}")
         return [*java, _MAIN, *options, *first, *ports]
 
     def _answers(self) -> bool:
@@ -82,7 +75,3 @@ class HdfsServer(Server):
             f"GET /webhdfs/v1/?op=LISTSTATUS HTTP/1.1\r\nHost: {self.host}\r\nConnection: close\r\n\r\n"
         )
         return ask(self.port, question.encode(), len(_GOOD)) == _GOOD
-
-
-def _libraries() -> Path | None:
-    return find_jars(LIBRARIES, "hadoop-*", "hadoop-client-minicluster-*.jar")

@@ -6,15 +6,13 @@ import base64
 import uuid
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
 from penstock.core.optional import require
-from penstock.testing.servers.java import OPTIONS, find_jars, find_java
+from penstock.testing.servers.java import Jars
 from penstock.testing.servers.ports import ask, free_port
-from penstock.testing.servers.server import MISSING, Server
+from penstock.testing.servers.server import Server
 
-LIBRARIES = "PENSTOCK_KAFKA_LIBS"
-"""Names the directory with Kafka's jars, if they are not where ``make servers`` puts them."""
+_JARS = Jars("PENSTOCK_KAFKA_LIBS", "kafka-*", "kafka_2.*.jar", "the libs of any Kafka 4 download")
 _API_VERSIONS = bytes.fromhex("0000000b 0012 0000 00000001 0001 70")
 """Request 18, version 0, which a broker of any release answers; ours is number 1 and from client ``p``."""
 
@@ -38,12 +36,8 @@ class KafkaServer(Server):
 
     @classmethod
     def why_not(cls) -> str | None:
-        if find_java() is None:
-            return f"{cls.title} cannot run here: there is no Java; install a JRE of version 17 or newer"
-        if _libraries() is None:
-            return MISSING.format(title=cls.title, what="a directory with its jars") + (
-                f", or {LIBRARIES} names one (the libs of any Kafka 4 download)"
-            )
+        if reason := _JARS.why_not(cls.title):
+            return reason
         if find_spec("confluent_kafka") is None:
             return f"{cls.title} cannot be asked whether it is up: pip install 'penstock[kafka]'"
         return None
@@ -71,18 +65,15 @@ class KafkaServer(Server):
         self._write("server.properties", "".join(f"{name}={value}\n" for name, value in settings.items()))
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._run(
-            [*self._java(), "kafka.tools.StorageTool", "format", "-t", "x" + cluster[1:], "-c", self._file]
+            [*_JARS.java(), "kafka.tools.StorageTool", "format", "-t", "x" + cluster[1:], "-c", self._file]
         )
 
     @property
     def _file(self) -> str:
         return str(self.directory / "server.properties")
 
-    def _java(self) -> list[str]:
-        return [find_java() or "java", *OPTIONS, "-cp", f"{_libraries()}/*"]
-
     def _command(self) -> Sequence[str]:
-        return [*self._java(), "kafka.Kafka", self._file]
+        return [*_JARS.java(), "kafka.Kafka", self._file]
 
     def _answers(self) -> bool:
         if not ask(self.port, _API_VERSIONS, 1):
@@ -92,7 +83,3 @@ class KafkaServer(Server):
             return bool(client.list_topics(timeout=5).brokers)
         except require("confluent_kafka", "kafka").KafkaException:
             return False
-
-
-def _libraries() -> Path | None:
-    return find_jars(LIBRARIES, "kafka-*", "kafka_2.*.jar")
