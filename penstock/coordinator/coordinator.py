@@ -62,6 +62,7 @@ from penstock.core.errors import (
     FencedError,
     FormatVersionError,
     PenstockError,
+    ProcessLostError,
     SnapshotError,
     TransportError,
 )
@@ -347,14 +348,12 @@ class Coordinator:
             return self._give_up(error, now)
         out: list[Instruction] = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]
         restart_at = now + delay
-        reason = f"the job restarts: {error}"
-        return out + self._stop(now, reason, lambda _: self._wait(restart_at))
+        return out + self._stop(now, f"the job restarts: {error}", lambda _: self._wait(restart_at))
 
     def _give_up(self, error: Exception, now: int) -> list[Instruction]:
         """End as FAILED. Also for errors while tasks are first built: trying again would not help."""
-        out: list[Instruction] = [StatusChanged(JobStatus.FAILING)]
-        reason = f"the job has failed: {error}"
-        return out + self._stop(now, reason, lambda _: self._end(JobStatus.FAILED, error))
+        stop = self._stop(now, f"the job has failed: {error}", lambda _: self._end(JobStatus.FAILED, error))
+        return [StatusChanged(JobStatus.FAILING), *stop]
 
     def _stop(self, now: int, reason: str, after: Callable[[int], list[Instruction]]) -> list[Instruction]:
         """Get rid of the gang, if there is one, then go on with ``after``."""
@@ -370,8 +369,9 @@ class Coordinator:
     def _on_attempt_ended(self, event: AttemptEnded, now: int) -> list[Instruction]:
         if self.phase is not JobPhase.STOPPING:
             error = event.error or ClusterError("the Spark job of the gang ended unexpectedly")
-            never_ran = self.phase is JobPhase.STARTING and self.attempt == 0
-            out = self._give_up(error, now) if never_ran else self._fail(error, now)
+            first = self.phase is JobPhase.STARTING and self.attempt == 0
+            hopeless = first and not isinstance(error, ProcessLostError)
+            out = self._give_up(error, now) if hopeless else self._fail(error, now)
             return [item for item in out if not isinstance(item, StopAttempt)] + self._ended(now)
         return self._ended(now)
 

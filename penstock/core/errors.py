@@ -102,6 +102,10 @@ class ClusterError(PenstockError):
     code = "CLUSTER"
 
 
+class ProcessLostError(ClusterError):
+    """A process of the job died; another can take its place."""
+
+
 class UserCodeError(PenstockError):
     """The user's function raised.
 

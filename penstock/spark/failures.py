@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from penstock.core.errors import ClusterError, PenstockError
+from penstock.core.errors import ClusterError, PenstockError, ProcessLostError
 
 _REQUIREMENTS = ("penstock", "pyarrow", "numpy", "pandas", "cloudpickle", "fsspec")
 _PYTHON = (
@@ -17,11 +17,23 @@ _PYTHON = (
     ),
     (r'Cannot run program "[^"]+": (.*)', "cannot be started ({0})"),
 )
-_KNOWN = (
-    (r"requires more slots", "Spark has fewer free cores than the job needs slots; lower the parallelism"),
-    (r"Python worker exited unexpectedly|crashed", "a Python worker of the job died"),
-    (r"ExecutorLostFailure|Executor heartbeat timed out", "Spark lost an executor of the job"),
-    (r"was cancelled|cancelled part of|cancelled as part", "the job's Spark job was cancelled"),
+_KNOWN: tuple[tuple[str, ClusterError], ...] = (
+    (
+        r"requires more slots",
+        ClusterError("Spark has fewer free cores than the job needs slots; lower the parallelism"),
+    ),
+    (
+        r"Python worker exited unexpectedly|crashed",
+        ProcessLostError("a Python worker of the job died"),
+    ),
+    (
+        r"ExecutorLostFailure|Executor heartbeat timed out",
+        ProcessLostError("Spark lost an executor of the job"),
+    ),
+    (
+        r"was cancelled|cancelled part of|cancelled as part",
+        ClusterError("the job's Spark job was cancelled"),
+    ),
 )
 
 
@@ -33,9 +45,9 @@ def translate(error: Exception, python: str) -> Exception:
     if wrong is not None:
         return wrong
     text = str(error)
-    for pattern, sentence in _KNOWN:
+    for pattern, known in _KNOWN:
         if re.search(pattern, text):
-            return ClusterError(sentence)
+            return type(known)(*known.args)
     return ClusterError(f"the job's Spark job failed: {_gist(text) or type(error).__name__}")
 
 

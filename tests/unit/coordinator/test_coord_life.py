@@ -29,6 +29,7 @@ from penstock.core.errors import (
     ClusterError,
     CorruptSnapshotError,
     FencedError,
+    ProcessLostError,
     SnapshotError,
     TransportError,
 )
@@ -231,6 +232,15 @@ def test_an_error_while_first_building_ends_the_job_at_once() -> None:
     other.said(TaskFailed(other.plan.subtasks()[0], TransportError("peer")))
     other.gang_gone()
     assert other.phase is JobPhase.WAITING
+
+
+def test_only_a_lost_process_is_replaced_while_the_first_gang_starts() -> None:
+    rig = at(JobPhase.STARTING, Rig(restart=MANY))
+    rig.gang_gone(ClusterError("no Python"))
+    assert rig.end is not None and rig.end.status is JobStatus.FAILED
+    other = at(JobPhase.STARTING, Rig(restart=MANY))
+    other.gang_gone(ProcessLostError("a worker died"))
+    assert other.end is None and other.phase is JobPhase.WAITING
 
 
 def test_damage_found_while_restoring_leads_to_a_claim_with_checksums_once() -> None:
