@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,9 +60,7 @@ def debug(
     """
     if not script.is_file():
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
-    begin = read_place(snapshot, "SNAPSHOT")
-    if begin.time is not None or begin.offsets is not None:
-        raise ConfigError(f"there is no snapshot at {snapshot!r}; give the path of a savepoint or checkpoint")
+    begin = _snapshot(snapshot)
     stop = read_place(end, "--until") if end else PastPlace()
     if stop.snapshot is not None:
         raise click.UsageError("--until takes a time or offsets, not a snapshot")
@@ -87,6 +86,17 @@ def debug(
             if not show.is_done:
                 raise
     show.summary()
+
+
+def _snapshot(text: str) -> PastPlace:
+    """A place that is a snapshot, or the very beginning."""
+    with suppress(click.UsageError):
+        place = read_place(text, "SNAPSHOT")
+        if place.time is None and place.offsets is None:
+            return place
+    raise ConfigError(
+        f"there is no snapshot at {text!r}; give the path of a savepoint or checkpoint, or 'earliest'"
+    )
 
 
 def _nowhere(name: str) -> Nowhere:

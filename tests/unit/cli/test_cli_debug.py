@@ -157,9 +157,10 @@ def test_debug_shows_the_state_of_a_key_that_gets_no_more_records(
     ]
 
 
-def test_debug_without_a_snapshot_is_one_sentence(cluster: LocalLauncher, tmp_path: Path) -> None:
-    result = call("debug", "nowhere=3", PROGRAM, tmp_path / "log", 3, "--key", "de")
-    assert result.exit_code == 1 and "there is no snapshot at 'nowhere=3'" in result.stderr
+@pytest.mark.parametrize("place", ["nowhere=3", "nowhere", "2026-01-01"])
+def test_debug_without_a_snapshot_is_one_sentence(cluster: LocalLauncher, tmp_path: Path, place: str) -> None:
+    result = call("debug", place, PROGRAM, tmp_path / "log", 3, "--key", "de")
+    assert result.exit_code == 1 and f"there is no snapshot at '{place}'" in result.stderr
 
 
 def test_replay_from_a_savepoint_goes_on_with_its_state(savepoint: str, tmp_path: Path) -> None:
