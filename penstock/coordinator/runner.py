@@ -235,11 +235,11 @@ class JobRunner:
         )
 
     def _tell_stalled(self, instruction: Stalled) -> None:
-        self.stalled = instruction.why
         if instruction.why is None:
             _log.info("job %r: the watermark advances again", self._plan.job_name)
         else:
             _log.warning("job %r: %s", self._plan.job_name, instruction.why)
+        self.stalled = instruction.why  # last: whoever sees it listed finds it in the log
 
     def _answer(self, instruction: Answer) -> None:
         self._book.answer(instruction, self._repository.root.url)

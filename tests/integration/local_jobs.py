@@ -57,6 +57,17 @@ def wait_for_snapshots(launcher: LocalLauncher, count: int) -> None:
     )
 
 
+def kill_slot(launcher: LocalLauncher, slot: int = 0) -> None:
+    """Let a slot of the newest job vanish, and wait until the job has noticed.
+
+    The job must not be able to end before that: hold its source back with a gate, and open it afterwards.
+    """
+    runner = launcher.jobs[-1].runner
+    before = runner.restarts
+    launcher.clusters[-1].kill(slot)
+    until(lambda: runner.restarts > before, "the loss is noticed")
+
+
 def finish(client: JobClient, timeout_s: float = TIMEOUT_S) -> None:
     """The job's end; raises what it failed with."""
     client.get_job_execution_result().result(timeout_s)

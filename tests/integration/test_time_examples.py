@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_jobs import NO_TIME, collect, environment, finish, until, wait_for_snapshots
+from flow_graphs import Pace
+from local_jobs import NO_TIME, collect, environment, finish, kill_slot, wait_for_snapshots
 
 from penstock.connectors.log import Consumer, Log, LogOffsets, Producer
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
@@ -109,28 +110,31 @@ def test_sensor_average() -> None:
     assert averages == [("cellar", 10.0), ("cellar", 11.0), ("cellar", 12.0), ("roof", 30.0), ("roof", 31.0)]
 
 
-def regression(cluster: LocalLauncher, checkpoints: Path, rate: float | None) -> list[Any]:
-    """The learned parameters after each reading; with a rate, a slot is lost on the way."""
+def regression(cluster: LocalLauncher, work: Path, lose_a_slot: bool) -> list[Any]:
+    """The learned parameters after each reading, if need be with a loss on the way."""
     module = example("online_regression")
-    env = environment(checkpoints).set_parallelism(2)
-    source = DataGeneratorSource(module.reading, 600, rate)
+    env = environment(work / "chk").set_parallelism(2)
+    gate = work / "gate" if lose_a_slot else None
+    source = Pace(1000.0, gate).source(module.reading, 600)
     stream = module.build(env.from_source(source, NO_TIME, "readings").set_parallelism(1))
     results = stream.execute_and_collect()
-    if rate is not None:
-        until(lambda: bool(cluster.jobs), "the job has started")
-        wait_for_snapshots(cluster, 5)
-        cluster.clusters[-1].kill(0)
-    found = list(results)
-    assert cluster.jobs[-1].runner.restarts == (0 if rate is None else 1)
+    found = []
+    if gate is not None:
+        found.append(next(results))
+        wait_for_snapshots(cluster, 2)  # the second began after the first record was there
+        kill_slot(cluster)
+        gate.touch()
+    found += results
+    assert cluster.jobs[-1].runner.restarts == (1 if lose_a_slot else 0)
     return found
 
 
 def test_online_regression_keeps_its_model(cluster: LocalLauncher, tmp_path: Path) -> None:
-    undisturbed = regression(cluster, tmp_path / "a", None)
+    undisturbed = regression(cluster, tmp_path / "a", lose_a_slot=False)
     learned = {house: weights for house, _, _, weights in undisturbed}
     assert learned["house-0"] == pytest.approx((-0.2, 5.0), abs=0.05)
     assert learned["house-1"] == pytest.approx((-0.5, 12.0), abs=0.05)
-    disturbed = regression(cluster, tmp_path / "b", 1000.0)
+    disturbed = regression(cluster, tmp_path / "b", lose_a_slot=True)
     assert sorted(disturbed) == sorted(undisturbed), "every prediction as if nothing had happened"
 
 
