@@ -1,4 +1,4 @@
-"""Section 3.4, statement by statement: sessions that merge, triggers, evictors."""
+"""Sessions that merge, triggers, evictors."""
 
 from __future__ import annotations
 

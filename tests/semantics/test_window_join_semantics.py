@@ -1,4 +1,4 @@
-"""SEMANTICS 3.15, window join and co-group, one test per statement; at every cut and restore."""
+"""Window join and co-group: which pairs and groups there are, and when; at every cut and restore."""
 
 from __future__ import annotations
 

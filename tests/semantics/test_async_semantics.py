@@ -1,4 +1,4 @@
-"""Asynchronous I/O (PYFLINK_API 1.5 no. 25 and 1.2.3): one test per statement, in virtual time."""
+"""Asynchronous input and output: order, capacity, timeouts, retries and results, in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 3.2, statement by statement: which windows an element belongs to."""
+"""Which windows an element belongs to."""
 
 from __future__ import annotations
 

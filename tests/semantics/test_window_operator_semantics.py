@@ -1,4 +1,4 @@
-"""Section 3.3, statement by statement: lateness, firing and cleanup of windows."""
+"""Lateness, firing and cleanup of windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SEMANTICS 3.1, watermarks, one test per statement."""
+"""Watermarks: how they are made, combined over splits and inputs, and held back or left to idle ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SEMANTICS 3.5, timers, keys and key groups, one test per statement."""
+"""Timers, keys and key groups: what fires when, for whom, and where a key lives."""
 
 from __future__ import annotations
 

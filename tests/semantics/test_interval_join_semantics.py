@@ -1,4 +1,4 @@
-"""SEMANTICS 3.15, the interval join, one test per statement; each at every cut and restore of ``verify``."""
+"""The interval join: who meets whom, late rows, clean-up; each at every cut and restore of ``verify``."""
 
 from __future__ import annotations
 
