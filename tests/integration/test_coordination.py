@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from flow_graphs import read_text, text_file_sink
-from local_jobs import environment, finish, until, wait_for_snapshots
+from local_jobs import environment, finish, published, until, wait_for_snapshots
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
@@ -273,4 +273,5 @@ def test_snapshots_go_on_while_messages_flood_the_driver(tmp_path: Path) -> None
         _numbers(env, 1_000_000, 20_000.0).sink_to(Chatty())
         client = env.execute_async()
         wait_for_snapshots(launcher, 3)
+        assert published(launcher) >= 3, "while there is more to read"
         client.cancel().result(60)

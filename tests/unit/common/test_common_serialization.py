@@ -19,11 +19,13 @@ from penstock.common.serialization import (
     SerializationSchema,
 )
 from penstock.common.serializer import TypeSerializer, VoidNamespaceSerializer
-from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.formats.avro import AvroRowSerializationSchema
 from penstock.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from penstock.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from penstock.testing.local import local_cluster
 
 
 def naive(*parts):
@@ -69,13 +71,13 @@ def test_encoder():
     )
 
 
-def test_bulk_writers_of_ones_own():
+def test_bulk_writers_of_ones_own(tmp_path):
     class Lines(BulkWriter):
         def __init__(self, stream):
             self.stream = stream
 
         def write(self, batch):
-            self.stream.write(b"".join(batch.to_rows()))
+            self.stream.write("".join(batch.to_rows()).encode())
 
         def size(self):
             return self.stream.tell()
@@ -87,11 +89,20 @@ def test_bulk_writers_of_ones_own():
         def create(self, stream):
             return Lines(stream)
 
-    stream = io.BytesIO()
-    writer = Factory().create(stream)
-    writer.write(Batch.of_rows([b"a", b"b"]))
-    writer.finish()
-    assert (stream.getvalue(), writer.size()) == (b"abend", 5)
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    sink = FileSink.for_bulk_format(str(tmp_path / "out"), Factory()).build()
+    with local_cluster(slots=1):
+        env.from_collection(["a", "b", "c"]).sink_to(sink)
+        env.execute()
+    (file,) = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert file.read_bytes() == b"abcend"
+
+
+def test_bulk_writers_of_ones_own_must_be_complete():
+    with pytest.raises(TypeError):
+        BulkWriter()
+    with pytest.raises(TypeError):
+        BulkWriterFactory()
 
 
 def test_type_serializers_are_equal_by_class_and_settings():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -90,6 +91,12 @@ class Db:
             for prefix in ("ps_", "sink_", "penstock_commits"):
                 for name in loader.tables(connection, prefix):
                     cursor.execute(f"DROP TABLE {self.dialect.quote(name)}")
+
+
+@contextmanager
+def only(request: pytest.FixtureRequest, fixture: str) -> Iterator[Db]:
+    """The database of a test that makes sense for one of them."""
+    yield from database(request, fixture)
 
 
 def database(request: pytest.FixtureRequest, fixture: str) -> Iterator[Db]:

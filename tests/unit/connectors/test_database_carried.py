@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from database_kit import MARIADB, POSTGRESQL, barrier, commit, database, until, writer_of
+from database_kit import MARIADB, POSTGRESQL, barrier, commit, database, only, until, writer_of
 
 from penstock.connectors.database import mysql, postgresql
 from penstock.connectors.database.dialect import LOCK_WAIT_S
@@ -140,7 +140,7 @@ def test_carried_rows_that_wait_for_another_writer_let_it_go_first(db):
 @pytest.mark.usefixtures("short_waits")
 def test_carried_rows_never_wait_for_a_transaction_that_waits_for_them(request):
     """To Python 'b' and 'B' are two keys, to this collation they are one row."""
-    for db in database(request, MARIADB):
+    with only(request, MARIADB) as db:
         db.run("CREATE TABLE sink_t (k VARCHAR(5) COLLATE utf8mb4_general_ci PRIMARY KEY, v VARCHAR(10))")
         sink = make(db)
         writer = writer_of(sink)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from database_kit import EXACT, MARIADB, POSTGRESQL, barrier, commit, database, writer_of
+from database_kit import EXACT, MARIADB, POSTGRESQL, barrier, commit, database, only, writer_of
 
 from penstock.common import Types
 from penstock.connectors.database import mysql, postgresql
@@ -76,7 +76,7 @@ def test_a_jdbc_statement_may_have_parameters_behind_its_values(db):
 
 
 def test_options_in_a_postgresql_url_do_not_change_how_times_are_written(request):
-    for db in database(request, POSTGRESQL):
+    with only(request, POSTGRESQL) as db:
         url = f"{db.url}?options=-c%20search_path%3Dpg_catalog%20-c%20timezone%3DAsia/Tokyo"
         connection = dialect_of(url, password=db.server.password).connect()
         asked = ("timezone", "lock_timeout", "search_path")

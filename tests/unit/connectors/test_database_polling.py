@@ -72,6 +72,7 @@ def test_positions_replay(database: Database, table: str) -> None:
     while watcher.reader.poll(1) is not None:
         positions.append(watcher.reader.position())
     watcher.reader.close()
+    assert len(positions) == 6
     for count, position in enumerate(positions):
         again = Watcher(source, position)
         assert again.ids() == [2, 5, 3, 4, 1][count:]

@@ -87,11 +87,38 @@ class _Nothing(Source):
         raise AssertionError("there is nothing to open")
 
 
+def in_a_row(*sources: Source) -> HybridSource:
+    builder = HybridSource.builder(sources[0])
+    for source in sources[1:]:
+        builder = builder.add_source(source)
+    return builder.build()
+
+
+FULL = NumberSequenceSource(0, 3)
+
+
 def test_an_empty_source_is_passed_over() -> None:
-    source = (
-        HybridSource.builder(_Nothing()).add_source(_Nothing()).add_source(NumberSequenceSource(0, 3)).build()
-    )
-    assert list(source.create_enumerator(1).discover())
+    enumerator = in_a_row(_Nothing(), _Nothing(), FULL).create_enumerator(1)
+    assert not list(_Nothing().create_enumerator(1).discover())
+    assert list(enumerator.discover()) == list(FULL.create_enumerator(1).discover())
+    assert enumerator.is_exhausted()
+    restored = in_a_row(_Nothing(), _Nothing(), FULL).create_enumerator(1)
+    restored.restore(pickle.loads(pickle.dumps(enumerator.snapshot())))
+    assert not list(restored.discover()) and restored.is_exhausted()
+
+
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+@pytest.mark.parametrize("empty", [(0,), (1,), (3,), (0, 1), (1, 2), (0, 1, 2, 3)])
+def test_jobs_read_past_empty_sources_and_end(empty: tuple[int, ...], mode: str) -> None:
+    sources: list[Source] = [NumberSequenceSource(10 * i, 10 * i + 2) for i in range(4)]
+    for number in empty:
+        sources[number] = _Nothing()
+    config = Configuration().set_string("execution.runtime-mode", mode)
+    env = StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(2)
+    expected = [10 * i + j for i in range(4) if i not in empty for j in range(3)]
+    with local_cluster(slots=2):
+        stream = env.from_source(in_a_row(*sources), UNTIMED, "row")
+        assert sorted(stream.execute_and_collect()) == expected
 
 
 def test_only_the_last_source_may_go_on_for_ever() -> None:

@@ -198,7 +198,9 @@ def test_every_moment_of_the_switch() -> None:
 def test_every_interleaving_with_records_of_a_restored_snapshot() -> None:
     """They come before all others; whatever of them still waits is part of the next snapshot."""
     scripts = [on(0, "0a", 1, "0b"), on(1, "1a", 1)]
-    for order in interleavings(*scripts, (POLL,) * 3):
+    orders = list(interleavings(*scripts, (POLL,) * 3))
+    assert len(orders) > 100
+    for order in orders:
         rig = Rig(2, recovered=((0, "0x"), (0, "0y")))
         rig.run(*order)
         with_old = [on(0, "0x", "0y", "0a", 1, "0b"), scripts[1]]

@@ -286,6 +286,7 @@ def test_snap_zombie_gets_no_permit_when_its_numbers_were_deleted() -> None:
 
 def test_snap_zombie_that_also_tidies_up() -> None:
     _, ends = explore(zombie("publish", "retain"), successor("recover", "publish", "retain"))
+    assert ends
     for old, new in ends:
         assert not new.fenced
         no_permit_after_recovery(old, new)
@@ -293,6 +294,7 @@ def test_snap_zombie_that_also_tidies_up() -> None:
 
 def test_snap_two_successors_race_for_the_job() -> None:
     _, ends = explore(successor("recover", "publish", owner="a"), successor("recover", "publish", owner="b"))
+    assert ends
     for first, second in ends:
         assert not (first.fenced and second.fenced)
         assert first.ownership != second.ownership
@@ -314,6 +316,7 @@ def test_snap_restart_of_a_driver_that_was_taken_over() -> None:
 
 def test_snap_zombie_after_the_job_succeeded() -> None:
     _, ends = explore(zombie("publish"), successor("recover", "publish", "drop"))
+    assert ends
     for old, new in ends:
         assert not new.fenced
         no_permit_after_recovery(old, new)

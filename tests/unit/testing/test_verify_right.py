@@ -214,4 +214,6 @@ def test_an_input_is_asked_for() -> None:
 def test_the_pages_code_runs() -> None:
     page = (ROOT / "docs" / "guides" / "verify.md").read_text(encoding="utf-8")
     code = page.split("```python\n")[1].split("```")[0]
-    exec(compile(code, "verify.md", "exec"), {"__name__": "verify_page"})
+    ran = {"__name__": "verify_page"}
+    exec(compile(code, "verify.md", "exec"), ran)
+    assert "verify(" in code and len(ran) > 2
