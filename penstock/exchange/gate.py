@@ -90,7 +90,7 @@ class InputGate:
         self._aligning_since: float | None = None
         self._recording: Overtaken | None = None
         self._recording_since = 0.0
-        self._expected: Barrier | None = None
+        self._expected: list[Barrier] = []
         self._switch: tuple[int, Barrier] | None = None
         for number, channel in enumerate(self._channels):
             channel.on_ready(partial(self._on_ready, number))
@@ -202,7 +202,7 @@ class InputGate:
 
     def expect(self, barrier: Barrier) -> None:
         """A snapshot has begun. If no channel can bring its barrier, it is as if it were there now."""
-        self._expected = barrier
+        self._expected.append(barrier)
         self._look_for_expected()
 
     def next_deadline_ms(self) -> int | None:
@@ -252,14 +252,15 @@ class InputGate:
             self._switch = (min(barrier.triggered_ms, self._clock.now_ms()) + after, barrier)
 
     def _look_for_expected(self, ending: int | None = None) -> None:
-        barrier = self._expected
-        if barrier is None or self._aligner.is_stale(barrier.epoch) or not self._overtaking.allowed:
+        self._expected = [barrier for barrier in self._expected if not self._aligner.is_stale(barrier.epoch)]
+        if not self._overtaking.allowed or not self._open:
             return
-        if self._open and all(n == ending or self._channels[n].ends for n in self._open):
-            if barrier.unaligned:
-                self._overtake(barrier, ending)
-            else:
-                self._switch_later(barrier)
+        if all(n == ending or self._channels[n].ends for n in self._open):
+            for barrier in self._expected:
+                if barrier.unaligned:
+                    self._overtake(barrier, ending)
+                else:
+                    self._switch_later(barrier)
 
     def _overtake(self, barrier: Barrier, arrived: int | None) -> None:
         """Cut all channels here and now; ``arrived`` is the one whose barrier or end is just coming in."""

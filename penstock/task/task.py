@@ -87,7 +87,7 @@ class Task:
         self._last_flush = environment.clock.monotonic()
         self._last_epoch = Epoch(0)
         self._aborted: set[Epoch] = set()
-        self._awaited: TriggerSnapshot | None = None
+        self._awaited: dict[Epoch, TriggerSnapshot] = {}
         self._input_ended = False
         self._ending = False
         self._records_in = metrics.counter("numRecordsIn")
@@ -295,8 +295,7 @@ class Task:
         self._broadcast(END_OF_INPUT)
         self.phase = Phase.FINISHED
         self._env.report(TaskFinished(self.subtask))
-        awaited = self._awaited
-        if awaited is not None and awaited.epoch > self._last_epoch:
+        for _, awaited in sorted(self._awaited.items()):
             self._snapshot(awaited.barrier(), 0.0)
 
     # --- mail -------------------------------------------------------------------------------
@@ -305,9 +304,10 @@ class Task:
         """A snapshot begins. Sources start the barrier, finished tasks answer, others wait for it.
 
         A task between its sources' end and its own may never see the barrier: it remembers the
-        trigger and answers when it finishes.
+        trigger and answers when it finishes, each of several.
         """
-        self._awaited = message
+        self._awaited = {epoch: kept for epoch, kept in self._awaited.items() if epoch >= self._last_epoch}
+        self._awaited[message.epoch] = message
         if self._gate is None or self.phase is Phase.FINISHED:
             self._snapshot(message.barrier(), 0.0)
         else:
@@ -323,8 +323,8 @@ class Task:
 
     def _is_held(self) -> bool:
         """Whether the job stops with a snapshot that this task has taken: nothing comes behind it."""
-        awaited = self._awaited
-        return awaited is not None and awaited.stop and awaited.epoch == self._last_epoch
+        taken = self._awaited.get(self._last_epoch)
+        return taken is not None and taken.stop
 
     def end_input(self) -> None:
         """A source ends here, whatever it could still read."""
@@ -333,8 +333,7 @@ class Task:
 
     def abort(self, message: AbortSnapshot) -> None:
         """The coordinator gave a snapshot up."""
-        if self._awaited is not None and self._awaited.epoch == message.epoch:
-            self._awaited = None
+        self._awaited.pop(message.epoch, None)
         self._aborted = {epoch for epoch in (*self._aborted, message.epoch) if epoch > self._last_epoch}
         self._ladder.abort(message.epoch)
         if self._gate is not None and self.phase is Phase.RUNNING:

@@ -331,6 +331,16 @@ def test_a_trigger_is_enough_where_no_barrier_can_come() -> None:
     assert rig.complete == {1: {0: ["0a"], 1: ["1a"]}}
 
 
+def test_a_savepoint_behind_it_does_not_make_the_gate_forget_the_checkpoint_it_expects() -> None:
+    rig = Rig(2)
+    rig.send(0, "0a")
+    rig.send(0, END)
+    rig.gate.expect(Barrier(Epoch(1), unaligned=True))
+    rig.gate.expect(Barrier(Epoch(2), SnapshotKind.SAVEPOINT))
+    assert rig.run((1, "1a"), (1, END)) == [(1, "overtook"), "0a", "1a", END]
+    assert rig.complete == {1: {0: ["0a"], 1: ["1a"]}}
+
+
 def test_the_time_of_a_recording_is_measured() -> None:
     rig = Rig(2)
     rig.send(0, 1)

@@ -75,6 +75,23 @@ def test_a_trigger_is_remembered_by_tasks_whose_input_ends_before_the_barrier() 
     assert len(rig.acks(1)[rig.sink].committables) == 1
 
 
+def test_each_of_several_triggers_is_answered_by_tasks_whose_input_ends_before_the_barriers() -> None:
+    """A savepoint, and right behind it a checkpoint: neither may wait for ever."""
+    rig = Rig().deploy()
+    FEED["s"] += ["a1", None]
+    for _ in range(20):
+        rig.clock.advance(20)
+        rig.slot.tasks[0].step()
+    for epoch, kind in ((1, SnapshotKind.SAVEPOINT), (2, SnapshotKind.CHECKPOINT), (3, SnapshotKind.CHECKPOINT)):
+        rig.slot.handle(TriggerSnapshot(Epoch(epoch), kind, 0))
+    rig.slot.handle(AbortSnapshot(Epoch(2)))
+    rig.settle()
+    assert set(rig.acks(2)) == {rig.source}, "that one was given up"
+    for epoch in (1, 3):
+        assert set(rig.acks(epoch)) == set(rig.subtasks.values()), epoch
+    assert [ack.epoch for ack in rig.of(SnapshotAck) if ack.snapshot.subtask == rig.sink] == [1, 3]
+
+
 def test_an_aborted_trigger_is_not_answered_at_the_end() -> None:
     rig = Rig().deploy()
     FEED["s"] += ["a1", None]
