@@ -81,6 +81,7 @@ class BatchRun(RunningJob):
             "outputs_dropped": self._dropped,
             "under_way": (),
             "stalled": None,
+            "held": None,
             "stages": asdict(self._runner.progress()) if self._status is JobStatus.RUNNING else None,
         }
 

@@ -78,12 +78,13 @@ def _described(entry: Entry) -> dict[str, Any]:
         "records_in": said.get("records_in"),
         "outputs_dropped": said.get("outputs_dropped"),
         "stalled": said.get("stalled"),
+        "held": said.get("held"),
         "stages": said.get("stages"),
     }
 
 
 def _warnings(job: dict[str, Any]) -> list[str]:
-    found = [job["stalled"]] if job["stalled"] else []
+    found = [why for why in (job["stalled"], job["held"]) if why]
     if job["outputs_dropped"]:
         found.append(
             f"{job['outputs_dropped']} prepared outputs could not be committed and were skipped; its log "

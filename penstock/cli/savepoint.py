@@ -141,6 +141,8 @@ class _Progress:
         if not self._shown:
             return
         said: dict[str, Any] = self._entry.status() or {}
+        if said.get("held"):
+            self._status.update(f"{self._noun} of {self._entry.name} waits: {said['held']}")
         for one in said.get("under_way", ()):
             if one["kind"] == self._noun:
                 text = (

@@ -167,6 +167,7 @@ class RunningJob:
             "outputs_dropped": self.coordinator.commits.dropped,
             "under_way": desk.under_way(),
             "stalled": self.runner.stalled,
+            "held": desk.held,
             "stages": None,
         }
 

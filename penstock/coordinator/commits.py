@@ -11,7 +11,12 @@ from penstock.connectors.sink import CommitOutcome
 from penstock.coordinator.events import Commit, CommitDone
 from penstock.core.errors import ConnectorError
 from penstock.core.handles import Committable
+from penstock.core.ids import Epoch
 from penstock.snapshot.permit import CommitPermit
+
+MOST_WAITING = 4
+"""Epochs that may wait for their commit before the next checkpoint does: one whose commit runs, and those
+that gather behind it for the next."""
 
 
 class CommitQueue:
@@ -40,6 +45,16 @@ class CommitQueue:
     def is_empty(self) -> bool:
         """Whether everything published is committed."""
         return not self._open
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many epochs wait that no other should join them."""
+        return len({item.epoch for item in self._open}) >= MOST_WAITING
+
+    def span(self) -> tuple[Epoch, Epoch]:
+        """The oldest and the newest epoch that wait; there must be one."""
+        epochs = [item.epoch for item in self._open]
+        return min(epochs), max(epochs)
 
     def unconfirmed(self) -> tuple[Committable, ...]:
         """To be carried in the next manifest."""

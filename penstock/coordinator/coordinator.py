@@ -16,6 +16,7 @@ Invariants
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -95,9 +96,9 @@ class Coordinator:
         self.phase = JobPhase.CREATED
         self.generation = Generation(0)
         self.attempt = -1
-        self.desk = SnapshotDesk(plan, job_id, settings, versions or {})
         self.commits = CommitQueue(settings.committer_retries, settings.commit_backoff_ms)
-        self.log: list[tuple[int, str]] = []
+        self.desk = SnapshotDesk(plan, job_id, settings, versions or {}, self.commits)
+        self.log: deque[tuple[int, str]] = deque(maxlen=1000)
         self._plan = plan
         self._plan_bytes = plan_bytes
         self._settings = settings
@@ -176,10 +177,7 @@ class Coordinator:
 
     @property
     def _may_commit(self) -> bool:
-        """Between two attempts what is open waits: the next one finds it in its snapshot.
-
-        Behind a cancelled job there is no next one.
-        """
+        """Between two attempts what is open waits for the next one; behind a cancelled job there is none."""
         return self._cancelled or self.phase in (
             JobPhase.PREPARING,
             JobPhase.STARTING,

@@ -330,6 +330,13 @@ class Stalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Tell the person that checkpoints wait for commits, and which; ``None``: they go on."""
+
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StatusChanged:
     """The job's status as users see it."""
 
@@ -359,6 +366,7 @@ Instruction = (
     | Commit
     | ReportFailure
     | Stalled
+    | Held
     | StatusChanged
     | EndJob
 )

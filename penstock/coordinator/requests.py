@@ -23,6 +23,10 @@ _ORPHAN = (
 )
 
 
+MOST_REQUESTS = 100
+"""Requests that may wait at once."""
+
+
 class RequestDesk:
     """Keeps requests in order and remembers the one the job ends with."""
 
@@ -37,22 +41,31 @@ class RequestDesk:
 
     def ask(self, request: SnapshotRequest) -> list[Instruction]:
         """Take a request; it begins when the job runs and nothing is in its way."""
-        if self.ending is None and not any(other.kind.ends_job for other in self._waiting):
+        if self.ending is not None or any(other.kind.ends_job for other in self._waiting):
+            error = SnapshotError("the job is being stopped with a savepoint already")
+        elif len(self._waiting) >= MOST_REQUESTS and not request.kind.ends_job:
+            error = SnapshotError(
+                f"{MOST_REQUESTS} snapshots that were asked for wait already; ask again when the job takes "
+                "snapshots again (penstock list says why it does not)"
+            )
+        else:
             self._waiting.append(request)
             return []
-        error = SnapshotError("the job is being stopped with a savepoint already")
         return [Answer(request, error, discard=True)]
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a snapshot that the job goes on behind waits to begin."""
+        return any(not request.kind.ends_job for request in self._waiting)
 
     def ready(self, may_begin: Callable[[SnapshotRequest], bool]) -> list[SnapshotRequest]:
         """Take out the requests that begin now.
 
         The end waits for other savepoints: they would be cut off by it.
         """
-        ready = [
-            request
-            for request in self._waiting
-            if may_begin(request) and not (request.kind.ends_job and self._under_way)
-        ]
+        ready = [request for request in self._waiting if may_begin(request)]
+        if self._under_way or any(not request.kind.ends_job for request in ready):
+            ready = [request for request in ready if not request.kind.ends_job]
         for request in ready:
             self._waiting.remove(request)
             if request.kind.ends_job:

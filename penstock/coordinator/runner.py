@@ -31,6 +31,7 @@ from penstock.coordinator.events import (
     DiscoveryFailed,
     EndJob,
     Event,
+    Held,
     Instruction,
     Publish,
     PublishDone,
@@ -191,6 +192,7 @@ class JobRunner:
             Commit: lambda i: self._background(self._commit_pool, lambda: self._ends.commit(i), CommitFailed),
             ReportFailure: self._report,
             Stalled: self._tell_stalled,
+            Held: self._tell_held,
             StatusChanged: self._set_status,
             EndJob: self._end,
         }
@@ -240,6 +242,12 @@ class JobRunner:
         else:
             _log.warning("job %r: %s", self._plan.job_name, instruction.why)
         self.stalled = instruction.why  # last: whoever sees it listed finds it in the log
+
+    def _tell_held(self, instruction: Held) -> None:
+        if instruction.why is None:
+            _log.info("job %r: commits have caught up, checkpoints go on", self._plan.job_name)
+        else:
+            _log.warning("job %r: %s", self._plan.job_name, instruction.why)
 
     def _answer(self, instruction: Answer) -> None:
         self._book.answer(instruction, self._repository.root.url)

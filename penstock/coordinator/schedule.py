@@ -41,6 +41,8 @@ class PendingSnapshot:
     acks: dict[Subtask, SnapshotAck] = field(default_factory=dict)
     location: str | None = None
     """Where a savepoint goes."""
+    held_ms: int = 0
+    """How long it waited for the commits of those before it."""
 
     @property
     def beside(self) -> bool:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import Instruction, Publish, RequestKind, SendAll, SnapshotRequest
+from penstock.coordinator.hold import CommitHold
 from penstock.coordinator.manifests import ManifestMaker
 from penstock.coordinator.requests import RequestDesk
 from penstock.coordinator.schedule import FailureKind, PendingSnapshot, SnapshotSchedule
@@ -35,7 +37,14 @@ Outcome = tuple[list[Instruction], Exception | None]
 class SnapshotDesk:
     """Triggers, collects, completes, expires and gives up snapshots. Pure."""
 
-    def __init__(self, plan: Plan, job_id: str, settings: JobSettings, versions: dict[str, str]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        job_id: str,
+        settings: JobSettings,
+        versions: dict[str, str],
+        commits: CommitQueue,
+    ) -> None:
         self.final_published = False
         self.last_published: Epoch | None = None
         self.completed = 0
@@ -46,6 +55,7 @@ class SnapshotDesk:
         self._settings = settings
         self._maker = ManifestMaker(plan, job_id, versions)
         self._schedule = SnapshotSchedule(settings)
+        self._hold = CommitHold(commits)
         self._last_epoch = Epoch(0)
         self._pending: dict[Epoch, PendingSnapshot] = {}
         self._publishing: dict[Epoch, PendingSnapshot] = {}
@@ -72,6 +82,12 @@ class SnapshotDesk:
         self._pending.clear()
         self._publishing.clear()
         self._schedule.stop()
+        self._hold.forget()
+
+    @property
+    def held(self) -> str | None:
+        """Why snapshots that are due or asked for do not begin."""
+        return self._hold.why
 
     def under_way(self) -> list[dict[str, Any]]:
         """Snapshots that wait for acknowledgements or storage, in plain values."""
@@ -85,7 +101,7 @@ class SnapshotDesk:
         """When something becomes due."""
         expiries = [pending.triggered_ms + self._settings.timeout_ms for pending in self._pending.values()]
         due = self._schedule.next_wake()
-        if due is not None and self.requests.ending is None and self._room():
+        if due is not None and self.requests.ending is None and self._room() and not self._hold.is_full:
             expiries.append(due)
         return min(expiries, default=None)
 
@@ -110,23 +126,32 @@ class SnapshotDesk:
             if not self._pending and not self._publishing and not self.final_published:
                 out.append(self._trigger_last(now, enumerators))
             return out, None
+        out += self._hold.look(self._is_due(now) or self.requests.is_wanted, now)
         out += self._begin_requests(now, enumerators)
-        if self.requests.ending is None and self._schedule.is_due(now) and self._room():
+        if self._is_due(now) and not self._hold.is_full:
             self._schedule.on_triggered(now)
             out.append(self._trigger(now, enumerators))
         return out, None
 
+    def _is_due(self, now: int) -> bool:
+        return self.requests.ending is None and self._schedule.is_due(now) and self._room()
+
     def _begin_requests(self, now: int, enumerators: dict[OperatorId, bytes]) -> list[Instruction]:
         out: list[Instruction] = []
-        ready = self.requests.ready(
-            lambda request: request.kind is not RequestKind.CHECKPOINT or not self._would_overtake()
-        )
+        ready = self.requests.ready(self._may_begin)
         for request in sorted(ready, key=lambda request: request.kind is not RequestKind.CHECKPOINT):
             if request.kind is RequestKind.DRAIN:
                 out.append(SendAll(EndInput()))
             else:
                 out.append(self._trigger(now, enumerators, request))
         return out
+
+    def _may_begin(self, request: SnapshotRequest) -> bool:
+        """The end of the job is not held, it brings one epoch more; but it would cut off what is."""
+        if request.kind.ends_job:
+            return not (self._hold.is_full and self.requests.is_wanted)
+        overtakes = request.kind is RequestKind.CHECKPOINT and self._would_overtake()
+        return not overtakes and not self._hold.is_full
 
     def _trigger_last(self, now: int, enumerators: dict[OperatorId, bytes]) -> SendAll:
         """The final snapshot, into the directory of whoever wants the job to end with a savepoint."""
@@ -152,6 +177,7 @@ class SnapshotDesk:
             dict(enumerators),
             set(self._plan.subtasks()),
             location=location,
+            held_ms=0 if location is not None else self._hold.late_ms(),
         )
         self._pending[pending.epoch] = pending
         if request is not None:
@@ -250,6 +276,7 @@ class SnapshotDesk:
             {
                 "epoch": float(epoch),
                 "duration_ms": float(now - pending.triggered_ms),
+                "held_ms": float(pending.held_ms),
                 "sync_ms": max(ack.sync_ms for ack in acks),
                 "async_ms": max(ack.async_ms for ack in acks),
                 "alignment_ms": max(ack.alignment_ms for ack in acks),

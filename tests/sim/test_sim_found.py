@@ -6,6 +6,7 @@ import pytest
 from sim_graphs import GRAPHS
 
 import penstock.coordinator.runner
+from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.settings import JobSettings
 from penstock.coordinator.snapshots import SnapshotDesk
@@ -23,7 +24,8 @@ def test_waiting_for_the_last_snapshots_does_not_spin() -> None:
     """With all tasks finished and a snapshot in flight, a periodic one stayed due for ever: the driver
     was woken without a pause until the acknowledgement came."""
     plan = Simulation(GRAPHS["chain"])._jobs[2].plan
-    desk = SnapshotDesk(plan, "job", JobSettings(interval_ms=50, timeout_ms=400, max_concurrent=2), {})
+    settings = JobSettings(interval_ms=50, timeout_ms=400, max_concurrent=2)
+    desk = SnapshotDesk(plan, "job", settings, {}, CommitQueue(0, 0))
     desk.new_attempt(Generation(1), Epoch(0))
     desk.start(0)
     out, _ = desk.on_time(50, {}, False)

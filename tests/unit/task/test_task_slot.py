@@ -82,7 +82,11 @@ def test_each_of_several_triggers_is_answered_by_tasks_whose_input_ends_before_t
     for _ in range(20):
         rig.clock.advance(20)
         rig.slot.tasks[0].step()
-    for epoch, kind in ((1, SnapshotKind.SAVEPOINT), (2, SnapshotKind.CHECKPOINT), (3, SnapshotKind.CHECKPOINT)):
+    for epoch, kind in (
+        (1, SnapshotKind.SAVEPOINT),
+        (2, SnapshotKind.CHECKPOINT),
+        (3, SnapshotKind.CHECKPOINT),
+    ):
         rig.slot.handle(TriggerSnapshot(Epoch(epoch), kind, 0))
     rig.slot.handle(AbortSnapshot(Epoch(2)))
     rig.settle()
