@@ -45,7 +45,8 @@ class FrozenFiles:
     owner: str
     """Stands for the backend's instance, so that no two of them ever store a file under one name."""
     known: dict[str, Blob]
-    """Lasting files that are stored already; those that :meth:`upload` stores are added."""
+    """Lasting files that are stored already. :meth:`upload` adds those it stores, and takes out those that
+    are gone from the directory: they never come back."""
 
     def upload(self, storage: FileStorage) -> tuple[dict[str, Blob], int]:
         """Store the lasting files that are not stored yet. Gives all of them, and the bytes written."""
@@ -61,6 +62,8 @@ class FrozenFiles:
                 self.known[file.name] = blob
                 written += len(data)
             found[file.name] = blob
+        for gone in self.known.keys() - found.keys():
+            del self.known[gone]
         return found, written
 
     def small_files(self) -> dict[str, bytes]:
