@@ -32,7 +32,7 @@ from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import Discover, RequestKind
 from penstock.core.clock import Clock
-from penstock.core.errors import GraphError, JobFailedError
+from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
 from penstock.core.ids import Generation, SubtaskIndex
 from penstock.core.job import JobStatus
@@ -108,9 +108,9 @@ class BatchRun(RunningJob):
         try:
             self._status = JobStatus.RUNNING
             self._course()
-        except Exception as error:
+        except BaseException as error:
             stopped = self._stop.is_set()
-            self._end(JobStatus.CANCELED if stopped else JobStatus.FAILED, error)
+            self._end(JobStatus.CANCELED if stopped else JobStatus.FAILED, as_error(error))
         else:
             self._end(JobStatus.FINISHED, None)
 

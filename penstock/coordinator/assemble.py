@@ -202,7 +202,10 @@ class RunningJob:
         """Called by the runner at the end."""
         runtime = int((self._clock.monotonic() - self._started) * 1000)
         for listener in self.listeners:
-            listener(status)
+            try:
+                listener(status)
+            except Exception:
+                _log.exception("the end of job %r was not heard everywhere", self.job.plan.job_name)
         self._cancelled.set_result(None)
         if status is JobStatus.FINISHED:
             self._result.set_result(JobExecutionResult(self.job_id, runtime))

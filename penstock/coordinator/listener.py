@@ -17,14 +17,18 @@ import contextlib
 import hashlib
 import hmac
 import json
+import logging
 import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from penstock.core.accepting import begin, callers
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import PenstockError, TransportError
+
+_log = logging.getLogger("penstock")
 
 Answer = Callable[..., Mapping[str, Any]]
 """Called with a request's arguments, as keywords."""
@@ -59,15 +63,11 @@ class Listener:
             self._answered.wait_for(lambda: not self._answering, _PATIENCE_S)
 
     def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                return
-            if self._room.acquire(blocking=False):
-                threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
-            else:
+        for connection in callers(self._server, "penstock-registry"):
+            if not self._room.acquire(blocking=False):
                 connection.close()
+            elif not begin("penstock-registry-talk", self._talk, connection):
+                self._room.release()
 
     def _talk(self, connection: socket.socket) -> None:
         try:
@@ -111,6 +111,9 @@ class Listener:
             return {"error": str(error)}
         except (ValueError, TypeError) as error:
             return {"error": f"request {name!r} is malformed: {error}"}
+        except Exception as error:
+            _log.exception("a request %r to the job's driver failed", name)
+            return {"error": f"the driver failed over the request {name!r}: {error!r}"}
 
 
 def ask(port: int, token: str, request: str, **arguments: Any) -> dict[str, Any]:

@@ -54,7 +54,7 @@ from penstock.coordinator.events import (
 from penstock.coordinator.origin import Named, choose, dispose_claimed, line_origin
 from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
-from penstock.core.errors import CorruptSnapshotError, SnapshotError
+from penstock.core.errors import CorruptSnapshotError, SnapshotError, as_error
 from penstock.core.ids import Epoch, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, TriggerSnapshot
@@ -143,18 +143,21 @@ class JobRunner:
 
     def _think(self) -> None:
         while not self._ended:
-            wake = self._coordinator.next_wake()
-            timeout = None if wake is None else max(0.0, (wake - self._now()) / 1000)
             try:
-                event: Event = self._events.get(timeout=timeout)
-            except queue.Empty:
-                event = Tick()
-            try:
+                event = self._next_event()
                 for instruction in self._coordinator.handle(self._for_us(event), self._now()):
                     self._carry_out(instruction)
-            except Exception as error:
+            except BaseException as error:
                 _log.exception("the coordinator of job %r failed", self._plan.job_name)
-                self._end(EndJob(JobStatus.FAILED, error, delete_snapshots=False))
+                self._end(EndJob(JobStatus.FAILED, as_error(error), delete_snapshots=False))
+
+    def _next_event(self) -> Event:
+        wake = self._coordinator.next_wake()
+        timeout = None if wake is None else max(0.0, (wake - self._now()) / 1000)
+        try:
+            return self._events.get(timeout=timeout)
+        except queue.Empty:
+            return Tick()
 
     def _for_us(self, event: Event) -> Event:
         """Take out what is not the coordinator's; a flood of that must not keep the time from it."""
@@ -209,8 +212,8 @@ class JobRunner:
         def run() -> None:
             try:
                 self.post(work())
-            except Exception as error:
-                self.post(failed(error))
+            except BaseException as error:
+                self.post(failed(as_error(error)))
 
         pool.submit(run)
 
@@ -321,7 +324,20 @@ class JobRunner:
     # --- the end ----------------------------------------------------------------------------
 
     def _end(self, instruction: EndJob) -> None:
+        """Wind up; whatever goes wrong with that, whoever waits for the job hears of its end."""
+        if self._ended:
+            return
         self._ended = True
+        try:
+            self._wind_up(instruction)
+        except Exception:
+            _log.exception("job %r has ended, but not all of it could be wound up", self._plan.job_name)
+            self._book.close()
+        finally:
+            self.status = instruction.status
+            self._on_end(instruction.status, instruction.error)
+
+    def _wind_up(self, instruction: EndJob) -> None:
         self._cluster.close()
         doubt = self._storage_pool.submit(self._drop).result() if instruction.delete_snapshots else None
         self._discovery_pool.shutdown(wait=False)
@@ -331,7 +347,6 @@ class JobRunner:
         self._drain()
         self.status = instruction.status
         self._answer_last(instruction, doubt)
-        self._on_end(instruction.status, instruction.error)
 
     def _drop(self) -> Exception | None:
         """Remove the checkpoints; gives back why it is not certain that the job was ours to the end."""

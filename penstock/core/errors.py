@@ -127,6 +127,16 @@ class UserCodeError(PenstockError):
         return (UserCodeError, (self.step, self.subtask, self.record, self.trace))
 
 
+def as_error(caught: BaseException) -> Exception:
+    """What code that must not end a thread of ours has raised, as an error to report.
+
+    ``sys.exit()`` ends only the thread it is called in: whoever waits for that thread's answer must hear it.
+    """
+    if isinstance(caught, Exception):
+        return caught
+    return PenstockError(f"code of the job ended its thread with {caught!r}; raise an exception instead")
+
+
 class JobFailedError(PenstockError):
     """The job ended as FAILED. Its text tells all; ``cause`` is the error itself, for programs."""
 

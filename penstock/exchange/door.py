@@ -8,13 +8,16 @@ sent away: a slot is through in milliseconds, so that is a stranger.
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import threading
 from collections.abc import Callable
 
+from penstock.core.accepting import begin, callers
 from penstock.core.errors import TransportError
 from penstock.exchange.auth import Hello
 
+_log = logging.getLogger("penstock")
 AT_ONCE = 64
 _PATIENCE_S = 0.25
 """How long a full door waits for somebody to get on before it sends the longest-standing caller away."""
@@ -40,15 +43,13 @@ class Door:
         threading.Thread(target=self._accept, daemon=True, name=f"{name}-accept").start()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
+        for sock in callers(self._listener, self._name):
             self._make_room()
             with self._change:
                 self._callers[sock] = None
-            threading.Thread(target=self._meet, args=(sock,), daemon=True, name=f"{self._name}-greet").start()
+            if not begin(f"{self._name}-greet", self._meet, sock):
+                with self._change:
+                    del self._callers[sock]
 
     def _make_room(self) -> None:
         with self._change:
@@ -64,6 +65,9 @@ class Door:
         try:
             hello = self._greet(sock)
         except TransportError:
+            sock.close()
+        except Exception:
+            _log.exception("%s: a caller could not be greeted", self._name)
             sock.close()
         finally:
             with self._change:

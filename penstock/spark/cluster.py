@@ -6,6 +6,7 @@ coordinator is the restart loop.  Threads: one per attempt, blocked in the Spark
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.core.clock import Clock
+from penstock.core.errors import ClusterError, as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.exchange.auth import Hello, new_secret
@@ -24,6 +26,7 @@ from penstock.spark.failures import translate
 from penstock.spark.slots import check_slots, driver_host
 from penstock.spark.worker import WorkerInfo
 
+_log = logging.getLogger("penstock")
 _GRACE_S = 5.0
 """How long slots may take to leave by themselves before Spark is told to end them."""
 
@@ -38,7 +41,8 @@ class SparkCluster(Cluster):
         self._secret = new_secret()
         self._notify: Notify = lambda event: None
         self._generation = Generation(-1)
-        self._over: dict[Generation, threading.Event] = {}
+        self._over = threading.Event()
+        """Whether the newest attempt is."""
         self._server = ControlServer(
             job.job_id.hex,
             self._secret,
@@ -54,10 +58,13 @@ class SparkCluster(Cluster):
         """Submit the barrier job."""
         self._generation = generation
         self._notify = notify
-        self._over[generation] = threading.Event()
+        self._over = threading.Event()
         self._server.expect(generation)
         threading.Thread(
-            target=self._run, args=(generation, slots), daemon=True, name=f"penstock-gang-{generation}"
+            target=self._run,
+            args=(generation, slots, self._over),
+            daemon=True,
+            name=f"penstock-gang-{generation}",
         ).start()
 
     def send(self, slot: SlotId, message: ToSlot) -> None:
@@ -67,11 +74,18 @@ class SparkCluster(Cluster):
     def stop_attempt(self, generation: Generation, reason: str) -> None:
         """Give the slots a moment to leave; then let Spark end them."""
 
-        def enforce() -> None:
-            if not self._over[generation].wait(_GRACE_S):
-                self._spark.sparkContext.cancelJobGroup(self._group(generation))
+        over = self._over
 
-        threading.Thread(target=enforce, daemon=True).start()
+        def enforce() -> None:
+            if over.wait(_GRACE_S):
+                return
+            try:
+                self._spark.sparkContext.cancelJobGroup(self._group(generation))
+            except Exception as error:
+                if not over.is_set():  # else the session has ended meanwhile, and the gang with it
+                    _log.error("Spark cannot be told to end attempt %d: %s", generation, error)
+
+        threading.Thread(target=enforce, daemon=True, name=f"penstock-enforce-{generation}").start()
 
     def close(self) -> None:
         """Stop listening."""
@@ -80,7 +94,7 @@ class SparkCluster(Cluster):
     def _group(self, generation: Generation) -> str:
         return f"penstock-{self._job.directory}-{generation}"
 
-    def _run(self, generation: Generation, slots: int) -> None:
+    def _run(self, generation: Generation, slots: int, over: threading.Event) -> None:
         error: Exception | None = None
         try:
             check_slots(self._spark, slots, self._job.settings.slots_timeout_ms / 1000, self._clock)
@@ -89,10 +103,18 @@ class SparkCluster(Cluster):
             context.setJobGroup(self._group(generation), f"penstock: {name}, attempt {generation}", True)
             gang = self._spark.range(slots, numPartitions=slots)
             gang.mapInArrow(slot_function(self._info(generation)), "slot long", barrier=True).collect()
-        except Exception as caught:
-            error = translate(caught, self._spark.sparkContext.pythonExec)
-        self._over[generation].set()
-        self._notify(AttemptEnded(generation, error))
+        except BaseException as caught:
+            error = self._translated(as_error(caught))
+        finally:
+            over.set()
+            self._notify(AttemptEnded(generation, error))
+
+    def _translated(self, error: Exception) -> Exception:
+        """In words; as it is if even that fails because the session is gone."""
+        try:
+            return translate(error, self._spark.sparkContext.pythonExec)
+        except Exception:
+            return ClusterError(f"the job's Spark job failed: {error}")
 
     def _info(self, generation: Generation) -> WorkerInfo:
         settings = self._job.plan.settings

@@ -1,14 +1,19 @@
-"""The driver's end of the control connections: one thread serves all slots of the current attempt."""
+"""The driver's end of the control connections: one thread serves all slots of the current attempt.
+
+No error ends that thread: what goes wrong with one slot costs that slot, anything else costs all slots that
+are connected.  Either way the coordinator hears it, and decides.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import pickle
 import queue
 import selectors
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.core.clock import Clock
@@ -17,12 +22,17 @@ from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello, answer
+from penstock.exchange.control_frames import Pieces, queue_message
 from penstock.exchange.door import Door
-from penstock.exchange.frames import FramedSocket, FrameKind
+from penstock.exchange.frames import FramedSocket
 
 OnHello = Callable[[Hello], None]
 OnMessage = Callable[[Generation, SlotId, FromSlot], None]
 OnLost = Callable[[Generation, SlotId, str], None]
+
+_log = logging.getLogger("penstock")
+_BREATH_S = 0.1
+"""How long the thread rests behind an error that was not one connection's, so as not to spin."""
 
 
 class _Connection:
@@ -30,6 +40,7 @@ class _Connection:
         self.generation = Generation(hello.generation)
         self.slot = SlotId(hello.slot)
         self.frames = FramedSocket(sock)
+        self.pieces = Pieces()
         self.last_heard = now
         self.watching_writes = False
 
@@ -64,7 +75,7 @@ class ControlServer:
         self._wake_in.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
         self._listener = socket.create_server((host, 0))
-        self._closed = False
+        self._closed = threading.Event()
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         threading.Thread(target=self._serve, daemon=True, name="penstock-control-serve").start()
         Door(self._listener, "penstock-control", self._greet, self._on_greeted)
@@ -83,14 +94,10 @@ class ControlServer:
 
     def close(self) -> None:
         """Stop serving."""
-
-        def stop() -> None:
-            self._closed = True
-
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._call(stop)
+        self._call(self._closed.set)
 
     def _call(self, action: Callable[[], None]) -> None:
         self._inbox.put(action)
@@ -108,57 +115,76 @@ class ControlServer:
     # --- the serving thread -----------------------------------------------------------------
 
     def _serve(self) -> None:
-        while not self._closed:
-            for key, events in self._selector.select(1.0):
-                if key.data is None:
-                    with contextlib.suppress(BlockingIOError):
-                        self._wake_in.recv(4096)
-                else:
-                    self._on_ready(key.data, events)
-            while True:
-                try:
-                    self._inbox.get_nowait()()
-                except queue.Empty:
-                    break
-            self._check_silence()
+        while not self._closed.is_set():
+            try:
+                self._turn()
+            except Exception as error:
+                _log.exception("the driver's control connections are given up")
+                for connection in list(self._connections.values()):
+                    self._lose(connection, f"the driver could not serve it: {error!r}")
+                self._closed.wait(_BREATH_S)
         for connection in list(self._connections.values()):
             connection.frames.close()
         self._selector.close()
         self._wake_in.close()
         self._wake_out.close()
 
+    def _turn(self) -> None:
+        for key, events in self._selector.select(1.0):
+            if key.data is None:
+                with contextlib.suppress(BlockingIOError):
+                    self._wake_in.recv(4096)
+            else:
+                self._on_ready(key.data, events)
+        while True:
+            try:
+                action = self._inbox.get_nowait()
+            except queue.Empty:
+                break
+            action()
+        self._check_silence()
+
     def _admit(self, hello: Hello, sock: socket.socket) -> None:
         if hello.generation != self._generation:
             sock.close()
             return
         connection = _Connection(hello, sock, self._clock.monotonic())
-        self._connections[connection.slot] = connection
-        self._selector.register(sock, selectors.EVENT_READ, connection)
-        self._on_hello(hello)
+        with self._losing(connection):
+            self._connections[connection.slot] = connection
+            self._selector.register(sock, selectors.EVENT_READ, connection)
+            self._on_hello(hello)
 
     def _queue(self, slot: SlotId, data: bytes) -> None:
         connection = self._connections.get(slot)
         if connection is not None:
-            connection.frames.queue(FrameKind.CONTROL, 0, 0, 0, 0, data)
-            self._flush(connection)
+            with self._losing(connection):
+                queue_message(connection.frames, data)
+                self._flush(connection)
 
     def _on_ready(self, connection: _Connection, events: int) -> None:
-        try:
+        with self._losing(connection):
             if events & selectors.EVENT_READ:
                 for frame in connection.frames.receive():
                     connection.last_heard = self._clock.monotonic()
-                    self._on_message(connection.generation, connection.slot, _message_in(frame.payload))
+                    payload = connection.pieces.take(frame)
+                    if payload is not None:
+                        self._on_message(connection.generation, connection.slot, _message_in(payload))
             if events & selectors.EVENT_WRITE:
                 self._flush(connection)
+
+    @contextlib.contextmanager
+    def _losing(self, connection: _Connection) -> Iterator[None]:
+        """An error in the block costs this connection."""
+        try:
+            yield
         except TransportError as error:
             self._lose(connection, str(error))
+        except Exception as error:
+            _log.exception("the control connection of slot %d is given up", connection.slot)
+            self._lose(connection, f"the driver could not serve it: {error!r}")
 
     def _flush(self, connection: _Connection) -> None:
-        try:
-            connection.frames.send()
-        except TransportError as error:
-            self._lose(connection, str(error))
-            return
+        connection.frames.send()
         wanted = connection.frames.has_output
         if wanted != connection.watching_writes:
             connection.watching_writes = wanted
@@ -173,7 +199,10 @@ class ControlServer:
 
     def _lose(self, connection: _Connection, reason: str) -> None:
         self._forget(connection)
-        self._on_lost(connection.generation, connection.slot, reason)
+        try:
+            self._on_lost(connection.generation, connection.slot, reason)
+        except Exception:
+            _log.exception("nobody heard that slot %d was lost: %s", connection.slot, reason)
 
     def _drop_old(self) -> None:
         for connection in list(self._connections.values()):

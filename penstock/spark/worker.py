@@ -21,12 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.clock import SystemClock
-from penstock.core.errors import TransportError
+from penstock.core.errors import TransportError, as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, Heartbeat, TaskFailed
 from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello, call
-from penstock.exchange.frames import FramedSocket, FrameKind
+from penstock.exchange.control_frames import Pieces, queue_message
+from penstock.exchange.frames import FramedSocket
 from penstock.exchange.network import TcpNetwork
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.storage import SnapshotStore
@@ -67,6 +68,9 @@ class ControlLink:
         sock = socket.create_connection(info.driver, timeout=10)
         call(sock, Hello(info.job, info.generation, slot, "control", address), info.secret)
         self.frames = FramedSocket(sock)
+        self.pieces = Pieces()
+        self.broken: Exception | None = None
+        """Why the thread that sends signs of life has ended."""
         _give_up_after(sock, info.heartbeat_timeout_s)
         self._lock = threading.Lock()
 
@@ -74,11 +78,13 @@ class ControlLink:
         """Send a message to the coordinator."""
         data = _pickled(message)
         with self._lock:
-            self.frames.queue(FrameKind.CONTROL, 0, 0, 0, 0, data)
+            queue_message(self.frames, data)
             self.frames.send()
 
     def flush(self) -> bool:
         """Send what the socket takes; true if something still waits."""
+        if self.broken is not None:
+            raise TransportError(f"the slot cannot send signs of life: {self.broken!r}") from self.broken
         with self._lock:
             self.frames.send()
             return self.frames.has_output
@@ -125,8 +131,8 @@ class _FileThread:
         def run() -> None:
             try:
                 result, error = work(), None
-            except Exception as caught:
-                result, error = None, caught
+            except BaseException as caught:
+                result, error = None, as_error(caught)
             self._results.put(lambda: done(result, error))
             self._wake()
 
@@ -175,9 +181,10 @@ def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
     try:
         _loop(slot, selector, network, link, files, clock)
     except TransportError as error:
-        with contextlib.suppress(TransportError):
-            if slot.tasks:
-                link.report(TaskFailed(slot.tasks[0].subtask, error))
+        _tell(link, slot, error)
+    except (Exception, SystemExit) as error:
+        _tell(link, slot, as_error(error))
+        raise
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
@@ -219,7 +226,9 @@ def _loop(
                 if not events & selectors.EVENT_READ:
                     continue
                 for frame in link.frames.receive():
-                    slot.handle(pickle.loads(frame.payload))
+                    payload = link.pieces.take(frame)
+                    if payload is not None:
+                        slot.handle(pickle.loads(payload))
             else:
                 network.on_ready(key.data, events)
 
@@ -234,8 +243,15 @@ def _beat(link: ControlLink, interval_s: float, stop: threading.Event) -> None:
     while not stop.wait(interval_s):
         try:
             link.report(Heartbeat())
-        except (TransportError, OSError):
+        except Exception as error:
+            link.broken = error
             return
+
+
+def _tell(link: ControlLink, slot: Slot, error: Exception) -> None:
+    """Say why the slot leaves, if the driver can still be told."""
+    with contextlib.suppress(TransportError):
+        link.report(TaskFailed(slot.tasks[0].subtask if slot.tasks else slot.here, error))
 
 
 def _storage(info: WorkerInfo) -> SnapshotStore:

@@ -63,6 +63,11 @@ class Slot:
             self._untaken += 1
         self._report(message)
 
+    @property
+    def here(self) -> Subtask:
+        """Stands for the slot where no task of it is meant."""
+        return Subtask(VertexId("slot"), SubtaskIndex(int(self.id)))
+
     def handle(self, message: ToSlot) -> None:
         """Take one control message."""
         if self.phase is SlotPhase.LEFT:
@@ -76,8 +81,7 @@ class Slot:
         try:
             self._dispatch(message)
         except Exception as error:
-            here = Subtask(VertexId("slot"), SubtaskIndex(int(self.id)))
-            self._fail(self.tasks[0].subtask if self.tasks else here, error)
+            self._fail(self.tasks[0].subtask if self.tasks else self.here, error)
 
     def _dispatch(self, message: ToSlot) -> None:
         if isinstance(message, Deploy):

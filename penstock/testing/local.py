@@ -21,6 +21,7 @@ from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
 from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.errors import as_error
 from penstock.core.ids import ChannelId, Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -150,6 +151,15 @@ class LocalCluster(Cluster):
         )
 
     def _drive(self, generation: Generation, slots: int, notify: Notify, stop: threading.Event) -> None:
+        error: Exception | None = None
+        try:
+            self._run(generation, slots, notify, stop)
+        except BaseException as caught:
+            error = as_error(caught)
+        finally:
+            notify(AttemptEnded(generation, error))
+
+    def _run(self, generation: Generation, slots: int, notify: Notify, stop: threading.Event) -> None:
         channels: dict[ChannelId, InputChannel] = {}
         network = _Network(channels, 8 << 20)
         running = {
@@ -172,7 +182,6 @@ class LocalCluster(Cluster):
                 stop.wait(0.001)
         for slot in running.values():
             slot.leave()
-        notify(AttemptEnded(generation, None))
 
     def _deliver(self, generation: Generation, running: dict[int, Slot]) -> bool:
         delivered = False
