@@ -17,6 +17,7 @@ import logging
 import math
 import re
 import secrets
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,6 +41,8 @@ _TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _CONNECTIONS = 256
 _PIECE = 1 << 16
+_LINGER_S = 5.0
+_LINGER_PIECES = 1024
 _LONGEST_NUMBER = 18
 _LONGEST_KEY = 256
 _MARK = secrets.token_hex(16)
@@ -245,6 +248,26 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = _TIMEOUT_S
     server: _Server
+
+    def finish(self) -> None:
+        """End the connection so that the last answer arrives, also at a sender that has not finished."""
+        super().finish()
+        with suppress(OSError):
+            self._linger()
+
+    def _linger(self) -> None:
+        """Say that nothing more comes, and read on for a while, as other HTTP servers do.
+
+        A socket that is closed with something unread breaks the sender's connection, and with it the
+        answer that is on its way.
+        """
+        clock = self.server.webhook.clock
+        deadline = clock.monotonic() + _LINGER_S
+        self.connection.shutdown(socket.SHUT_WR)
+        self.connection.settimeout(_LINGER_S)
+        for _ in range(_LINGER_PIECES):
+            if not self.connection.recv(_PIECE) or clock.monotonic() > deadline:
+                return
 
     def do_POST(self) -> None:
         """Take a request."""

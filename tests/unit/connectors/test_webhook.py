@@ -100,6 +100,59 @@ def test_bad_requests_store_nothing(
     assert post(server, "1")[0] == 200, "the server goes on"
 
 
+@pytest.mark.parametrize(
+    ("status", "line", "headers"),
+    [
+        (400, "POST /orders", {"Idempotency-Key": "k" * 257}),
+        (401, "POST /orders", {"Authorization": "Bearer guess"}),
+        (404, "POST /others", {}),
+        (411, "POST /orders", {"Transfer-Encoding": "chunked"}),
+        (413, "POST /orders", {}),
+        (414, "POST /" + "o" * 70_000, {}),
+        (431, "POST /orders", {"Cookie": "c" * 70_000}),
+        (501, "PUT /orders", {}),
+    ],
+)
+def test_a_refusal_does_not_break_the_connection(
+    status: int, line: str, headers: dict[str, str], server: WebhookServer
+) -> None:
+    """The body is under way when the answer comes: who sends it must get to the end, and to the answer."""
+    refused(server, status, line, headers)
+
+
+def test_too_many_at_once_are_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.connectors.http.server._AT_ONCE", 0)
+    with WebhookServer(tmp_path, "orders", TOKEN, max_body_bytes=1 << 25) as server:
+        refused(server, 503, "POST /orders", {})
+
+
+def refused(server: WebhookServer, status: int, line: str, headers: dict[str, str]) -> None:
+    address, body = urlsplit(server.url), b"1" * (16 << 20)
+    said = {"Authorization": f"Bearer {TOKEN}", "Content-Length": str(len(body)), **headers}
+    lines = [f"{line} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", ""]
+    with socket.create_connection((address.hostname, address.port), timeout=30) as raw:  # type: ignore[arg-type]
+        raw.sendall("\r\n".join(lines).encode())
+        answer = raw.recv(1)
+        raw.sendall(body)
+        raw.shutdown(socket.SHUT_WR)
+        while piece := raw.recv(1000):
+            answer += piece
+    assert f" {status} ".encode() in answer.splitlines()[0]
+
+
+def test_a_sender_that_never_ends_is_left(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with WebhookServer(tmp_path, "orders", TOKEN, clock=clock) as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port), timeout=30) as raw:  # type: ignore[arg-type]
+            raw.sendall(b"POST /orders HTTP/1.1\r\nContent-Length: 1\r\n\r\n")
+            assert b" 401 " in raw.recv(1000)
+            clock.advance(10_000)
+            with pytest.raises(ConnectionError):
+                while True:
+                    raw.sendall(b"x" * 1000)
+
+
 def test_numbers_are_stored_with_all_their_digits(server: WebhookServer, tmp_path: Path) -> None:
     body = (
         '[{"amount": 12345678901234567.89, "rate": [1.10, -2.5E-3]}, 0.1234567890123456789, 9007199254740993]'
