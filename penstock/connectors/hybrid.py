@@ -164,6 +164,10 @@ class _HybridEnumerator(SplitEnumerator):
     def is_exhausted(self) -> bool:
         return self._is_last and self._inner_done
 
+    def expects_splits(self) -> bool:
+        """Between two sources nobody is idle: whoever gets his splits first would leave the others behind."""
+        return not self._is_last or self._inner.expects_splits()
+
     def on_finished(self, split_ids: Iterable[str]) -> None:
         self._finished.update(split_ids)
 

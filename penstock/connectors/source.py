@@ -127,6 +127,13 @@ class SplitEnumerator(ABC):
         """
         return False
 
+    def expects_splits(self) -> bool:
+        """Whether more splits are sure to come, asked after each call of ``discover``.
+
+        As long as they are, a subtask without a split is not idle: event time waits for it.
+        """
+        return False
+
     def on_finished(self, split_ids: Iterable[str]) -> None:  # noqa: B027 - optional hook
         """These splits are read; told if ``Source.reports_finished``, after a restore all of them again.
 

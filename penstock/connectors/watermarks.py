@@ -60,10 +60,11 @@ class IdlenessTimer:
     """Tells when a stream has been silent for longer than a timeout.
 
     Time counts from the first check that saw no activity, and the stream is idle at the first check
-    *more than* the timeout later.  While ``paused``, time stands still.
+    *more than* the timeout later.  While ``paused``, time stands still, and between two checks if
+    nobody asked the stream for records.
     """
 
-    __slots__ = ("_active", "_checked_ms", "_quiet_since", "_timeout", "paused")
+    __slots__ = ("_active", "_checked_ms", "_quiet_since", "_timeout", "asked", "paused")
 
     def __init__(self, timeout_ms: int) -> None:
         if timeout_ms <= 0:
@@ -72,6 +73,7 @@ class IdlenessTimer:
         self._active = False
         self._quiet_since: int | None = None
         self._checked_ms = 0
+        self.asked = True
         self.paused = False
 
     def activity(self) -> None:
@@ -88,7 +90,7 @@ class IdlenessTimer:
         if self._quiet_since is None:
             self._quiet_since = now_ms
             return False
-        if self.paused:
+        if self.paused or not self.asked:
             self._quiet_since += passed
         return now_ms - self._quiet_since > self._timeout
 
@@ -217,6 +219,8 @@ class CombinedWatermarks:
         self._splits: dict[str, tuple[int, WatermarkTracker]] = {}
         self._without_splits: IdlenessTimer | None = None
         self._told_idle = False
+        self.expects_splits = False
+        """Whether splits are on their way: without any it is not idle then."""
 
     @property
     def watermark(self) -> EventTime:
@@ -239,13 +243,22 @@ class CombinedWatermarks:
     def remove_split(self, split_id: str) -> ValveResult:
         """A split has ended or moved away: the others go on without it."""
         channel, _ = self._splits.pop(split_id)
-        return self._told(self._valve.remove(channel).watermark)
+        grown = self._valve.remove(channel).watermark
+        if self.expects_splits and not self._splits:
+            self._valve.idle = False
+        return self._told(grown)
 
     def pause_split(self, split_id: str, paused: bool) -> None:
         """Alignment holds a split back, or lets it go: its idle time stands still meanwhile."""
         timer = self._splits[split_id][1].timer
         if timer is not None:
             timer.paused = paused
+
+    def ask_split(self, split_id: str, asked: bool) -> None:
+        """Whether a split was asked for records since the last probe: if not, its silence says nothing."""
+        timer = self._splits[split_id][1].timer
+        if timer is not None:
+            timer.asked = asked
 
     def split_watermark(self, split_id: str) -> EventTime:
         """The watermark of one split, for alignment."""
@@ -286,7 +299,7 @@ class CombinedWatermarks:
 
     def _probe_without_splits(self, now_ms: int) -> ValveResult:
         timeout = self._strategy.idle_timeout_ms
-        if timeout is None:
+        if timeout is None or self.expects_splits:
             return NOTHING
         if self._without_splits is None:
             self._without_splits = IdlenessTimer(timeout)

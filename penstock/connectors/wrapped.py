@@ -70,6 +70,9 @@ class ChangedSplits(SplitEnumerator):
     def is_exhausted(self) -> bool:
         return self._inner.is_exhausted()
 
+    def expects_splits(self) -> bool:
+        return self._inner.expects_splits()
+
     def on_finished(self, split_ids: Iterable[str]) -> None:
         self._inner.on_finished(split_ids)
 

@@ -59,7 +59,8 @@ class JobEnds:
             splits = tuple(source.from_end(split) for split in splits)
         state = dumps(enumerator.snapshot())
         final = source.discovery_interval_ms is None or enumerator.is_exhausted()
-        return SplitsDiscovered(instruction.generation, operator_id, splits, state, final)
+        expecting = not final and enumerator.expects_splits()
+        return SplitsDiscovered(instruction.generation, operator_id, splits, state, final, expecting)
 
     def _start(self, source: Source, instruction: Discover) -> tuple[Split, ...]:
         """The splits an attempt starts with.

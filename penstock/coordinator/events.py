@@ -109,6 +109,8 @@ class SplitsDiscovered:
     splits: tuple[Any, ...]
     state: bytes
     final: bool
+    expecting: bool = False
+    """Whether more splits are sure to come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.coordinator.events import Discover, Instruction, Send, SplitsDiscovered
 from penstock.core.ids import Generation, OperatorId, Subtask
-from penstock.core.messages import AssignSplits
+from penstock.core.messages import AssignSplits, SplitsSettled
 from penstock.graph.plan import Plan
 
 _DEFAULT_INTERVAL_MS = 1000
@@ -26,12 +26,16 @@ class SourceSplits:
     """State of the enumerator after the splits below were found."""
     final: bool = False
     """No more splits will be found."""
+    expecting: bool = True
+    """More splits are sure to be found."""
     _counts: dict[Subtask, int] = field(default_factory=dict)
     _waiting: list[Any] = field(default_factory=list)
     _announced: bool = False
+    _settled: bool = False
 
-    def found(self, splits: tuple[Any, ...], state: bytes, final: bool) -> None:
+    def found(self, splits: tuple[Any, ...], state: bytes, final: bool, expecting: bool = False) -> None:
         """The enumerator answered."""
+        self.expecting = expecting
         self._waiting.extend(splits)
         self.enumerator = state
         self.final = final
@@ -48,6 +52,13 @@ class SourceSplits:
             self._announced = True
             return {subtask: (tuple(shares.get(subtask, ())), True) for subtask in self.subtasks}
         return {subtask: (tuple(share), self.final) for subtask, share in shares.items()}
+
+    def settle(self) -> list[Subtask]:
+        """Subtasks to be told that they have what is known to come; the last splits say so themselves."""
+        if self._settled or self.expecting:
+            return []
+        self._settled = True
+        return [] if self._announced else self.subtasks
 
 
 class SourceDesk:
@@ -83,7 +94,7 @@ class SourceDesk:
 
     def found(self, event: SplitsDiscovered, now: int) -> None:
         """A source answered."""
-        self._sources[event.operator_id].found(event.splits, event.state, event.final)
+        self._sources[event.operator_id].found(event.splits, event.state, event.final, event.expecting)
         self._undiscovered.discard(event.operator_id)
         if not event.final:
             self._due[event.operator_id] = now + self._intervals[event.operator_id]
@@ -97,11 +108,12 @@ class SourceDesk:
 
     def deal(self) -> list[Instruction]:
         """Send what was found to the subtasks."""
-        return [
-            Send(Plan.slot_of(subtask), AssignSplits(subtask, splits, final))
-            for source in self._sources.values()
-            for subtask, (splits, final) in source.deal().items()
-        ]
+        out: list[Instruction] = []
+        for source in self._sources.values():
+            for subtask, (splits, final) in source.deal().items():
+                out.append(Send(Plan.slot_of(subtask), AssignSplits(subtask, splits, final)))
+            out += (Send(Plan.slot_of(subtask), SplitsSettled(subtask)) for subtask in source.settle())
+        return out
 
     def enumerators(self) -> dict[OperatorId, bytes]:
         """State of all enumerators, for a snapshot."""

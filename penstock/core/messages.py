@@ -52,6 +52,13 @@ class AssignSplits:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitsSettled:
+    """A source subtask has its share of all splits that are known to come; one without any has no input."""
+
+    subtask: Subtask
+
+
+@dataclass(frozen=True, slots=True)
 class TriggerSnapshot:
     """Sources start a barrier; finished tasks answer at once."""
 
@@ -112,6 +119,7 @@ class Leave:
 ToSlot = (
     Deploy
     | AssignSplits
+    | SplitsSettled
     | TriggerSnapshot
     | EndInput
     | AbortSnapshot

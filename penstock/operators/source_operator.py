@@ -46,11 +46,14 @@ class SourceOperator(Operator):
         self._waiting: deque[AssignedSplit] = deque()
         self._reading: deque[AssignedSplit] = deque()
         self._no_more = False
+        self._had_others = False
+        """Whether there were records since the last probe, for which splits may have had to wait."""
         self._positions: dict[Epoch, list[tuple[AssignedSplit, Any]]] = {}
 
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
         self._watermarks = CombinedWatermarks(self._strategy, ctx.metrics.counter(AHEAD_COUNTER))
+        self._watermarks.expects_splits = True
         self._emitter = WatermarkEmitter(ctx)
         self._bad = ctx.metrics.counter(ERRORS_COUNTER)
         self._reporter = TimeReporter(ctx, self._strategy)
@@ -76,6 +79,11 @@ class SourceOperator(Operator):
     def no_more_splits(self) -> None:
         """No split will be added any more; the operator finishes with those it has."""
         self._no_more = True
+        self.splits_settled()
+
+    def splits_settled(self) -> None:
+        """It has its share of what is known to come: if that is nothing, it may be idle."""
+        self._watermarks.expects_splits = False
 
     @property
     def reading(self) -> bool:
@@ -99,6 +107,7 @@ class SourceOperator(Operator):
             assert reader is not None
             if assigned.paused:
                 continue
+            assigned.asked = True
             due = reader.next_poll_ms()
             if due is not None and due > now:
                 continue
@@ -142,7 +151,11 @@ class SourceOperator(Operator):
     def on_processing_time(self, now_ms: int) -> None:
         if not self.finished and self._emitter.due(now_ms):
             watermarks = self._watermarks
-            self._emitter.send(watermarks.probe(now_ms - self.ctx.blocked_ms()))
+            for assigned in self._reading:
+                watermarks.ask_split(assigned.split.id, assigned.asked or not self._had_others)
+                assigned.asked = False
+            self._had_others = False
+            self._emitter.send(watermarks.probe(self._emitter.quiet_ms))
             self._pause()
             if self._reporter.due(now_ms):
                 holder = describe_holder(watermarks.slowest())
@@ -208,6 +221,7 @@ class SourceOperator(Operator):
             group.gauge(BOUND_GAUGE, lambda: float(tracker.bound_ms or 0))
 
     def _emit(self, assigned: AssignedSplit, batch: Batch, now_ms: int) -> None:
+        self._had_others = True
         stamped = stamp(batch, self._strategy)
         held = self._source.holds_time(assigned.split)
         cuts = () if held else self._watermarks.on_batch(assigned.split.id, stamped, now_ms)
@@ -216,7 +230,7 @@ class SourceOperator(Operator):
     def _end(self, assigned: AssignedSplit) -> None:
         """Count the split's last watermark, then go on without it."""
         if self._emitter.next_ms is not None:
-            self._emitter.send(self._watermarks.probe(self.ctx.clock.now_ms() - self.ctx.blocked_ms()))
+            self._emitter.send(self._watermarks.probe(self._emitter.quiet_ms))
         self._reading.remove(assigned)
         assigned.end()
         self._emitter.send(self._watermarks.remove_split(assigned.split.id))

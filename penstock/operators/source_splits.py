@@ -33,6 +33,8 @@ class AssignedSplit:
     """What its watermark generator wants to keep, as of the last snapshot."""
     paused: bool = False
     """Whether alignment holds it back."""
+    asked: bool = False
+    """Whether it was asked for records since its watermark was last looked at."""
 
     @property
     def position(self) -> Any:

@@ -37,11 +37,24 @@ class WatermarkEmitter:
         self._out = ctx.out
         self._interval = int(ctx.settings.get("auto_watermark_interval_ms", DEFAULT_INTERVAL_MS))
         self.next_ms: int | None = ctx.clock.now_ms() + self._interval if self._interval > 0 else None
+        self._ctx = ctx
+        self._blocked_before = 0
+        self._unseen_ms = 0
+        self.quiet_ms = ctx.clock.now_ms()
+        """The time by which silence is measured.
+
+        It stands still while the task could not have seen a record: backpressured, or too busy to be in
+        time for the probe.
+        """
 
     def due(self, now_ms: int) -> bool:
         """Whether the interval has passed; if so, the next one begins."""
         if self.next_ms is None or now_ms < self.next_ms:
             return False
+        blocked = self._ctx.blocked_ms()
+        self._unseen_ms += max(now_ms - self.next_ms, blocked - self._blocked_before)
+        self._blocked_before = blocked
+        self.quiet_ms = now_ms - self._unseen_ms
         self.next_ms = now_ms + self._interval
         return True
 
@@ -140,7 +153,7 @@ class AssignTimestampsOperator(Operator):
     def on_processing_time(self, now_ms: int) -> None:
         if self._emitter.due(now_ms):
             tracker = self._tracker
-            self._emitter.send(tracker.probe(now_ms - self.ctx.blocked_ms()))
+            self._emitter.send(tracker.probe(self._emitter.quiet_ms))
             if self._reporter.due(now_ms):
                 holder = f"its input, from which {describe_records(tracker)}"
                 self._reporter.report(tracker.watermark, not tracker.is_idle, True, holder)

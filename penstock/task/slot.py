@@ -26,6 +26,7 @@ from penstock.core.messages import (
     Heartbeat,
     Leave,
     SnapshotCompleted,
+    SplitsSettled,
     TaskFailed,
     ToSlot,
     TriggerSnapshot,
@@ -92,6 +93,8 @@ class Slot:
             self._env.report(Deployed())
         elif isinstance(message, AssignSplits):
             self._task(message.subtask).assign(message)
+        elif isinstance(message, SplitsSettled):
+            self._task(message.subtask).settled()
         elif isinstance(message, TriggerSnapshot):
             for task in self.tasks:
                 task.trigger(message)

@@ -354,6 +354,11 @@ class Task:
             self._source.no_more_splits()
         self._retry_at = None
 
+    def settled(self) -> None:
+        """A source has what is known to come."""
+        if isinstance(self._source, SourceOperator):
+            self._source.splits_settled()
+
     def align(self, message: AlignWatermarks) -> None:
         """Sources of the group may read on, or must wait."""
         if isinstance(self._source, SourceOperator):

@@ -49,6 +49,15 @@ def test_the_next_source_waits_for_every_split_of_the_first() -> None:
     assert list(enumerator.discover()) == []
 
 
+def test_splits_are_expected_until_the_last_source_is_dealt() -> None:
+    enumerator = two().create_enumerator(2)
+    first = [split.id for split in enumerator.discover()]
+    assert enumerator.expects_splits()
+    enumerator.on_finished(first)
+    assert enumerator.expects_splits()
+    assert list(enumerator.discover()) and not enumerator.expects_splits()
+
+
 @pytest.mark.parametrize("reported", [False, True])
 def test_a_restored_enumerator_switches_once_when_it_is_told_again(reported: bool) -> None:
     enumerator = two().create_enumerator(2)

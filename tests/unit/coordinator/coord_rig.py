@@ -107,11 +107,10 @@ class Rig:
         self.generation += 1
         return self.give(Claimed(Generation(self.generation), Epoch(last_epoch), restored))
 
-    def splits(self, *names: str, final: bool = True) -> list[Instruction]:
+    def splits(self, *names: str, final: bool = True, expecting: bool = False) -> list[Instruction]:
         found = tuple(Split(name) for name in names)
-        return self.give(
-            SplitsDiscovered(Generation(self.generation), self.operators["source"], found, b"state", final)
-        )
+        source, generation = self.operators["source"], Generation(self.generation)
+        return self.give(SplitsDiscovered(generation, source, found, b"state", final, expecting))
 
     def registered(self) -> list[Instruction]:
         out = []

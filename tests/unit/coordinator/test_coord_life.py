@@ -36,7 +36,7 @@ from penstock.core.errors import (
 from penstock.core.handles import Committable
 from penstock.core.ids import Epoch, Generation, SlotId, SubtaskIndex
 from penstock.core.job import JobStatus
-from penstock.core.messages import AssignSplits, Deploy, Leave, TaskFailed, TaskFinished
+from penstock.core.messages import AssignSplits, Deploy, Leave, SplitsSettled, TaskFailed, TaskFinished
 from penstock.core.restart import FixedDelay
 
 ONCE = FixedDelay(1, 500)
@@ -86,6 +86,19 @@ def test_splits_are_dealt_to_who_has_fewest() -> None:
     assert not any(m.message.final for m in sent)
     last = of(rig.splits(final=True), Send)
     assert [(m.slot, m.message.splits, m.message.final) for m in last] == [(0, (), True), (1, (), True)]
+
+
+def test_everybody_hears_once_when_nothing_more_is_under_way() -> None:
+    rig = Rig()
+    rig.give(Start())
+    rig.claimed()
+    rig.splits("history", final=False, expecting=True)
+    assert not [m for m in of(rig.registered(), Send) if isinstance(m.message, SplitsSettled)]
+    rig.deployed()
+    sent = [m.message for m in of(rig.splits("live", final=False), Send)]
+    assert [type(message) for message in sent] == [AssignSplits, SplitsSettled, SplitsSettled]
+    assert {message.subtask.index for message in sent[1:]} == {0, 1}
+    assert not of(rig.splits(final=False), Send)
 
 
 def test_restored_enumerators_and_leftover_commits_come_before_the_gang() -> None:

@@ -222,3 +222,62 @@ def test_a_split_that_holds_time_is_never_idle():
         tick(op, clock)
     assert sorted(out.rows) == [5, 6, 900]
     assert not [each for each in out.log if each[0] in ("WM", "IDLE")]
+
+
+IMPATIENT = WatermarkStrategy.for_monotonous_timestamps().with_idleness(1)
+
+
+def test_without_splits_it_is_idle_only_when_none_is_under_way():
+    clock = ManualClock(0)
+    op, _, out = opened(SourceOperator(ListSource(endless=True), IMPATIENT), clock=clock)
+    for _ in range(5):
+        tick(op, clock)
+    assert ("IDLE", True) not in out.log
+    op.splits_settled()
+    for _ in range(5):
+        tick(op, clock)
+    assert ("IDLE", True) in out.log
+
+
+def test_between_its_last_split_and_the_next_it_wakes_up():
+    """The last split had gone idle before it ended; the next source's splits are under way."""
+    clock = ManualClock(0)
+    source = ListSource(endless=True)
+    op, _, out = opened(SourceOperator(source, IMPATIENT), clock=clock)
+    op.add_splits(splits(a=[5]))
+    drain(op)
+    for _ in range(4):
+        tick(op, clock)
+    assert out.log[-1] == ("IDLE", True)
+    source.endless = False
+    drain(op)
+    assert not op.reading and out.log[-1] == ("IDLE", False)
+
+
+def test_a_split_that_waits_for_its_turn_is_not_idle():
+    clock = ManualClock(0)
+    op, _, out = opened(SourceOperator(ListSource(endless=True), IMPATIENT), clock=clock)
+    op.add_splits(splits(a=list(range(100, 200)), b=[5]))
+    for _ in range(5):
+        assert op.poll(1) == 1  # each record takes as long as there is time between two probes
+        op._reading.rotate(-1)
+        tick(op, clock)
+    assert out.rows == [100, 101, 102, 103, 104] and not [each for each in out.log if each[0] == "WM"]
+    drain(op)
+    tick(op, clock)
+    assert out.log[-1] == ("WM", 4)
+
+
+def test_time_in_which_nobody_looked_is_not_idle_time():
+    for operator in (SourceOperator(ListSource(endless=True), IDLE), AssignTimestampsOperator(IDLE)):
+        clock = ManualClock(0)
+        op, _, out = opened(operator, clock=clock)
+        if isinstance(operator, SourceOperator):
+            op.add_splits(splits(a=[5]))
+            drain(op)
+        for ms in (200, 200, 60_000):
+            tick(op, clock, ms)
+        assert ("IDLE", True) not in out.log
+        for _ in range(7):
+            tick(op, clock)
+        assert ("IDLE", True) in out.log
