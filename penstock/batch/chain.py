@@ -13,6 +13,7 @@ from penstock.batch.outputs import EdgeOutput
 from penstock.batch.work import Try, VertexWork
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.copying import OBJECT_REUSE
 from penstock.core.ids import MAX_TIME, EventTime, OperatorId, Subtask, SubtaskIndex
 from penstock.core.metrics import MetricGroup
 from penstock.graph.nodes import NodeId
@@ -107,7 +108,8 @@ def build_chain(
             *((tag, edges[edge]) for tag, edge in planned.edges),
         ]
         inputs[node.id] = OperatorInput(operator, on_failure(node.name, place))
-        typed = typed_output(FanOut(consumers), node.output_type if node.casts else None, node.side_types)
+        fan = FanOut(consumers, not work.settings.get(OBJECT_REUSE))
+        typed = typed_output(fan, node.output_type if node.casts else None, node.side_types)
         ends[node.id] = EndingOutput(operator, typed)
         context = OperatorContext(
             operator_id=planned.operator_id,

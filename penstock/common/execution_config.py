@@ -102,12 +102,12 @@ class ExecutionConfig:
         return dict(self._job_parameters)
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Kept: records are always passed on without copying, so do not change them in place."""
+        """Let branches and state share records, which functions then must not change in place."""
         self._config.set(options.OBJECT_REUSE, True)
         return self
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Kept: see ``enable_object_reuse``."""
+        """Copy records that can change where somebody else holds them, too: the default."""
         self._config.set(options.OBJECT_REUSE, False)
         return self
 

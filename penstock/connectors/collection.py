@@ -14,6 +14,7 @@ import numpy as np
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch, Times
 from penstock.core.clock import Clock
+from penstock.core.copying import copied_all
 from penstock.core.errors import ConfigError
 
 
@@ -36,7 +37,7 @@ class CollectionSource(Source):
 
 
 class _CollectionReader(SplitReader):
-    """Hands out slices."""
+    """Hands out slices, of copies: the values are read again after a failure."""
 
     def __init__(self, rows: list[Any], times: Times | None, index: int) -> None:
         self._rows = rows
@@ -50,7 +51,7 @@ class _CollectionReader(SplitReader):
         stop = min(start + max_rows, len(self._rows))
         self._index = stop
         times = None if self._times is None else self._times[start:stop]
-        return Batch(rows=self._rows[start:stop], times=times)
+        return Batch(rows=copied_all(self._rows[start:stop]), times=times)
 
     def position(self) -> int:
         return self._index

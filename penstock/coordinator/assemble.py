@@ -25,6 +25,7 @@ from penstock.coordinator.settings import JobSettings, Retention
 from penstock.core import options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
+from penstock.core.copying import OBJECT_REUSE
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.core.restart import restart_from_config
@@ -256,6 +257,7 @@ def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> dict[st
         "aligned_timeout_ms": settings.aligned_timeout_ms or None,
         "auto_watermark_interval_ms": 0 if batch else config.get(options.AUTO_WATERMARK_INTERVAL),
         BATCH: batch,
+        OBJECT_REUSE: config.get(options.OBJECT_REUSE),
         "max_rows": config.get(options.BATCH_MAX_ROWS),
         "channel_bytes": config.get(options.CHANNEL_BYTES),
         "heartbeat_interval_ms": config.get(options.HEARTBEAT_INTERVAL),

@@ -183,7 +183,12 @@ ALLOW_UNALIGNED_SPLITS = _bool(
     False,
     "Has no effect: alignment always pauses single splits.",
 )
-OBJECT_REUSE = _bool("pipeline.object-reuse", False, _UNUSED)
+OBJECT_REUSE = _bool(
+    "pipeline.object-reuse",
+    False,
+    "Whether steps and state share records that can change (dict, list, Row, ...) instead of getting a copy "
+    "each. Only for programs whose functions never change what they were given, stored or emitted.",
+)
 JARS = _text("pipeline.jars", _UNUSED)
 BUFFER_TIMEOUT = _duration(
     "execution.buffer-timeout.interval",

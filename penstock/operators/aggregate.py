@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.copying import itself
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.row import Row
@@ -21,6 +22,7 @@ from penstock.operators.operator import OperatorContext
 from penstock.operators.user_function import FunctionOperator, bind
 from penstock.state.descriptors import ValueStateDescriptor
 from penstock.state.handles import ValueState
+from penstock.state.private import never_changes
 
 STATE_NAME = "reduced"
 """Part of the snapshot format: renaming it forgets every running result."""
@@ -52,6 +54,7 @@ class KeyedReduceOperator(FunctionOperator):
         super().__init__(user, keyed=True)
         self._join = bind(user, ReduceFunction, "reduce")
         self._type_info = type_info
+        self._is_fixed = never_changes(type_info)
 
     def open(self, ctx: OperatorContext) -> None:
         self._state: ValueState[Any] = ctx.keyed.handle(ValueStateDescriptor(STATE_NAME, self._type_info))
@@ -65,6 +68,7 @@ class KeyedReduceOperator(FunctionOperator):
             return
         scope, join = self.ctx.keyed.scope, self._join
         load, store = self._state.value, self._state.update
+        own = itself if self._is_fixed else self.ctx.own
         rows = batch.to_rows()
         out: list[Any] = []
         append = out.append
@@ -74,7 +78,7 @@ class KeyedReduceOperator(FunctionOperator):
                 if gathered is not None:
                     value = join(gathered, value)
                 store(value)
-                append(value)
+                append(own(value))
         except Exception:
             self.blame(rows[len(out)])
             raise

@@ -92,7 +92,9 @@ class _BroadcastOperator(ProcessBase):
             d.get_name(): store.get_broadcast_state(d) for d in self._descriptors
         }
         self._writable = _Maps(states)
-        self._readable = _Maps({name: ReadOnlyBroadcastState(s._entries) for name, s in states.items()})
+        self._readable = _Maps(
+            {name: ReadOnlyBroadcastState(s._entries, ctx.own) for name, s in states.items()}
+        )
         super().open(ctx)
 
     def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:

@@ -1,7 +1,7 @@
 """Operators of one task, linked so that each calls the next directly.
 
 A chain is in general a tree: an operator's main output and each of its side outputs may feed several
-chained operators and several exchanges.
+chained operators and several exchanges.  Each of them has records of its own (design note 020).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.core.batch import Batch
+from penstock.core.copying import copied_batch
 from penstock.core.ids import EventTime
 from penstock.operators.operator import Operator, Output
 
@@ -60,11 +61,17 @@ class OperatorInput:
 
 
 class FanOut:
-    """The output of an operator: all its consumers."""
+    """The output of an operator: all its consumers.
 
-    __slots__ = ("_all", "_main", "_sides")
+    With ``copies``, no two of them get the same record if it can change.  The main output's last consumer
+    gets what the operator emitted, all others copies; those of side outputs too, since an operator may emit
+    a record there as well as to the main output.
+    """
 
-    def __init__(self, consumers: Sequence[tuple[str | None, Output]]) -> None:
+    __slots__ = ("_all", "_copies", "_main", "_sides")
+
+    def __init__(self, consumers: Sequence[tuple[str | None, Output]], copies: bool = True) -> None:
+        self._copies = copies
         self._main = [consumer for tag, consumer in consumers if tag is None]
         self._sides: dict[str, list[Output]] = {}
         for tag, consumer in consumers:
@@ -74,13 +81,19 @@ class FanOut:
 
     def emit(self, batch: Batch) -> None:
         """To every consumer of the main output."""
-        for consumer in self._main:
-            consumer.emit(batch)
+        main = self._main
+        if self._copies and len(main) > 1:
+            mine = [copied_batch(batch) for _ in main[1:]]
+            for consumer, own in zip(main, (*mine, batch), strict=True):
+                consumer.emit(own)
+        else:
+            for consumer in main:
+                consumer.emit(batch)
 
     def side(self, tag: str, batch: Batch) -> None:
         """To the consumers of a side output; dropped if there are none."""
         for consumer in self._sides.get(tag, ()):
-            consumer.emit(batch)
+            consumer.emit(copied_batch(batch) if self._copies and len(self._all) > 1 else batch)
 
     def watermark(self, time: EventTime) -> None:
         """To everybody, also those of side outputs."""

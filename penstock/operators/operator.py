@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.copying import OBJECT_REUSE, Copier, copied, itself
 from penstock.core.ids import Epoch, EventTime, OperatorId
 from penstock.core.metrics import MetricGroup
 from penstock.state.backend import KeyedState
@@ -85,6 +86,13 @@ class OperatorContext:
 
     def __post_init__(self) -> None:
         self.keyed.clock = self.clock
+        self.keyed.own = self.own
+        self.operator_state.own = self.own
+
+    @property
+    def own(self) -> Copier:
+        """What makes a value one that nobody else holds: a copy, unless records are shared on purpose."""
+        return itself if self.settings.get(OBJECT_REUSE) else copied
 
     @property
     def timers(self) -> Timers:

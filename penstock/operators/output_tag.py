@@ -50,15 +50,16 @@ def emit_results(out: Output, items: list[Any], times: Times | None) -> None:
         return
     main = np.ones(len(items), dtype=np.bool_)
     main[tagged] = False
-    if len(tagged) < len(items):
-        kept = np.flatnonzero(main).tolist()
-        out.emit(Batch(rows=[items[i] for i in kept], times=None if times is None else times[main]))
+    # Side outputs first: there records are copied, which must come before the main output changes them.
     by_tag: dict[str, list[int]] = {}
     for position in tagged:
         by_tag.setdefault(items[position][0].tag_id, []).append(position)
     for tag_id, positions in by_tag.items():
         rows = [items[i][1] for i in positions]
         out.side(tag_id, Batch(rows=rows, times=None if times is None else times[positions]))
+    if len(tagged) < len(items):
+        kept = np.flatnonzero(main).tolist()
+        out.emit(Batch(rows=[items[i] for i in kept], times=None if times is None else times[main]))
 
 
 def _tagged_positions(items: list[Any]) -> list[int]:

@@ -134,7 +134,9 @@ class RuntimeContext(KeyedStateStore):
             raise ConfigError(
                 f"operator list state {name!r} asks for mode {mode!r}; choose 'split' or 'union'"
             )
-        return self._ctx.operator_state.list_state(name, ListMode(mode))
+        state = self._ctx.operator_state.list_state(name, ListMode(mode))
+        state.own = self._ctx.own
+        return state
 
     def _handle(self, descriptor: StateDescriptor) -> Any:
         if not self._keyed:
@@ -143,4 +145,4 @@ class RuntimeContext(KeyedStateStore):
                 f"{descriptor.get_name()!r}, but its input is not keyed; put a key_by in front of it, "
                 "or use get_operator_list_state for state that belongs to no key"
             )
-        return self._ctx.keyed.handle(descriptor)
+        return self._ctx.keyed.private_handle(descriptor)

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.copying import Copier, copied, itself
 from penstock.core.errors import ConfigError
 from penstock.state.chunks import CarriedChunks, ChunkStore, FrozenChunks
 from penstock.state.columns import encode
@@ -27,6 +28,7 @@ from penstock.state.files import CHUNK, TableBlock
 from penstock.state.frozen_files import FrozenPart
 from penstock.state.handles import Scope
 from penstock.state.making import make_handle
+from penstock.state.private import private
 from penstock.state.schema import StateKind, StateSchema, StoredForm
 from penstock.state.table import EntryShape, Frozen, Table
 from penstock.state.timers import TimerQueue, Timers
@@ -55,6 +57,8 @@ class KeyedState:
     def __init__(self) -> None:
         self.scope = Scope()
         self.clock: Clock = SystemClock()
+        self.own: Copier = copied
+        """Makes a value that goes to user code and stays here, too, one of its own."""
         self._tables: dict[str, Table] = {}
         self._declared: dict[str, StateSchema] = {}
         self._lives: dict[str, Lifetime] = {}
@@ -99,6 +103,11 @@ class KeyedState:
                 "and without a time to live; give the two different names"
             )
         return make_handle(descriptor, table, self.scope, namespaced, self._lives.get(name))
+
+    def private_handle(self, descriptor: StateDescriptor, namespaced: bool = False) -> Any:
+        """The same for user code, which must not hold what is in the state."""
+        handle = self.handle(descriptor, namespaced)
+        return handle if self.own is itself else private(handle, descriptor)
 
     def _lifetime(self, config: StateTtlConfig, kind: StateKind, table: Table) -> Lifetime:
         if config.get_ttl_time_characteristic() is StateTtlConfig.TtlTimeCharacteristic.EventTime:

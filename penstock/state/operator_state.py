@@ -6,12 +6,12 @@ the values.  Sizes are small (source positions, rules), so a snapshot copies the
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from penstock.core.copying import Copier, copied, itself
 from penstock.state.descriptors import MapStateDescriptor
 
 
@@ -39,41 +39,47 @@ class OperatorListState:
 
     def __init__(self, mode: ListMode, items: Iterable[Any] = ()) -> None:
         self.mode = mode
+        self.own: Copier = itself
+        """Set for user code, which must not hold what is in here."""
         self._items = list(items)
 
     def get(self) -> list[Any]:
         """The items."""
-        return list(self._items)
+        return list(map(self.own, self._items))
 
     def add(self, value: Any) -> None:
         """Append one item."""
-        self._items.append(value)
+        self._items.append(self.own(value))
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Append several items."""
-        self._items.extend(values)
+        self._items.extend(map(self.own, values))
 
     def update(self, values: Iterable[Any]) -> None:
         """Replace all items."""
-        self._items = list(values)
+        self._items = list(map(self.own, values))
 
     def clear(self) -> None:
         """Forget all items."""
         self._items = []
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
+        return iter(self.get())
 
 
 class ReadOnlyBroadcastState:
-    """A map that every subtask holds alike, seen from the non-broadcast side."""
+    """A map that every subtask holds alike, seen from the non-broadcast side.
 
-    def __init__(self, entries: dict[Any, Any]) -> None:
+    Values are copied on their way in and out (see ``penstock.state.private``).
+    """
+
+    def __init__(self, entries: dict[Any, Any], own: Copier = copied) -> None:
         self._entries = entries
+        self._own = own
 
     def get(self, key: Any) -> Any:
         """The value of ``key``, or ``None``."""
-        return self._entries.get(key)
+        return self._own(self._entries.get(key))
 
     def contains(self, key: Any) -> bool:
         """Whether ``key`` is present."""
@@ -81,7 +87,7 @@ class ReadOnlyBroadcastState:
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         """Pairs of key and value."""
-        return list(self._entries.items())
+        return [(key, self._own(value)) for key, value in self._entries.items()]
 
     def keys(self) -> Iterable[Any]:
         """Keys."""
@@ -89,7 +95,7 @@ class ReadOnlyBroadcastState:
 
     def values(self) -> Iterable[Any]:
         """Values."""
-        return list(self._entries.values())
+        return list(map(self._own, self._entries.values()))
 
     def is_empty(self) -> bool:
         """Whether there is no entry."""
@@ -110,11 +116,11 @@ class BroadcastState(ReadOnlyBroadcastState):
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value of ``key``."""
-        self._entries[key] = value
+        self._entries[key] = self._own(value)
 
     def put_all(self, dict_value: dict[Any, Any]) -> None:
         """Set several."""
-        self._entries.update(dict_value)
+        self._entries.update(self._own(dict_value))
 
     def remove(self, key: Any) -> None:
         """Forget ``key``; a missing one is fine."""
@@ -138,6 +144,7 @@ class OperatorStateStore:
         self._restored = restored or {}
         self._lists: dict[str, OperatorListState] = {}
         self._maps: dict[str, dict[Any, Any]] = {}
+        self.own: Copier = copied
 
     def list_state(self, name: str, mode: ListMode = ListMode.SPLIT) -> OperatorListState:
         """The list called ``name``, with what was restored for it."""
@@ -152,7 +159,7 @@ class OperatorStateStore:
         if name not in self._maps:
             found = self._restored.get(name)
             self._maps[name] = dict(found.items) if found else {}
-        return BroadcastState(self._maps[name])
+        return BroadcastState(self._maps[name], self.own)
 
     def snapshot(self) -> dict[str, ListSnapshot]:
         """A copy of everything, safe to serialise in another thread.
@@ -161,7 +168,7 @@ class OperatorStateStore:
         """
         result = dict(self._restored)
         for name, state in self._lists.items():
-            result[name] = ListSnapshot(state.mode, tuple(copy.deepcopy(state.get())))
+            result[name] = ListSnapshot(state.mode, tuple(map(copied, state._items)))
         for name, entries in self._maps.items():
-            result[name] = ListSnapshot(ListMode.BROADCAST, tuple(copy.deepcopy(entries).items()))
+            result[name] = ListSnapshot(ListMode.BROADCAST, tuple(copied(entries).items()))
         return {name: snapshot for name, snapshot in result.items() if snapshot.items}

@@ -19,11 +19,10 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
+from penstock.core.copying import copied
 from penstock.state.schema import StoredForm
 
 _GONE: Any = object()
-ATOMIC = frozenset({int, float, bool, str, bytes, type(None), complex, frozenset})
-"""Types whose values cannot change in place."""
 
 
 class EntryShape(Enum):
@@ -116,9 +115,7 @@ class Table:
 
     def guard(self, value: Any) -> Any:
         """``value`` itself, or a copy if it could be changed under a running snapshot."""
-        if len(self._layers) == 1 or type(value) in ATOMIC:
-            return value
-        return copy.deepcopy(value)
+        return value if len(self._layers) == 1 else copied(value)
 
     def __contains__(self, entry: Any) -> bool:
         layers = self._layers

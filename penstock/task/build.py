@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from penstock.core.copying import OBJECT_REUSE
 from penstock.core.ids import ChannelId, Epoch, OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.messages import Deploy, DriverMessage
@@ -180,7 +181,8 @@ def _build_operators(
         wrapped = OperatorInput(operator, on_failure(planned.node.name, subtask))
         inputs[planned.node.id] = wrapped
         node = planned.node
-        out = typed_output(FanOut(consumers), node.output_type if node.casts else None, node.side_types)
+        fan = FanOut(consumers, not place.plan.settings.get(OBJECT_REUSE))
+        out = typed_output(fan, node.output_type if node.casts else None, node.side_types)
         context = _context(place, vertex, planned, subtask, out, metrics)
         contexts.append((operator, context))
     open_operators(inputs, contexts)

@@ -25,6 +25,7 @@ from typing import Any
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.copying import copied, copied_all
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.testing.items import Record
 
@@ -117,8 +118,8 @@ class _CuedReader(SplitReader):
             self._index += 1
         items = self._script[start : self._index]
         if timed:
-            return Batch.of_rows([item.value for item in items], [item.time for item in items])
-        return Batch.of_rows(items)
+            return Batch.of_rows([copied(item.value) for item in items], [item.time for item in items])
+        return Batch.of_rows(copied_all(items))
 
     def _pass_cue(self, item: Any) -> bool:
         """Whether ``item`` is a cue that is done with."""

@@ -20,7 +20,9 @@ from penstock.batch.local import LocalStages
 from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
 from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
+from penstock.core.batch import Batch
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.copying import copied_batch
 from penstock.core.errors import as_error
 from penstock.core.ids import ChannelId, Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
@@ -69,7 +71,8 @@ class _LateSender:
         return LocalSender(found, self._limit)
 
     def send(self, element: Any) -> None:
-        self._sender().send(element)
+        """Records that cross slots are not the same objects there, as over a wire."""
+        self._sender().send(copied_batch(element) if isinstance(element, Batch) else element)
 
     def writable(self) -> bool:
         return self._sender().writable()

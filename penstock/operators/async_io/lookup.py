@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.core.copying import copied
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.operators.async_io.functions import AsyncFunction
@@ -71,7 +72,8 @@ class LookupJoin(AsyncFunction[Any, Any]):
     async def async_invoke(self, value: Any) -> list[Any]:
         results: list[Any] = []
         for row in await self._rows(self._key(value)) or self._nobody:
-            made = self._pair(value, row)
+            # Other records meet the same row, now or out of the cache.
+            made = self._pair(copied(value), copied(row))
             if made is not None:
                 results.extend(made)
         return results

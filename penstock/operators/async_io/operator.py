@@ -8,6 +8,10 @@ can still make more of them, and those wait.
 A snapshot holds the records whose results were not emitted, in order; on restore they are asked about
 again, before anything new.  So each record's results come out exactly once, but the other system may be
 asked about it more than once.
+
+The function runs on another thread and may change what it gets: each attempt gets a copy, and the record
+stays as it came in, for snapshots and for the next attempt.  Results are copied, too, as the function may
+go on with them.  Object reuse does not change that: these are threads, not steps.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from itertools import repeat
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.copying import copied, copied_all
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, Epoch, EventTime
 from penstock.operators.async_io.functions import AsyncFunctionDescriptor
@@ -107,7 +112,7 @@ class AsyncWaitOperator(FunctionOperator):
     async def _answer(self, request: Request) -> None:
         """One request from the first attempt to the last; runs on the event loop."""
         try:
-            request.result = _checked(await self._ask_in_time(request.value))
+            request.result = copied_all(_checked(await self._ask_in_time(request.value)))
         except asyncio.CancelledError as cancelled:
             if _is_cancelled():
                 raise
@@ -126,13 +131,13 @@ class AsyncWaitOperator(FunctionOperator):
         except TimeoutError:
             if not limit.expired():
                 raise
-        return self._user.timeout(value)
+        return self._user.timeout(copied(value))
 
     async def _ask(self, value: Any) -> Any:
         attempt = 1
         while True:
             try:
-                result = await self._user.async_invoke(value)
+                result = await self._user.async_invoke(copied(value))
                 again = self._again_for_result
                 if again is None or not self._retry.can_retry(attempt) or not again(_checked(result)):
                     return result

@@ -67,7 +67,7 @@ class PatternOperator(FunctionOperator):
         self._runs = table("_cep/runs", EntryShape.KEY)
         self._scope = ctx.keyed.scope
         self._shelf = TableShelf(ctx.keyed)
-        self._run = Run(self._shelf)
+        self._run = Run(self._shelf, ctx.own)
         self._timers = ctx.timers
         self._queue = self._timers.event if self._event_time else self._timers.processing
         self._gathered = Gathered(ctx.out, self._late_tag, ctx.metrics.counter(LATE_COUNTER))

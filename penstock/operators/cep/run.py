@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.core.copying import Copier, copied
 from penstock.operators.cep.buffer import Buffer, Path, Shelf
 
 Partial = tuple[int, int, int, int, tuple[int, ...], bool]
@@ -22,9 +23,10 @@ NOTHING: StoredRun = (0, 0, (), ())
 class Run:
     """The matching of one key, for the length of one call. ``load`` makes it that of another key."""
 
-    __slots__ = ("buffer", "changed", "held", "next_event", "partials")
+    __slots__ = ("_own", "buffer", "changed", "held", "next_event", "partials")
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, own: Copier = copied) -> None:
+        self._own = own
         self.buffer = Buffer(shelf)
         self.next_event = 0
         self.partials: list[Partial] = []
@@ -55,9 +57,12 @@ class Run:
             self.buffer.release(link)
 
     def match(self, path: Path, steps: tuple[str, ...], event: int, value: Any) -> dict[str, list[Any]]:
-        """The events of a path by step; ``value`` is that of ``event``, which need not be in the buffer."""
+        """The events of a path by step; ``value`` is that of ``event``, which need not be in the buffer.
+
+        They are the match's own: other matches may hold the same events.
+        """
         found: dict[str, list[Any]] = {}
         for number, step in zip(*path, strict=True):
             taken = value if number == event else self.buffer.value(number)
-            found.setdefault(steps[step], []).append(taken)
+            found.setdefault(steps[step], []).append(self._own(taken))
         return found

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
+from penstock.core.copying import Copier, copied, itself
 from penstock.state.table import Table
 
 Item = tuple[Any, ...]
@@ -20,8 +21,9 @@ _time = itemgetter(0)
 class SideBuffer:
     """Tuples ``(time, value, ...)`` by key, sorted by time; of equal times the older first."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, own: Copier = copied) -> None:
         self._table = table
+        self._own = own
 
     def add(self, key: Any, item: Item) -> bool:
         """Put ``item`` at its place; true if it is now the first of its key."""
@@ -90,5 +92,5 @@ class SideBuffer:
             del self._table.own(key)[:count]
 
     def guard(self, value: Any) -> Any:
-        """A stored value as user code may have it."""
-        return self._table.guard(value)
+        """A stored value as user code may have it: it may change it, and emit it several times."""
+        return self._own(value) if self._own is not itself else self._table.guard(value)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.copying import Copier, copied
 from penstock.core.errors import ConfigError
 from penstock.core.ids import EventTime
 from penstock.operators.functions import Function
@@ -81,9 +82,12 @@ class CoGroupOperator(WindowOperator):
     ) -> None:
         super().__init__(assigner, ListContents(), _Split(user, group), late_tag=_LATE, **options)
         self._late_tags = late_tags
+        self._group = group
 
     def open(self, ctx: OperatorContext) -> None:
         late = LateRecords(ctx, self._late_tags)
+        if isinstance(self._group, _Product):
+            self._group.own = ctx.own
         super().open(replace(ctx, out=_Untag(ctx.out, late)))
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
@@ -115,6 +119,8 @@ class _Product:
     def __init__(self, pair: Pair, how: JoinKind) -> None:
         self._pair = pair
         self._how = how
+        self.own: Copier = copied
+        """Makes a record that meets several others one of each pair."""
 
     def __call__(self, lefts: list[Any], rights: list[Any]) -> list[Any]:
         results: list[Any] = []
@@ -122,9 +128,10 @@ class _Product:
             rights = [None]
         elif not lefts and self._how.keeps_right:
             lefts = [None]
+        shared = len(lefts) > 1 or len(rights) > 1
         for left in lefts:
             for right in rights:
-                made = self._pair(left, right)
+                made = self._pair(self.own(left), self.own(right)) if shared else self._pair(left, right)
                 if made is not None:
                     results.extend(made)
         return results

@@ -100,7 +100,8 @@ class IntervalJoinOperator(FunctionOperator):
         # Asking for the timers here makes the engine tell us the watermark from the start.
         self._timers = ctx.timers
         self._scope = ctx.keyed.scope
-        self._buffers = [SideBuffer(ctx.keyed.table(f"_join/{side.name.lower()}")) for side in Side]
+        tables = [ctx.keyed.table(f"_join/{side.name.lower()}") for side in Side]
+        self._buffers = [SideBuffer(table, ctx.own) for table in tables]
         self._late = LateRecords(ctx, self._late_tags)
         self._context = _Context()
         self._items: list[Any] = []
@@ -134,6 +135,7 @@ class IntervalJoinOperator(FunctionOperator):
         is_left, marks = side is Side.LEFT, self._outer[1 - side]
         scope, pair, register = self._scope, self._pair, self._timers.event.register
         namespace = int(side)
+        mine = self.ctx.own
 
         def take(key: Any, value: Any, time: int) -> None:
             scope.key = key
@@ -143,9 +145,9 @@ class IntervalJoinOperator(FunctionOperator):
                     others.replace(key, position, (other_time, other, True))
                 later = time if time > other_time else other_time
                 if is_left:
-                    pair(value, others.guard(other), time, other_time, later)
+                    pair(mine(value), others.guard(other), time, other_time, later)
                 else:
-                    pair(others.guard(other), value, other_time, time, later)
+                    pair(others.guard(other), mine(value), other_time, time, later)
             if own.add(key, (time, value, bool(partners))):
                 register(time + stay, key, namespace)
 

@@ -70,8 +70,9 @@ class TableJoinOperator(ProcessBase):
 
     def _meet(self, value: Any, ctx: Any) -> list[Any]:
         results: list[Any] = []
+        own = self.ctx.own
         for row in self._index.get(self._record_key(value), self._nobody):
-            made = self._pair(value, row)
+            made = self._pair(own(value), own(row))
             if made is not None:
                 results.extend(made)
         return results

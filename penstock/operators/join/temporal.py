@@ -50,8 +50,8 @@ class TemporalJoinOperator(FunctionOperator):
     def open(self, ctx: OperatorContext) -> None:
         self._timers = ctx.timers
         self._scope = ctx.keyed.scope
-        self._records = SideBuffer(ctx.keyed.table("_join/records"))
-        self._versions = SideBuffer(ctx.keyed.table("_join/versions"))
+        self._records = SideBuffer(ctx.keyed.table("_join/records"), ctx.own)
+        self._versions = SideBuffer(ctx.keyed.table("_join/versions"), ctx.own)
         self._late = LateRecords(ctx, (self._late_tag, None))
         self._items: list[Any] = []
         self._times: list[int] = []

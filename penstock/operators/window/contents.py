@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
+from penstock.core.copying import Copier, itself
 from penstock.operators.functions import AggregateFunction, Function, ReduceFunction
 from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.window.running import NOTHING
@@ -35,6 +36,8 @@ class WindowContents(ABC):
 
     _table: Table
     _scope: Scope
+    own: Copier
+    """Makes a value that stays in the table one that user code may change."""
     failed: Any = NO_RECORD
     """The element on which ``add_many`` broke off, for error messages."""
 
@@ -45,6 +48,7 @@ class WindowContents(ABC):
         """Bind the table and open the user's function."""
         self._table = keyed.table(CONTENTS_TABLE, EntryShape.NAMESPACED)
         self._scope = keyed.scope
+        self.own = keyed.own
         if isinstance(self._function, Function):
             self._function.open(runtime_context)
 
@@ -84,7 +88,7 @@ class WindowContents(ABC):
 
     def view(self, stored: Any) -> list[Any]:
         """The same for a value that stays and will be added to: must not share what can change."""
-        return self.read(stored)
+        return [self.own(value) for value in self.read(stored)]
 
     @abstractmethod
     def join(self, left: Any, right: Any) -> Any:
@@ -159,9 +163,6 @@ class ListContents(WindowContents):
 
     def read(self, stored: Any) -> list[Any]:
         return stored  # type: ignore[no-any-return]
-
-    def view(self, stored: Any) -> list[Any]:
-        return list(stored)
 
     def join(self, left: Any, right: Any) -> Any:
         return left + right
@@ -257,7 +258,9 @@ class AggregateContents(WindowContents):
 
     def view(self, stored: Any) -> list[Any]:
         result = self._aggregate.get_result(stored)
-        return [copy.copy(result) if result is stored else result]
+        if self.own is itself and result is stored:
+            return [copy.copy(result)]
+        return [self.own(result)]
 
     def join(self, left: Any, right: Any) -> Any:
         return self._aggregate.merge(left, right)

@@ -54,7 +54,7 @@ class _Handles:
         if handle is None:
             prefixed = copy.copy(descriptor)
             prefixed.name = self._prefix + descriptor.get_name()
-            handle = self._made[descriptor.get_name()] = self._keyed.handle(prefixed, namespaced=True)
+            handle = self._made[descriptor.get_name()] = self._keyed.private_handle(prefixed, namespaced=True)
         return handle
 
 

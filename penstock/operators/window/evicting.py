@@ -48,7 +48,7 @@ class EvictingContents(ListContents):
             return
         elements = [TimestampedValue(value, time) for value, time in stored]
         seen = list(self._evictor.evict_before(elements, window, self._context))
-        emit(self._inner.of_list([element.value for element in seen]))
+        emit(self._inner.of_list([self.own(element.value) for element in seen]))
         kept = [(value, time) for value, time in self._evictor.evict_after(seen, window, self._context)]
         if kept:
             self._table.put(entry, kept)

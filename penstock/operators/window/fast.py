@@ -108,6 +108,7 @@ class FastPath:
     ) -> None:
         """Records that have several windows each, or none because they are late."""
         live: dict[int, list[TimeWindow]] = {}
+        own = self._contents.own
         flat_rows: list[Any] = []
         flat_keys: list[Any] = []
         flat_windows: list[TimeWindow] = []
@@ -118,7 +119,7 @@ class FastPath:
             if not windows:
                 self._gathered.late(value, time)
             for window in windows:
-                flat_rows.append(value)
+                flat_rows.append(value if window is windows[-1] else own(value))
                 flat_keys.append(key)
                 flat_windows.append(window)
         self._contents.add_many(flat_rows, flat_keys, flat_windows, self._on_new)

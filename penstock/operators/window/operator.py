@@ -152,19 +152,19 @@ class WindowOperator(Operator):
         self._gathered.flush()
 
     def _on_element(self, value: Any, key: Any, time: int) -> None:
-        in_some_window = False
-        for window in self._assigner.assign_windows(value, time, self._assigner_context):
-            if self._is_window_late(window):
-                continue
-            in_some_window = True
+        assigned = self._assigner.assign_windows(value, time, self._assigner_context)
+        windows = [window for window in assigned if not self._is_window_late(window)]
+        for window in windows:
             self._trigger_context.enter(window)
-            self._add(value, key, time, window, window)
-        if not in_some_window:
+            mine = value if window is windows[-1] else self._contents.own(value)
+            self._add(mine, key, time, window, window)
+        if not windows:
             self._set_aside_if_late(value, time)
 
     def _on_merging_element(self, value: Any, key: Any, time: int) -> None:
         in_some_window = False
-        for new_window in self._assigner.assign_windows(value, time, self._assigner_context):
+        assigned = list(self._assigner.assign_windows(value, time, self._assigner_context))
+        for new_window in assigned:
             windows = self._window_set(key)
             window = windows.add(new_window, self._merge)
             state_window = windows.state_window(window)
@@ -173,7 +173,8 @@ class WindowOperator(Operator):
             else:
                 in_some_window = True
                 self._trigger_context.enter(window)
-                self._add(value, key, time, window, state_window)
+                mine = value if new_window is assigned[-1] else self._contents.own(value)
+                self._add(mine, key, time, window, state_window)
             self._keep_window_set(key, windows)
         if not in_some_window:
             self._set_aside_if_late(value, time)

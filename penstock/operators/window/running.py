@@ -10,17 +10,14 @@ Everything here is derived from stored panes and can be dropped at any time; it 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from penstock.core.copying import copied
 from penstock.core.ids import MIN_TIME
-from penstock.state.table import ATOMIC
 
 NOTHING: Any = object()
 """Stands for "no pane holds anything", since ``None`` is a legal accumulator."""
-
-_are_atomic = ATOMIC.issuperset
 
 
 class Running:
@@ -54,7 +51,7 @@ class Running:
         merged: Any = NOTHING
         for pane, stored in panes:
             self.newest = max(self.newest, pane)
-            merged = owned(stored) if merged is NOTHING else self._join(owned(stored), owned(merged))
+            merged = copied(stored) if merged is NOTHING else self._join(copied(stored), copied(merged))
             self._starts.append(pane)
             self._suffixes.append(merged)
         self._rest = NOTHING
@@ -62,7 +59,7 @@ class Running:
 
     def add(self, pane: int, stored: Any) -> None:
         """The next later pane."""
-        fresh = owned(stored)
+        fresh = copied(stored)
         self._rest = fresh if self._rest is NOTHING else self._join(self._rest, fresh)
         self.newest = pane
 
@@ -77,12 +74,4 @@ class Running:
         if not self._suffixes:
             return self._rest
         suffix = self._suffixes[-1]
-        return suffix if self._rest is NOTHING else self._join(owned(suffix), owned(self._rest))
-
-
-def owned(value: Any) -> Any:
-    """``value``, or a copy if a merge could change it in place."""
-    kind = type(value)
-    if kind in ATOMIC or (kind is tuple and _are_atomic(map(type, value))):
-        return value
-    return copy.deepcopy(value)
+        return suffix if self._rest is NOTHING else self._join(copied(suffix), copied(self._rest))

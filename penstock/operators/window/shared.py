@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.copying import copied
 from penstock.core.errors import SnapshotError
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
 from penstock.operators.columnar.panes import Panes
@@ -27,7 +28,7 @@ from penstock.operators.window.bodies import WindowBody
 from penstock.operators.window.contents import AggregateContents, WindowContents
 from penstock.operators.window.fast import WindowCache
 from penstock.operators.window.gather import Gathered
-from penstock.operators.window.running import NOTHING, Running, owned
+from penstock.operators.window.running import NOTHING, Running
 from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.table import EntryShape, Table
@@ -169,7 +170,7 @@ class SharedPanes:
         if self._has_older:
             older = self._contents.stored((key, window))
             if older is not NOTHING:
-                total = older if total is NOTHING else self._contents.join(owned(older), total)
+                total = older if total is NOTHING else self._contents.join(copied(older), total)
         if total is not NOTHING:
             self._body.emit(self._gathered, key, window, self._contents.view(total))
 

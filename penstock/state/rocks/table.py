@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
+from penstock.core.copying import ATOMIC
 from penstock.core.hashing import hash_value, hash_values, key_groups
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.database import Database, Moment, Rows
 from penstock.state.rocks.settings import RocksSettings
-from penstock.state.table import ATOMIC, EntryShape, Frozen, Table
+from penstock.state.table import EntryShape, Frozen, Table
 
 _MISSING: Any = object()
 _PLAIN = ATOMIC | {values.Spread}

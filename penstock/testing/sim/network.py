@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.core.batch import Batch
+from penstock.core.copying import copied_batch
 from penstock.core.ids import ChannelId, SlotId
 from penstock.core.signals import Element
 from penstock.exchange.channel import InputChannel, Sender, element_bytes
@@ -60,7 +62,8 @@ class _SimSender:
         self._limit = limit
 
     def send(self, element: Element) -> None:
-        self._link.send(element, element_bytes(element))
+        own = copied_batch(element) if isinstance(element, Batch) else element
+        self._link.send(own, element_bytes(element))
 
     def writable(self) -> bool:
         return self._link.outstanding < self._limit
