@@ -14,8 +14,9 @@ from penstock.common.serialization import SimpleStringSchema
 from penstock.connectors.source import EndOfSplit, Source, Split
 from penstock.core.clock import SystemClock
 from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource, KafkaSourceBuilder
+from tests.patience import PATIENCE_S
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = PATIENCE_S
 T0 = 1_700_000_000_000
 
 

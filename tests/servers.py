@@ -1,7 +1,8 @@
 """Fixtures with real servers: one per test run, started by the first test that asks.
 
 Where a server cannot run, its tests are skipped with the sentence of ``why_not()``.  Tests share the
-server, so use names of your own in it.  A test that kills its server makes one of its own.
+server, so use names of your own in it.  A test that kills its server makes one of its own.  With
+``PENSTOCK_TEST_SERVERS=no`` all tests with servers are skipped.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from penstock.testing.servers import (
     RedisServer,
     Server,
 )
+from tests.patience import PATIENCE_S
 from tests.unit.snapshot.s3_server import s3_server
 
 S = TypeVar("S", bound=Server)
 
+SERVERS = "PENSTOCK_TEST_SERVERS"
 RUNNING_KAFKA = "PENSTOCK_TEST_KAFKA"
 """``host:port`` of a broker that runs already and is used instead of one of our own."""
 
@@ -49,7 +52,9 @@ def running(server: type[S]) -> Iterator[S]:
 
 
 def skip_without(*servers: type[Server]) -> None:
-    """Skip the test unless all of ``servers`` can run here."""
+    """Skip the test unless all of ``servers`` can run here, and are wanted."""
+    if os.environ.get(SERVERS) == "no":
+        pytest.skip(f"{SERVERS}=no")
     for server in servers:
         if reason := server.why_not():
             pytest.skip(reason)
@@ -68,7 +73,18 @@ def kafka_server() -> Iterator[KafkaServer | RunningKafka]:
         host, _, port = address.rpartition(":")
         yield RunningKafka(host, int(port))
     else:
-        yield from running(KafkaServer)
+        for server in running(KafkaServer):
+            _wait_for_transactions(server)
+            yield server
+
+
+def _wait_for_transactions(server: KafkaServer) -> None:
+    """The first transaction makes the broker set up its log of them, which takes a busy machine long."""
+    from confluent_kafka import Producer
+
+    Producer({"bootstrap.servers": server.bootstrap, "transactional.id": "first"}).init_transactions(
+        PATIENCE_S
+    )
 
 
 @pytest.fixture(scope="session")
@@ -92,5 +108,6 @@ def redis_server() -> Iterator[RedisServer]:
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
     """The URL of an empty bucket on an S3 server that all clients of this process are pointed to."""
+    skip_without()
     with s3_server() as url:
         yield url

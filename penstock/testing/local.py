@@ -228,10 +228,10 @@ class LocalLauncher:
 
 
 @contextmanager
-def local_cluster(slots: int = 2) -> Iterator[LocalLauncher]:
-    """Run the jobs of this block in this process instead of on Spark."""
+def local_cluster(slots: int = 2, clock: Clock | None = None) -> Iterator[LocalLauncher]:
+    """Run the jobs of this block in this process instead of on Spark, if need be in a time of their own."""
     before = StreamExecutionEnvironment.launcher
-    launcher = LocalLauncher(slots)
+    launcher = LocalLauncher(slots, clock)
     StreamExecutionEnvironment.launcher = launcher
     try:
         yield launcher

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,50 @@ from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.common.job_client import JobClient
+from penstock.core.clock import SystemClock
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import LocalLauncher
+from tests.patience import PATIENCE_S
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = PATIENCE_S
+
+
+class LookedAt:
+    """A clock that moves a millisecond whenever somebody looks: what happens between two looks costs no time.
+
+    However long the machine takes for a step, the sources see the same time go by.
+    """
+
+    def __init__(self) -> None:
+        self._looks = itertools.count()
+
+    def now_ms(self) -> int:
+        return next(self._looks)
+
+    def monotonic(self) -> float:
+        return next(self._looks) / 1000
+
+
+class Stoppable(SystemClock):
+    """The machine's clock, which a test can stop: no checkpoint, no restart becomes due meanwhile."""
+
+    def __init__(self) -> None:
+        self._stopped_at: tuple[int, float] | None = None
+
+    def now_ms(self) -> int:
+        stopped = self._stopped_at
+        return super().now_ms() if stopped is None else stopped[0]
+
+    def monotonic(self) -> float:
+        stopped = self._stopped_at
+        return super().monotonic() if stopped is None else stopped[1]
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Time stands still, and jumps forward at the end."""
+        self._stopped_at = super().now_ms(), super().monotonic()
+        yield
+        self._stopped_at = None
 
 
 def until(condition: Callable[[], Any], what: str, timeout_s: float = TIMEOUT_S) -> Any:

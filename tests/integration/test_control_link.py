@@ -15,6 +15,7 @@ from penstock.core.messages import DriverMessage, FromSlot, TaskFailed
 from penstock.exchange.auth import Hello, new_secret
 from penstock.spark.control import ControlServer
 from penstock.spark.worker import ControlLink, WorkerInfo
+from tests.patience import PATIENCE_S
 
 LARGE = b"x" * 40_000_000
 
@@ -61,7 +62,7 @@ def test_last_words_arrive_behind_a_large_message(desk: Desk) -> None:
     assert link.flush(), "the socket cannot have taken all of it"
     link.drain(30.0)
     link.frames.close()
-    assert desk.lost.wait(30)
+    assert desk.lost.wait(PATIENCE_S)
     assert [type(message) for message in desk.heard] == [DriverMessage, TaskFailed]
     assert desk.heard[0].payload == LARGE  # type: ignore[union-attr]
 

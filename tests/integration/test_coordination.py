@@ -22,6 +22,7 @@ from penstock.core.ids import Epoch
 from penstock.datastream import MapFunction, RuntimeContext
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 NO_TIME = WatermarkStrategy.no_watermarks()
 
@@ -42,7 +43,7 @@ class _Growing(SplitEnumerator):
         self._seen += 1
         if self._seen == 2 and not GO.is_set():
             STARTED.set()
-            GO.wait(30)
+            GO.wait(PATIENCE_S)
         return [Split(f"split {self._seen}", self._seen)] if self._seen <= 2 else []
 
     def snapshot(self) -> Any:
@@ -192,7 +193,7 @@ def test_cancelled_job_changes_nothing_after_its_end(tmp_path: Path) -> None:
         _numbers(env, 100_000, 1000.0).sink_to(DecidingSink(decide))
         client = env.execute_async()
         until(begun.is_set, "a commit begins")
-        client.cancel().result(30)
+        client.cancel().result(PATIENCE_S)
         log.append("ended")
         time.sleep(0.3)
     assert log[-1] == "ended"
@@ -215,7 +216,7 @@ def test_failure_on_the_driver_ends_the_job_instead_of_hanging() -> None:
         env = environment(restart_strategy__type="none").set_parallelism(1)
         _numbers(env, 100).sink_to(BadMessenger())
         with pytest.raises(JobFailedError, match="driver's end of the sink is broken"):
-            finish(env.execute_async(), 20)
+            finish(env.execute_async())
 
 
 # --- failures while deploying ----------------------------------------------------------------------
@@ -274,4 +275,4 @@ def test_snapshots_go_on_while_messages_flood_the_driver(tmp_path: Path) -> None
         client = env.execute_async()
         wait_for_snapshots(launcher, 3)
         assert published(launcher) >= 3, "while there is more to read"
-        client.cancel().result(60)
+        client.cancel().result(PATIENCE_S)

@@ -23,6 +23,8 @@ from penstock.testing.local import local_cluster
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "connectors"))
 from database_kit import MARIADB, POSTGRESQL, database, until  # noqa: E402
 
+from tests.patience import PATIENCE_S
+
 COUNTS = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()])
 NUMBERS = Types.ROW_NAMED(["n"], [Types.LONG()])
 KEYS = "abcdefg"
@@ -103,8 +105,8 @@ def test_savepoints_do_not_disturb_a_job_that_writes_the_same_rows_again(db, del
         stream.key_by(lambda letter: letter).process(Count(), COUNTS).uid("count").sink_to(sink).uid("table")
         client = env.execute_async("counts")
         for _ in range(2):
-            client.trigger_savepoint(str(tmp_path / "sp")).result(30)
-        client.get_job_execution_result().result(60)
+            client.trigger_savepoint(str(tmp_path / "sp")).result(PATIENCE_S)
+        client.get_job_execution_result().result(PATIENCE_S)
         assert launcher.jobs[-1].runner.restarts == 0
     assert sorted(db.run("SELECT k, n FROM sink_counts")) == [(key, 40) for key in KEYS]
     assert db.prepared() + db.staging() == []
@@ -135,10 +137,10 @@ def test_the_last_rows_are_there_when_the_job_is_over_however_slow_commits_are(
         stream.key_by(lambda letter: letter).process(Count(), COUNTS).uid("count").sink_to(sink).uid("table")
         client = env.execute_async("counts")
         if stopped:
-            until(lambda: shown() >= [(key, 30) for key in KEYS], "all but the last rows are there", 60)
-            client.stop_with_savepoint(False, str(tmp_path / "sp")).result(60)
+            until(lambda: shown() >= [(key, 30) for key in KEYS], "all but the last rows are there")
+            client.stop_with_savepoint(False, str(tmp_path / "sp")).result(PATIENCE_S)
         else:
-            client.get_job_execution_result().result(60)
+            client.get_job_execution_result().result(PATIENCE_S)
         assert launcher.jobs[-1].runner.restarts == 0
     assert shown() == [(key, 31 if stopped else 30) for key in KEYS]
     assert db.prepared() == []

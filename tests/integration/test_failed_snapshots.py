@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from flow_graphs import TOPIC, Pace, log_sink, read_log, read_text, text_file_sink
-from local_jobs import environment, finish, published, until
+from local_jobs import Stoppable, environment, finish, published, until
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.log import Log
@@ -86,7 +86,8 @@ def test_output_of_failed_snapshots_survives_a_crash(tmp_path: Path) -> None:
 
 def test_publication_that_fails_loses_nothing(tmp_path: Path) -> None:
     """Manifests of some epochs cannot be written: a file stands where their directory would be."""
-    with local_cluster() as launcher:
+    clock = Stoppable()
+    with local_cluster(clock=clock) as launcher:
         env = environment(
             tmp_path / "chk", execution__checkpointing__tolerable_failed_checkpoints="100000"
         ).set_parallelism(2)
@@ -94,9 +95,10 @@ def test_publication_that_fails_loses_nothing(tmp_path: Path) -> None:
         numbers.map(str).rebalance().sink_to(text_file_sink(tmp_path / "out"))
         client = env.execute_async("blocked")
         until(lambda: published(launcher) >= 2, "two snapshots are published")
-        blocked = [published(launcher) + n for n in (3, 4, 5)]
-        for epoch in blocked:
-            (tmp_path / "chk" / "blocked" / f"chk-{epoch}").write_text("in the way")
+        with clock.stopped():
+            blocked = [published(launcher) + n for n in (3, 4, 5)]
+            for epoch in blocked:
+                (tmp_path / "chk" / "blocked" / f"chk-{epoch}").write_text("in the way")
         until(lambda: published(launcher) > max(blocked), "later snapshots are published")
         (tmp_path / "gate").touch()
         finish(client)

@@ -10,6 +10,7 @@ import pytest
 from flow_graphs import read_text, text_file_sink
 from local_jobs import (
     NO_TIME,
+    LookedAt,
     collect,
     environment,
     finish,
@@ -27,6 +28,7 @@ from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
 
@@ -75,7 +77,8 @@ def test_processing_time_timers_fire_while_records_flow() -> None:
     env = environment().set_parallelism(2)
     source = DataGeneratorSource(lambda i: (i % 4, i), 400, 1000.0)
     stream = env.from_source(source, NO_TIME, "numbers").key_by(lambda value: value[0])
-    found = collect(stream.process(Alarm(False)))
+    with local_cluster(clock=LookedAt()):
+        found = collect(stream.process(Alarm(False)))
     assert {key for key, _, _ in found} == {0, 1, 2, 3}
     assert sum(count for _, _, count in found) <= 400
 
@@ -127,6 +130,6 @@ def test_the_end_of_a_job_cannot_be_taken_back_by_who_waits_for_it() -> None:
     client = env.execute_async()
     result, end = client.get_job_execution_result(), client.cancel()
     assert not result.cancel() and not end.cancel()
-    end.result(30)
+    end.result(PATIENCE_S)
     with pytest.raises(JobFailedError, match="was cancelled"):
-        result.result(30)
+        result.result(PATIENCE_S)

@@ -29,6 +29,7 @@ from penstock.datastream.connectors.kafka import (
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.kafka_kit import T0, TestTopic, read_all
+from tests.patience import PATIENCE_S
 
 NO_TIME = WatermarkStrategy.no_watermarks()
 
@@ -238,7 +239,7 @@ def test_offsets_are_committed_for_the_group_to_see(
     client = env.execute_async("commits")
     consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": group})
     where = [TopicPartition(topic.name, 0)]
-    until(lambda: consumer.committed(where, timeout=10)[0].offset == 3, "the offset is committed")
+    until(lambda: consumer.committed(where, timeout=PATIENCE_S)[0].offset == 3, "the offset is committed")
     client.cancel().result()
     consumer.close()
 

@@ -14,6 +14,7 @@ from penstock.connectors.kafka.transactions import TransactionState
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.batch import Batch
 from penstock.testing.servers import KafkaServer
+from tests.patience import PATIENCE_S
 from tests.servers import skip_without
 from tests.unit.connectors.kafka_sinks import Bench, barrier, commit, context, epoch_of, exactly_once
 from tests.unit.connectors.kafka_topics import read
@@ -33,7 +34,7 @@ def broker() -> Iterator[KafkaServer]:
         yield server
 
 
-def until(true: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def until(true: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not true():
         assert time.monotonic() < deadline

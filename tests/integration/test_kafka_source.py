@@ -23,6 +23,7 @@ from penstock.datastream.connectors.kafka import (
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.testing.conformance import SourceConformance
 from tests.kafka_kit import T0, TestTopic, read_all, read_split, splits_of
+from tests.patience import PATIENCE_S
 
 
 class _KafkaConformance(SourceConformance):
@@ -150,7 +151,7 @@ def test_partitions_of_one_task_share_a_consumer_and_each_gets_its_own(kafka_ser
     found = {split.id: [] for split in splits}
     held = splits[0].id
     others = [split.id for split in splits[1:]]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while any(len(found[name]) < 50 for name in others) and time.monotonic() < deadline:
         for name in others:
             if len(found[name]) < 50:
@@ -173,7 +174,7 @@ def test_a_lane_that_nobody_empties_is_paused_and_resumed(kafka_server: Any) -> 
     slow, quick = (source.open_split(split, None, SystemClock()) for split in splits_of(source))
     found: dict[Any, list[Any]] = {slow: [], quick: []}
     for reader in (quick, slow):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while len(found[reader]) < 3000 and time.monotonic() < deadline:
             batch = reader.poll(10)
             found[reader] += batch.to_rows() if batch is not None else []
@@ -199,13 +200,13 @@ def test_a_truncated_position_is_an_error_or_goes_on_where_records_are(topic: Te
     topic.send([f"{i}" for i in range(10)])
     admin = AdminClient({"bootstrap.servers": topic.bootstrap})
     for done in admin.delete_records([TopicPartition(topic.name, 0, 6)]).values():
-        done.result(10)
+        done.result(PATIENCE_S)
     lenient = topic.bounded().set_starting_offsets(KafkaOffsetsInitializer.earliest()).build()
     strict = topic.bounded().set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build()
     [split] = splits_of(lenient)
     found: list[Any] = []
     reader = lenient.open_split(split, 2, SystemClock())
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while len(found) < 4 and time.monotonic() < deadline:
         batch = reader.poll(10)
         found += batch.to_rows() if batch is not None else []

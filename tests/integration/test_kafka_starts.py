@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from penstock.common.serialization import SimpleStringSchema
+from penstock.connectors.kafka import admin
 from penstock.connectors.source import AtOffset, AtTime
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
@@ -26,6 +27,7 @@ from penstock.datastream.connectors.kafka import (
 from penstock.testing.servers import KafkaServer
 from penstock.testing.servers.ports import free_port
 from tests.kafka_kit import T0, TestTopic, read_all, read_split, splits_of
+from tests.patience import PATIENCE_S
 from tests.servers import skip_without
 
 EARLIEST, LATEST, NONE = (
@@ -129,7 +131,7 @@ def test_partitions_found_later_are_read_from_their_beginning(kafka_server: Any)
     restored = source.create_enumerator(1)
     restored.restore(enumerator.snapshot())
     for each in (enumerator, restored):
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         found: list[Any] = []
         while not found and time.monotonic() < deadline:
             found = [(split.id, split.info.start) for split in each.discover()]
@@ -190,12 +192,11 @@ def test_a_missing_topic_or_partition_is_named(topic: TestTopic) -> None:
         pattern.set_bounded(KafkaOffsetsInitializer.latest()).build().check()
 
 
-def test_brokers_that_do_not_answer_are_named_soon() -> None:
+def test_brokers_that_do_not_answer_are_named_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "_PATIENCE_S", 10_000.0)  # who waits for it does not come back
     source = KafkaSource.builder().set_bootstrap_servers("127.0.0.1:1").set_topics("t")
-    began = time.monotonic()
     with pytest.raises(ConnectorError, match=r"brokers at 127\.0\.0\.1:1 do not answer .*refused"):
         source.set_value_only_deserializer(SimpleStringSchema()).build().check()
-    assert time.monotonic() - began < 6
 
 
 class GuardedKafka(KafkaServer):
@@ -222,7 +223,9 @@ def guarded() -> Iterator[GuardedKafka]:
         yield server
 
 
-def test_a_refused_login_says_so_and_shows_no_password(guarded: GuardedKafka) -> None:
+def test_a_refused_login_says_so_and_shows_no_password(
+    guarded: GuardedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def source(password: str) -> KafkaSource:
         builder = KafkaSource.builder().set_bootstrap_servers(guarded.guarded).set_topic_pattern(".*")
         jaas = f'org.apache...PlainLoginModule required username="alice" password="{password}";'
@@ -231,10 +234,9 @@ def test_a_refused_login_says_so_and_shows_no_password(guarded: GuardedKafka) ->
         return builder.set_value_only_deserializer(SimpleStringSchema()).build()
 
     source("alice-secret").check()
-    began = time.monotonic()
+    monkeypatch.setattr(admin, "_PATIENCE_S", 10_000.0)  # who waits for it does not come back
     with pytest.raises(ConnectorError, match="refused the login .*Check security.protocol") as error:
         source("guessed-wrong").check()
-    assert time.monotonic() - began < 6
     assert "guessed-wrong" not in f"{error.value!r}{source('guessed-wrong')!r}"
 
 
@@ -249,7 +251,7 @@ def test_a_broker_that_dies_is_waited_for(guarded: GuardedKafka) -> None:
     found: list[str] = []
 
     def read(until: int) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while len(found) < until and time.monotonic() < deadline:
             batch = reader.poll(100)
             found.extend(batch.to_rows() if batch is not None else [])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from flow_graphs import GRAPHS, TOPIC, Pace, log_sink, read_log
-from local_jobs import environment, finish, output, start_graph, until, wait_for_snapshots
+from local_jobs import Stoppable, environment, finish, output, start_graph, until, wait_for_snapshots
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.log import Guarantee, Log, LogOffsets, LogSink, LogSource, Producer, Text
@@ -76,14 +76,16 @@ def test_without_checkpoints_a_job_goes_on_at_the_end(tmp_path: Path) -> None:
             producer.send(str(number), partition=number % 2)
         producer.flush()
 
-    with Producer(topic) as producer, local_cluster() as launcher:
+    clock = Stoppable()
+    with Producer(topic) as producer, local_cluster(clock=clock) as launcher:
         append(FIRST)
-        env = environment(restart_strategy__fixed_delay__delay="500 ms").set_parallelism(2)
+        env = environment(restart_strategy__fixed_delay__delay="50 ms").set_parallelism(2)
         copy_topic(env, tmp_path)
         client = env.execute_async("copy")
         until(lambda: len(read_log(tmp_path)) == FIRST, "all records are copied")
-        crash(launcher, 1)
-        append(UNSEEN)
+        with clock.stopped():
+            crash(launcher, 1)
+            append(UNSEEN)
         until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs again")
         append(LAST)
         finish(client)

@@ -13,6 +13,7 @@ from penstock.snapshot.repository import Repository
 from penstock.snapshot.store import open_store
 from penstock.state.rocks.place import PREFIX
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 COUNT, RATE = 900, 2500.0
 
@@ -119,7 +120,7 @@ def test_savepoints_are_for_every_backend(graph: str, tmp_path: Path, quick_disk
         chosen = settings("rocksdb", quick_disk)
         client = start_graph(graph, tmp_path / "out", tmp_path / "chk", 2, COUNT, pace, **chosen)
         wait_for_snapshots(launcher, 2)
-        path = client.stop_with_savepoint(False, str(tmp_path / "save")).result(30)
+        path = client.stop_with_savepoint(False, str(tmp_path / "save")).result(PATIENCE_S)
     assert not list((tmp_path / "save").rglob("*.sst")) and not list((tmp_path / "save").rglob("shared"))
     after = settings("hashmap", quick_disk, execution__state_recovery__path=path)
     with local_cluster():

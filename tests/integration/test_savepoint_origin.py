@@ -15,9 +15,10 @@ from local_jobs import finish, output, published, start_graph, until, wait_for_s
 from penstock.common.job_client import JobClient
 from penstock.core.errors import SnapshotError
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 COUNT, RATE = 900, 2500.0
-TIMEOUT = 60
+TIMEOUT = PATIENCE_S
 
 
 @pytest.fixture(autouse=True)

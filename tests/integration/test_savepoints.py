@@ -21,9 +21,10 @@ from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContex
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.snapshot.finding import read_manifest
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 COUNT, RATE = 900, 2500.0
-TIMEOUT = 60
+TIMEOUT = PATIENCE_S
 
 
 @pytest.fixture(autouse=True)

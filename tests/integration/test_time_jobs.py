@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Iterator
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from flow_graphs import Pace, read_text, text_file_sink
-from local_jobs import NO_TIME, environment, finish, kill_slot, until
+from local_jobs import NO_TIME, LookedAt, environment, finish, kill_slot, until
 
 from penstock.cli.jobs import list_jobs
 from penstock.common import Duration, WatermarkStrategy
@@ -21,7 +20,6 @@ from penstock.connectors.source import Split, SplitReader
 from penstock.coordinator.registry import register
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing.local import LocalLauncher, local_cluster
 
@@ -33,22 +31,6 @@ def cluster() -> Iterator[LocalLauncher]:
 
 
 BY_SECOND = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
-
-
-class LookedAt:
-    """A clock that moves a millisecond whenever somebody looks: what happens between two looks costs no time.
-
-    However long the machine takes for a step, the sources see the same time go by.
-    """
-
-    def __init__(self) -> None:
-        self._looks = itertools.count()
-
-    def now_ms(self) -> int:
-        return next(self._looks)
-
-    def monotonic(self) -> float:
-        return next(self._looks) / 1000
 
 
 class EveryHundredth(DataGeneratorSource):
@@ -84,14 +66,14 @@ def lead(env: Any, strategy: WatermarkStrategy) -> int:
     return most
 
 
-def test_alignment_holds_the_fast_source_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", LocalLauncher(slots=2, clock=LookedAt()))
+def test_alignment_holds_the_fast_source_back() -> None:
     small = {"pipeline__auto_watermark_interval": "2 ms", "penstock__batch__max_rows": "50"}
     aligned = BY_SECOND.with_watermark_alignment(
         "all", Duration.of_seconds(20), update_interval=Duration.of_millis(2)
     )
-    held = lead(environment(**small).set_parallelism(1), aligned)
-    free = lead(environment(**small).set_parallelism(1), BY_SECOND)
+    with local_cluster(slots=2, clock=LookedAt()):
+        held = lead(environment(**small).set_parallelism(1), aligned)
+        free = lead(environment(**small).set_parallelism(1), BY_SECOND)
     assert held < 40_000 < 300_000 < free, (held, free)
 
 

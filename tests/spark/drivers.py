@@ -13,6 +13,8 @@ from pathlib import Path
 from class_archive import quiet_environment
 from processes import descendants, kill
 
+from tests.patience import PATIENCE_S
+
 JOBS = Path(__file__).parent / "jobs"
 ROOT = Path(__file__).parents[2]
 
@@ -72,7 +74,7 @@ class Driver:
         self._known.update(found)
         return found
 
-    def wait_for(self, start: str, timeout_s: float = 120.0) -> str:
+    def wait_for(self, start: str, timeout_s: float = PATIENCE_S) -> str:
         """The first line that starts so."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -84,7 +86,7 @@ class Driver:
             time.sleep(0.02)
         raise AssertionError(f"no line {start!r} within {timeout_s:g} s; the program printed:\n{self.text}")
 
-    def finish(self, timeout_s: float = 200.0) -> int:
+    def finish(self, timeout_s: float = PATIENCE_S) -> int:
         """Wait for the end; the exit code."""
         deadline = time.monotonic() + timeout_s
         while self.process.poll() is None:
@@ -92,13 +94,13 @@ class Driver:
                 raise AssertionError(f"still running after {timeout_s:g} s; it printed:\n{self.text}")
             self.pids()
             time.sleep(0.05)
-        self._reader.join(10)
+        self._reader.join(PATIENCE_S)
         return int(self.process.returncode)
 
     def kill_all(self) -> None:
         """``kill -9`` of the driver, its JVM and everything below."""
         kill(*self.pids())
-        self.process.wait(30)
+        self.process.wait(PATIENCE_S)
 
     def __enter__(self) -> Driver:
         return self
@@ -108,7 +110,7 @@ class Driver:
         session = self.process.pid
         mine = [pid for pid in self._known if _session(pid) == session or pid == session]
         kill(*mine)
-        self.process.wait(30)
+        self.process.wait(PATIENCE_S)
 
 
 def _session(pid: int) -> int | None:

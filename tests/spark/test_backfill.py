@@ -12,6 +12,7 @@ from confluent_kafka import Producer as KafkaProducer
 from drivers import JOBS, Driver
 
 from penstock.connectors.log import Log, Producer
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.spark
 
@@ -84,7 +85,7 @@ def start(work: Path, where: tuple[str, str, str]) -> Driver:
 def killed_at(work: Path, where: tuple[str, str, str], moment: str) -> None:
     """Everything dies as soon as ``moment`` has come."""
     with start(work, where) as driver:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while not (work / moment).exists() and time.monotonic() < deadline and driver.process.poll() is None:
             time.sleep(0.005)
         assert (work / moment).exists(), driver.text

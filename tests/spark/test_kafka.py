@@ -16,6 +16,7 @@ from drivers import Driver
 from processes import command_line, descendants, kill
 from progress import until
 
+from tests.patience import PATIENCE_S
 from tests.unit.connectors.kafka_topics import new_topic, read
 
 pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(900)]
@@ -57,13 +58,13 @@ class Committed:
         self._consumer.assign([TopicPartition(topic, partition, 0) for partition in range(2)])
         self.seen = 0
 
-    def wait_for_more(self, driver: Driver, timeout_s: float = 180.0) -> None:
+    def wait_for_more(self, driver: Driver, timeout_s: float = PATIENCE_S) -> None:
         """Wait until something more is committed than there is now."""
         while self._read():
             pass
         self.wait_for(self.seen + 1, driver, timeout_s)
 
-    def wait_for(self, count: int, driver: Driver, timeout_s: float = 180.0) -> None:
+    def wait_for(self, count: int, driver: Driver, timeout_s: float = PATIENCE_S) -> None:
         """Wait until that many records are committed."""
         deadline = time.monotonic() + timeout_s
         while self.seen < count:

@@ -11,6 +11,7 @@ from drivers import JOBS, Driver, run
 from flow_graphs import read_log
 
 from penstock.connectors.log import Log, Producer
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +36,7 @@ def command(work: Path, *arguments: object) -> str:
 
 
 def until_counted(work: Path, words: list[str], driver: Driver) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while len(read_log(work / "log")) < len(words):
         assert time.monotonic() < deadline and driver.process.poll() is None, driver.text
         time.sleep(0.1)

@@ -17,6 +17,8 @@ from flow_graphs import GRAPHS, SINKS
 from processes import descendants, kill
 from progress import COUNT
 
+from tests.patience import PATIENCE_S
+
 pytestmark = pytest.mark.spark
 
 HOME = Path(pyspark.__file__).parent
@@ -53,7 +55,7 @@ def launch(work: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         )
 
 
-def await_text(path: Path, text: str, count: int = 1, timeout_s: float = 60.0) -> None:
+def await_text(path: Path, text: str, count: int = 1, timeout_s: float = PATIENCE_S) -> None:
     """Until a log says something often enough."""
     deadline = time.monotonic() + timeout_s
     while path.read_text(errors="replace").count(text) < count:
@@ -81,7 +83,7 @@ def master(tmp_path: Path) -> Iterator[str]:
     finally:
         for process in started:
             kill(*descendants(process.pid), process.pid)
-            process.wait(30)
+            process.wait(PATIENCE_S)
 
 
 def test_job_on_a_standalone_cluster(master: str, tmp_path: Path) -> None:

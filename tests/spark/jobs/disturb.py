@@ -42,7 +42,7 @@ def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:
         job = client._handle
         killer = threading.Thread(target=kill_one, args=(job, kind, work / f"gate-{graph}"))
         killer.start()
-        client.get_job_execution_result().result(120)
+        client.get_job_execution_result().result(300.0)
         killer.join()
         print(f"done {graph} restarts={job.runner.restarts}", flush=True)
 

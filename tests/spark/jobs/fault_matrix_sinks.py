@@ -148,8 +148,8 @@ def read_iceberg(place: Place, _: Server) -> Rows:
 def make_kafka(_: Place, server: Server) -> Sink:
     admin = require("confluent_kafka.admin", "kafka")
     client = admin.AdminClient({"bootstrap.servers": server["bootstrap"]})
-    if server["name"] not in client.list_topics(timeout=20).topics:
-        client.create_topics([admin.NewTopic(server["name"], 2, 1)])[server["name"]].result(20)
+    if server["name"] not in client.list_topics(timeout=300.0).topics:
+        client.create_topics([admin.NewTopic(server["name"], 2, 1)])[server["name"]].result(300.0)
     schema = KafkaRecordSerializationSchema.builder().set_topic(server["name"])
     return (
         KafkaSink.builder()

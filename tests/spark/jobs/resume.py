@@ -28,13 +28,13 @@ def start(master: str, work: Path, graph: str, how: str, parallelism: int, pace:
 def main(master: str, work: Path) -> None:
     """Run everything."""
     for graph in GRAPHS:
-        start(master, work, graph, "through", 2, Pace()).get_job_execution_result().result(120)
+        start(master, work, graph, "through", 2, Pace()).get_job_execution_result().result(300.0)
         client = start(master, work, graph, "resumed", 2, Pace(RATE, work / "gate"))
         job = client._handle
         until(lambda job=job: published(job) >= 3 or job.result().done(), "three snapshots are published")
-        client.cancel().result(60)
+        client.cancel().result(300.0)
         last = start(master, work, graph, "resumed", AFTER[graph], Pace())
-        last.get_job_execution_result().result(120)
+        last.get_job_execution_result().result(300.0)
         print(f"done {graph} from={job.coordinator.desk.last_published}", flush=True)
 
 

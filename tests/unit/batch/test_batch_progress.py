@@ -17,6 +17,7 @@ from penstock.cli.progress import line
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 REACHED, GO_ON = threading.Event(), threading.Event()
 
@@ -24,7 +25,7 @@ REACHED, GO_ON = threading.Event(), threading.Event()
 def hold(value: int) -> int:
     """Waits in the second stage."""
     REACHED.set()
-    assert GO_ON.wait(60)
+    assert GO_ON.wait(PATIENCE_S)
     return value
 
 
@@ -40,10 +41,10 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         env.set_parallelism(2).set_runtime_mode(RuntimeExecutionMode.BATCH)
         env.from_collection([1]).rebalance().map(hold).print()
         client = env.execute_async("held")
-        assert REACHED.wait(60)
+        assert REACHED.wait(PATIENCE_S)
         yield launcher.jobs[0]
         GO_ON.set()
-        client.get_job_execution_result().result(60)
+        client.get_job_execution_result().result(PATIENCE_S)
 
 
 def test_stages_and_tasks(job: Any) -> None:
@@ -54,7 +55,7 @@ def test_stages_and_tasks(job: Any) -> None:
     assert listed["stages"]["stages"] == 2
     assert "stages 1 of 2, tasks 0 of 2" in CliRunner().invoke(cli, ["list"]).output
     GO_ON.set()
-    job.result().result(60)
+    job.result().result(PATIENCE_S)
     assert job.facts()["stages"] is None
 
 

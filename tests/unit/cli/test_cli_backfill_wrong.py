@@ -101,7 +101,7 @@ def test_half_a_history_is_gone_on_with_by_the_same_command_only(cluster: LocalL
             'env.execute("numbers")',
             'job = env.execute_async("numbers").handle\n'
             "while not job.facts()['checkpoints']: time.sleep(0.01)\n"
-            "job.cancel().result(20)",
+            "job.cancel().result(300)",
         )
     )
     stopped = backfill("--time-column", "ts", *settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.core.clock import SystemClock
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +41,9 @@ def checkpoints(tmp_path_factory):
         client = env.execute_async("counting words")
         (job,) = launcher.jobs
         clock = SystemClock()
-        deadline = clock.monotonic() + 20
-        while job.facts()["checkpoints"] < 4 and clock.monotonic() < deadline:
-            pass
+        deadline = clock.monotonic() + PATIENCE_S
+        while job.facts()["checkpoints"] < 4:
+            assert clock.monotonic() < deadline
         client.cancel().result()
     return place / "chk"
 
@@ -58,7 +60,7 @@ def test_jobs_and_epochs_are_listed(checkpoints):
     assert {row["job"] for row in rows} == {"counting-words"}
     assert all(row["bytes"] > 0 and row["problem"] is None for row in rows)
     age = SystemClock().now_ms() - rows[0]["created_ms"]
-    assert 0 <= age < 120_000
+    assert 0 <= age < 24 * 3_600_000
     assert "counting-words" in invoke("list", str(checkpoints)).output
     assert json.loads(invoke("list", str(checkpoints / "counting-words"), "--json").output) == rows
 
@@ -78,7 +80,8 @@ def test_one_snapshot_is_described_and_verified(checkpoints):
         assert "checksums right" in result.output
 
 
-def test_a_damaged_snapshot_is_found_out(checkpoints):
+def test_a_damaged_snapshot_is_found_out(checkpoints, tmp_path):
+    checkpoints = shutil.copytree(checkpoints, tmp_path / "chk")
     (newest, _) = json.loads(invoke("list", str(checkpoints), "--json").output)
     manifest = Path(newest["location"].removeprefix("file://"))
     files = [path for path in manifest.parent.rglob("*") if path.is_file() and path.name != "_metadata"]

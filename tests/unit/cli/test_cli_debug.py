@@ -17,6 +17,7 @@ from penstock.demo.clicks import FIRST_MS, HOUR_MS
 from penstock.demo.hourly_counts import build
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "examples" / "hourly_counts.py"
@@ -32,7 +33,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalLa
     with local_cluster(slots=2) as launcher:
         yield launcher
         for job in launcher.jobs:
-            job.cancel().result(10)
+            job.cancel().result(PATIENCE_S)
 
 
 def call(*arguments: object) -> Result:

@@ -15,6 +15,7 @@ from penstock.cli.run import as_program
 from penstock.connectors.log import Log, Producer
 from penstock.core import options
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 HOUR_MS = 3_600_000
 COUNTS = """
@@ -112,7 +113,7 @@ def savepoint(cluster: LocalLauncher) -> str:
         exec(COUNTS.replace("env.execute", "env.execute_async"), {})
     job = cluster.jobs[-1]
     until(lambda: job.facts()["checkpoints"] >= 3 or job.result().done(), "there are three checkpoints")
-    place = job.stop_with_savepoint(False, str(Path("savepoints").absolute())).result(20)
+    place = job.stop_with_savepoint(False, str(Path("savepoints").absolute())).result(PATIENCE_S)
     send("t", 2)
     return place
 

@@ -19,6 +19,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.snapshot.finding import read_manifest
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalL
     with local_cluster(slots=2) as made:
         yield made
         for job in made.jobs:
-            job.cancel().result(10)
+            job.cancel().result(PATIENCE_S)
 
 
 def start(
@@ -71,7 +72,7 @@ def test_stop_waits_for_the_end_of_the_job(more: list[str], tmp_path: Path) -> N
     client = start(tmp_path)
     result = call("stop", "endless", "--savepoint", tmp_path / "sp", *more)
     assert result.exit_code == 0, result.stderr
-    client.get_job_execution_result().result(10)
+    client.get_job_execution_result().result(PATIENCE_S)
     assert client.get_job_status().result().name == "FINISHED"
     assert read_manifest(result.stdout.strip()).manifest.job_name == "endless"
 
@@ -198,7 +199,7 @@ def test_fork_prints_what_would_differ_and_writes_nothing(tmp_path: Path) -> Non
         lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "t").uid("t")
         lines.sink_to(CollectSink(seen)).uid("seen")
         publish_to_registry(env.execute_async("endless").handle)
-        assert [int(seen.get(timeout=20)) for _ in range(10)] == list(range(10))
+        assert [int(seen.get(timeout=PATIENCE_S)) for _ in range(10)] == list(range(10))
         place = call("stop", "endless", "--savepoint", tmp_path / "sp").stdout.strip()
         for number in numbers[10:]:
             producer.send(number, partition=0)

@@ -15,6 +15,7 @@ from penstock.connectors.database.sink import DatabaseSink, DatabaseSinkBuilder,
 from penstock.connectors.sink import CommitOutcome, SinkWriter, WriterContext
 from penstock.core.clock import ManualClock
 from penstock.core.ids import Epoch
+from tests.patience import PATIENCE_S
 
 NOW = 1_700_000_000_000
 MARIADB, POSTGRESQL = "mariadb_server", "postgres_server"
@@ -115,7 +116,7 @@ def _raises(work: Callable[[], Any]) -> bool:
     return False
 
 
-def until(condition: Callable[[], Any], what: str, timeout_s: float = 15.0) -> None:
+def until(condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"gave up waiting until {what}"

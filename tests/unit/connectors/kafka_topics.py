@@ -8,13 +8,15 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.patience import PATIENCE_S
+
 
 def new_topic(bootstrap: str, partitions: int = 2) -> str:
     """A topic nobody else has."""
     name = f"sink-{uuid.uuid4().hex[:10]}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-        made.result(20)
+        made.result(PATIENCE_S)
     return name
 
 
@@ -30,7 +32,7 @@ def read(bootstrap: str, topic: str, committed: bool = True) -> list[Any]:
             "fetch.wait.max.ms": 10,
         }
     )
-    partitions = list(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    partitions = list(consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
     found: list[Any] = []
     at_end: set[int] = set()

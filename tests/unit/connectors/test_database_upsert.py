@@ -17,6 +17,7 @@ from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row, RowKind
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(params=[MARIADB, POSTGRESQL], ids=["mariadb", "postgresql"])
@@ -174,7 +175,7 @@ def test_a_deadlock_is_tried_again(db):
             assert db.dialect.fault(e).passing
         cursor.execute("ROLLBACK")
     other.close()
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert [row[2] for row in content(db)] == ["w", "w"]
 

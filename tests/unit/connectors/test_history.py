@@ -19,6 +19,7 @@ from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda v, _: int(v))
 
@@ -41,7 +42,7 @@ def running(source: Source, seen: SimpleQueue[Any], **settings: str) -> Any:
 
 
 def take(seen: SimpleQueue[Any], count: int) -> list[int]:
-    return sorted(int(seen.get(timeout=20)) for _ in range(count))
+    return sorted(int(seen.get(timeout=PATIENCE_S)) for _ in range(count))
 
 
 def test_the_border_is_exact_and_the_live_source_can_go_on_alone(tmp_path: Path) -> None:
@@ -51,12 +52,12 @@ def test_the_border_is_exact_and_the_live_source_can_go_on_alone(tmp_path: Path)
     with local_cluster(slots=2):
         job = running(backfilled(history, live, 10, BY_VALUE), first)
         assert take(first, 7) == [1, 2, 3, 9, 10, 11, 12]
-        place = job.stop_with_savepoint(False, str(tmp_path / "sp")).result(20)
+        place = job.stop_with_savepoint(False, str(tmp_path / "sp")).result(PATIENCE_S)
         log_of(tmp_path / "log", [13, 14])
         second: SimpleQueue[Any] = SimpleQueue()
         alone = running(live, second, **{"execution.state-recovery.path": place})
         assert take(second, 2) == [13, 14]
-        alone.cancel().result(20)
+        alone.cancel().result(PATIENCE_S)
     assert first.empty() and second.empty()
 
 

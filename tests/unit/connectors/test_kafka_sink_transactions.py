@@ -22,6 +22,7 @@ from penstock.connectors.kafka.wire import TransactionClient
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
+from tests.patience import PATIENCE_S
 from tests.unit.connectors.kafka_sinks import Bench, barrier, commit, context, epoch_of, exactly_once
 from tests.unit.connectors.kafka_topics import read
 
@@ -40,7 +41,7 @@ def bench(kafka_server: Any) -> Iterator[Bench]:
     made.client.close()
 
 
-def until(true: Callable[[], bool], timeout_s: float = 5.0) -> None:
+def until(true: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not true():
         assert time.monotonic() < deadline

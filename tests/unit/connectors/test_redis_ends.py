@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -29,6 +28,8 @@ from penstock.testing.conformance.sink_suite import SinkConformance
 from penstock.testing.conformance.source_suite import SourceConformance
 from penstock.testing.local import local_cluster
 from penstock.testing.servers import RedisServer
+from tests.patience import PATIENCE_S
+from tests.servers import skip_without
 
 
 @pytest.fixture
@@ -286,10 +287,9 @@ def test_nobody_there() -> None:
         order("yesterday")
 
 
-def test_a_killed_server() -> None:
+def test_a_killed_server(tmp_path: Path) -> None:
     """From a stream to a stream, while the server is killed and started again: every entry once, in order."""
-    if reason := RedisServer.why_not():
-        pytest.skip(reason)
+    skip_without(RedisServer)
     count = 3000
     with RedisServer() as server, local_cluster(slots=2) as cluster:
         place = RedisConnection(server.host, server.port)
@@ -297,15 +297,18 @@ def test_a_killed_server() -> None:
         for i in range(count):
             opened.xadd("in", {"i": i})
         env = StreamExecutionEnvironment.get_execution_environment(_patient())
+        gate = tmp_path / "gate"
         source = _Slow(place, "in", bounded=True)
+        source.gate = gate
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "in").uid("in")
         stream.sink_to(RedisSink.stream(place, "out", lambda row: {"i": int(row["i"]) * 2})).uid("out")
         job = env.execute_async()
         _until(lambda: opened.xlen("out") > 0)
         server.kill()
-        threading.Event().wait(0.3)
+        _until(lambda: cluster.jobs[0].runner.restarts > 0)
         server.restart()
-        job.get_job_execution_result().result(60)
+        gate.touch()
+        job.get_job_execution_result().result(PATIENCE_S)
         again = place.open()
         out = [int(fields[b"i"]) for _, fields in again.xrange("out")]
         restarts = cluster.jobs[0].runner.restarts
@@ -314,15 +317,23 @@ def test_a_killed_server() -> None:
 
 
 class _Slow(RedisStreamSource):
-    """A few entries at a time, so that the job is still at work when the server dies."""
+    """A few entries at a time, and half of them only once the gate is open: the server dies before."""
+
+    gate: Path
 
     def open_split(self, split: Any, position: Any, clock: Any) -> SplitReader:
         reader = super().open_split(split, position, clock)
         poll = reader.poll
 
+        seen = 0
+
         def few(max_rows: int) -> Any:
-            time.sleep(0.002)
-            return poll(min(max_rows, 10))
+            nonlocal seen
+            if seen >= 1500 and not self.gate.exists():
+                return None
+            batch = poll(min(max_rows, 10))
+            seen += 0 if batch is None else len(batch)
+            return batch
 
         reader.poll = few  # type: ignore[method-assign]
         return reader
@@ -338,7 +349,7 @@ def _patient() -> Configuration:
 
 
 def _until(true: Any) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -14,6 +14,7 @@ from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 
 class Speaker:
@@ -32,7 +33,7 @@ class Speaker:
                 connection.sendall(piece)
 
     def close(self) -> None:
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         self._listener.close()
 
 

@@ -26,6 +26,7 @@ from penstock.core.errors import ConfigError
 from penstock.core.hashing import hash_value
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 TOKEN = "open-sesame"
 
@@ -41,7 +42,7 @@ def post(
 ) -> tuple[int, dict[str, Any]]:
     usual = {"Authorization": f"Bearer {TOKEN}", "Content_Type": "application/json"}
     said = {name.replace("_", "-"): value for name, value in (usual | headers).items() if value is not None}
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     connection.request("POST", path, body, said)
     answer = connection.getresponse()
     result = answer.status, json.loads(answer.read())
@@ -166,7 +167,7 @@ def test_numbers_are_stored_with_all_their_digits(server: WebhookServer, tmp_pat
 
 
 def test_other_methods(server: WebhookServer) -> None:
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     connection.request("GET", "/orders")
     assert connection.getresponse().status == 501
     connection.close()

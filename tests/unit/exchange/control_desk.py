@@ -14,6 +14,7 @@ from penstock.core.messages import FromSlot
 from penstock.exchange.auth import Hello, call, new_secret
 from penstock.exchange.frames import FramedSocket, FrameKind
 from penstock.spark.control import ControlServer
+from tests.patience import PATIENCE_S
 
 SECRET = new_secret()
 RIGHT = Hello("job", 3, 1, "control", ("127.0.0.1", 9))
@@ -53,10 +54,10 @@ class Desk:
 
     def wait(self, reached: Callable[[], bool]) -> bool:
         with self._news:
-            return self._news.wait_for(reached, 10)
+            return self._news.wait_for(reached, PATIENCE_S)
 
     def enter(self, hello: Hello = RIGHT, secret: bytes = SECRET) -> FramedSocket:
-        sock = socket.create_connection(self.server.address, timeout=5)
+        sock = socket.create_connection(self.server.address, timeout=PATIENCE_S)
         try:
             call(sock, hello, secret)
         except TransportError:
@@ -72,7 +73,7 @@ def say(frames: FramedSocket, payload: bytes) -> None:
 
 def hung_up(frames: FramedSocket) -> bool:
     """Whether the other side closed the connection, within a while."""
-    frames.socket.settimeout(5)
+    frames.socket.settimeout(PATIENCE_S)
     try:
         return frames.socket.recv(1) == b""
     except ConnectionError:

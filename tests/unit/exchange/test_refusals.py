@@ -18,6 +18,7 @@ from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello, call, new_secret
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.network import TcpNetwork
+from tests.patience import PATIENCE_S
 
 STRANGERS = [
     pytest.param(RIGHT, new_secret(), "does not know the job's secret", id="wrong secret"),
@@ -48,7 +49,7 @@ def test_the_driver_refuses(desk: Desk, hello: Hello, secret: bytes, why: str) -
 
 def test_the_driver_does_not_read_messages_of_strangers(desk: Desk) -> None:
     """A pickle in place of a greeting is never loaded."""
-    with socket.create_connection(desk.server.address, timeout=5) as sock:
+    with socket.create_connection(desk.server.address, timeout=PATIENCE_S) as sock:
         frames = FramedSocket(sock)
         say(frames, dumps("let me in"))
         assert hung_up(frames)
@@ -83,13 +84,13 @@ def test_a_slot_refuses(hello: Hello, secret: bytes, why: str) -> None:
     network = TcpNetwork(SlotId(2), "job", 3, SECRET, selector)
     try:
         with (
-            socket.create_connection(network.address, timeout=5) as sock,
+            socket.create_connection(network.address, timeout=PATIENCE_S) as sock,
             pytest.raises(TransportError, match=why),
         ):
             call(sock, hello, secret)
         with pytest.raises(TransportError, match="did not connect"):
             network.connect({SlotId(1): ("127.0.0.1", 9)}, timeout_s=0.05)
-        with socket.create_connection(network.address, timeout=5) as sock:
+        with socket.create_connection(network.address, timeout=PATIENCE_S) as sock:
             call(sock, RIGHT, SECRET)
             network.connect({SlotId(1): ("127.0.0.1", 9)}, timeout_s=5)
     finally:

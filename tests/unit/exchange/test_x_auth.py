@@ -14,6 +14,7 @@ import pytest
 from penstock.core.errors import TransportError
 from penstock.exchange import auth
 from penstock.exchange.auth import Hello, answer, call, new_secret
+from tests.patience import PATIENCE_S
 
 SECRET = new_secret()
 HELLO = Hello("job", 3, 1, "data", ("host", 99))
@@ -39,7 +40,7 @@ def meet(client: Callable[[socket.socket], Any], server: Callable[[socket.socket
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_S)
     return results["client"], results["server"]
 
 
@@ -57,7 +58,7 @@ def says(*messages: Any) -> Callable[[socket.socket], None]:
     """A stranger that sends these, whatever it hears."""
 
     def talk(sock: socket.socket) -> None:
-        sock.settimeout(2)
+        sock.settimeout(PATIENCE_S)
         for message in messages:
             data = message if isinstance(message, bytes) else json.dumps(message).encode()
             sock.sendall(struct.pack("<H", len(data)) + data)
@@ -157,7 +158,7 @@ def test_silence_is_refused_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(auth, "TIMEOUT_S", 0.05)
 
     def silent(sock: socket.socket) -> None:
-        sock.settimeout(2)
+        sock.settimeout(PATIENCE_S)
         while sock.recv(4096):
             pass
 

@@ -12,6 +12,7 @@ import pytest
 from penstock.core.errors import TransportError
 from penstock.exchange import door
 from penstock.exchange.auth import Hello, answer, call, new_secret
+from tests.patience import PATIENCE_S
 
 SECRET = new_secret()
 SLOT = Hello("job", 3, 1, "data")
@@ -46,7 +47,7 @@ class House:
         self.came.release()
 
     def visit(self) -> socket.socket:
-        sock = socket.create_connection(self.address, timeout=10)
+        sock = socket.create_connection(self.address, timeout=PATIENCE_S)
         call(sock, SLOT, SECRET)
         return sock
 
@@ -70,9 +71,9 @@ def test_silent_strangers_are_bounded_and_do_not_keep_slots_out(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(door, "_PATIENCE_S", 0.02)
-    strangers = [socket.create_connection(house.address, timeout=10) for _ in range(3 * FEW)]
+    strangers = [socket.create_connection(house.address, timeout=PATIENCE_S) for _ in range(3 * FEW)]
     with house.visit():
-        assert house.came.acquire(timeout=10)
+        assert house.came.acquire(timeout=PATIENCE_S)
     assert house.most <= FEW
     assert strangers[0].recv(1) == b"", "who has stood there longest was sent away"
     for sock in strangers:
@@ -95,7 +96,7 @@ def test_slots_that_come_all_at_once_get_in_without_losing_one(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE_S)
     assert [item for item in found if isinstance(item, TransportError)] == [] and len(found) == 8 * FEW
     assert house.most <= FEW
     for item in found:

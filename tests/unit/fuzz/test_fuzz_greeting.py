@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from penstock.coordinator.listener import Listener, ask
 from penstock.core.errors import TransportError
 from penstock.exchange.auth import Hello, answer, call
+from tests.patience import PATIENCE_S
 
 SECRET = b"s" * 32
 HELLO = Hello("job", 3, 1, "data", ("host", 99))
@@ -128,7 +129,7 @@ def thread_errors() -> Iterator[list[Any]]:
 def test_a_listener_does_nothing_for_strangers(
     listener: Counting, thread_errors: list[Any], data: bytes
 ) -> None:
-    with bounded(), socket.create_connection(("127.0.0.1", listener.port), timeout=4) as connection:
+    with bounded(), socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE_S) as connection:
         stream = connection.makefile("rb")
         assert "challenge" in json.loads(stream.readline())
         try:

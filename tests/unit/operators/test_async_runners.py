@@ -10,6 +10,7 @@ import pytest
 
 from penstock.core.clock import ManualClock
 from penstock.operators.async_io.runners import Runner, SteppedRunner, ThreadRunner
+from tests.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize("make", [lambda: ThreadRunner("ask"), lambda: SteppedRunner(ManualClock(0))])
@@ -28,6 +29,6 @@ def test_what_user_code_began_beside_its_request_is_cancelled_too(make: Callable
 
     runner = make()
     runner.start([request()])
-    assert begun.wait(5)
+    assert begun.wait(PATIENCE_S)
     runner.close()
     assert ended.is_set()

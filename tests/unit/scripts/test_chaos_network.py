@@ -15,6 +15,8 @@ import chaos
 import chaos_network
 from chaos_network import DRIVER, WORKERS, Hosts, NotAllowed, address, obstacle
 
+from tests.patience import PATIENCE_S
+
 ECHO = "import socket; s = socket.create_server(('{0}', 9)); print('up', flush=True)\nwhile True: s.accept()"
 
 
@@ -85,6 +87,6 @@ def test_hosts_reach_each_other_unless_cut_and_all_is_removed(hosts: Hosts) -> N
     assert reaches(hosts, first, second)
     names = list(hosts._made)
     hosts.__exit__()
-    assert [process.wait(5) for process in processes] == [-9] * 3
+    assert [process.wait(PATIENCE_S) for process in processes] == [-9] * 3
     left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     assert names and not any(name in left for name in names)

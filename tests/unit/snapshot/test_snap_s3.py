@@ -21,10 +21,13 @@ from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 from penstock.testing.conformance.store_suite import StoreSuite
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
+from tests.servers import skip_without
 
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
+    skip_without()
     with s3_server() as url:
         yield url
 
@@ -101,14 +104,14 @@ def test_snap_s3_job_survives_a_crash(bucket: str, tmp_path: Path) -> None:
         client = env.execute_async("on s3")
         (job,) = launcher.jobs
         clock = SystemClock()
-        deadline = clock.monotonic() + 60
-        while job.facts()["checkpoints"] < 2 and clock.monotonic() < deadline:
-            pass
+        deadline = clock.monotonic() + PATIENCE_S
+        while job.facts()["checkpoints"] < 2:
+            assert clock.monotonic() < deadline
         checked = list(check_snapshot(f"{bucket}/chk/on-s3"))
         assert any(file.name.endswith(".state") for file in checked)
         launcher.clusters[-1].kill(1)
         gate.touch()
-        client.get_job_execution_result().result(60)
+        client.get_job_execution_result().result(PATIENCE_S)
         assert job.runner.restarts == 1
         assert job.coordinator._restored is not None
     assert read(tmp_path / "out") == golden(count)

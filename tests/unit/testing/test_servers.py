@@ -23,6 +23,7 @@ from penstock.testing.servers import (
     Server,
 )
 from penstock.testing.servers.ports import ask, free_port
+from tests.patience import PATIENCE_S
 from tests.servers import skip_without
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -120,7 +121,7 @@ def test_kafka_keeps_committed_records(fresh: KafkaServer) -> None:
         {"bootstrap.servers": fresh.bootstrap, "group.id": "g", "isolation.level": "read_committed"}
     )
     consumer.assign([kafka.TopicPartition("colours", 0, 0)])
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     values: list[bytes] = []
     while not values and time.monotonic() < deadline:
         values += [message.value() for message in consumer.consume(1, 1.0) if message.error() is None]
