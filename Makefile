@@ -8,10 +8,13 @@ ARGS ?=
 PEERS ?=
 SEEDS ?= 1000
 MINUTES ?= 10
-PYTEST := $(BIN)/python -m pytest
+HOURS ?= 1
+SHUFFLE ?=
+QUICK_SIM := $(addprefix tests/sim/test_sim_,parts.py found.py time.py guide.py)
+PYTEST := $(BIN)/python -m pytest $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test test-unit test-engine test-spark test-kills check bench bench-batch bench-sinks simulate chaos matrix clean
+.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-spark test-kills check bench bench-batch bench-sinks simulate chaos soak matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -31,9 +34,19 @@ servers: ## Check for the servers that tests use, and install what is missing if
 demo: venv java ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
-test: venv java servers check ## All checks, then all tests, in four runs side by side
+test: venv java servers check ## All checks, then all tests, in four runs side by side (SHUFFLE=seed for any order)
 	@echo "Four test runs side by side; each is shown when it has ended."
 	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target test-unit test-engine test-spark test-kills
+
+test-quick: venv ## A part of the tests in two minutes, without Spark and servers: for while you write
+	@echo "Two test runs side by side; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target quick-parts quick-jobs
+
+quick-parts: venv
+	@PENSTOCK_TEST_SERVERS=no $(PYTEST) -m "not slow" tests/unit --ignore tests/unit/connectors
+
+quick-jobs: venv
+	@PENSTOCK_TEST_SERVERS=no $(PYTEST) -m "not slow" tests/unit/connectors tests/semantics $(QUICK_SIM)
 
 test-unit: venv ## Only the tests of single parts
 	$(PYTEST) tests/unit
@@ -68,10 +81,13 @@ simulate: venv ## Play simulated clusters with faults (SEEDS=1000 in all)
 chaos: venv java ## Disturb jobs on Spark at random and check every record (MINUTES=10)
 	@$(BIN)/python scripts/chaos.py --minutes $(MINUTES) $(ARGS)
 
+soak: venv java ## Keep a job on Spark at work, kill its processes, and fail on growth or a wrong record (HOURS=1)
+	@$(BIN)/python scripts/soak.py --hours $(HOURS) $(ARGS)
+
 matrix: venv java servers ## Kill workers and drivers at every point of a commit, and write docs/guides/fault-matrix.md
 	@$(BIN)/python scripts/write_fault_matrix.py $(ARGS)
 
 clean: ## Remove the virtual environment, caches and what the demo and benchmarks left
-	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .demo build dist *.egg-info
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench .demo .soak build dist *.egg-info
 	rm -rf spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

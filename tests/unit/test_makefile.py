@@ -9,7 +9,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_test_is_in_one_run() -> None:
-    runs = re.findall(r"\$\(PYTEST\) (tests/(?!.*\.py).*)", (ROOT / "Makefile").read_text())
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.search(r"--output-sync=target (test-unit .*)", makefile)
+    assert targets is not None
+    recipes = [re.search(rf"^{name}: .*\n\t(.*)", makefile, re.M) for name in targets[1].split()]
+    runs = [recipe[1].removeprefix("$(PYTEST) ") for recipe in recipes if recipe is not None]
     places = sorted(place for run in runs for place in run.partition(" -m ")[0].split())
     there = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").rglob("test_*.py")}
     assert places == sorted([*(f"tests/{place}" for place in there), "tests/spark"])

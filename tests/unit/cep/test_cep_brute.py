@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pytest
 from cep_brute import Brute, Event, Spec, to_pattern
 from cep_rig import TIMED_OUT, Tell
 from hypothesis import event, given, settings
@@ -141,6 +142,7 @@ def check_counts(stored: Any, links: dict[int, Any], holders: dict[int, int]) ->
     assert {link[2] for link in links.values()} == set(holders)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(SEEDS)
 def test_snapshots_and_rescaling_change_nothing(seed: int) -> None:

@@ -164,6 +164,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SINKS)
 @given(steps=STEPS, slots=st.integers(1, 3))
 @settings(max_examples=40, deadline=None)

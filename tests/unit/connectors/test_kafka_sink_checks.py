@@ -24,6 +24,7 @@ def test_a_good_sink_is_quiet(kafka_server: Any) -> None:
     exactly_once(kafka_server.bootstrap, new_topic(kafka_server.bootstrap)).build().check()
 
 
+@pytest.mark.slow
 def test_nobody_answers() -> None:
     sink = KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1").set_record_serializer(schema_for("t"))
     with pytest.raises(ConnectorError, match=r"127\.0\.0\.1:1 do not answer"):

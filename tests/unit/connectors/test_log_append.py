@@ -142,6 +142,7 @@ def _produce(root, name, count, frame):
             )
 
 
+@pytest.mark.slow
 def test_many_processes_append_at_once(tmp_path):
     topic = Log(tmp_path).create_topic("t", partitions=2, segment_bytes=20_000)
     context = multiprocessing.get_context("spawn")

@@ -24,6 +24,7 @@ from penstock.operators.columnar import (
 from penstock.state.backend import KeyedState
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

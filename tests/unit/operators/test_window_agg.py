@@ -27,6 +27,7 @@ from penstock.datastream.window import (
 from penstock.operators.columnar import Avg, Count, Max, Min, Sum, col
 from penstock.operators.functions import AggregateFunction
 from penstock.testing import EndOfInput, Harness, Record, WatermarkTo
+from penstock.testing.local import local_cluster
 
 AGGREGATES = (Count("rows"), Sum("n"), Min("n"), Max("n"), Avg("n"))
 TENS = TumblingEventTimeWindows.of(10)
@@ -42,7 +43,8 @@ def plan_of(build: Any) -> str:
     env = StreamExecutionEnvironment.get_execution_environment()
     stream = env.from_collection([Row(k="a", n=1)]).key_by("k")
     build(stream).print()
-    return env.explain()
+    with local_cluster():  # Spark would be asked for its number of cores
+        return env.explain()
 
 
 @pytest.mark.parametrize(

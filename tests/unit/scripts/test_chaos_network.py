@@ -70,6 +70,7 @@ def reaches(hosts: Hosts, here: int, there: int, tries: int = 20) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_hosts_reach_each_other_unless_cut_and_all_is_removed(hosts: Hosts) -> None:
     first, second = WORKERS
     processes = []

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import pytest
 from snap_fixtures import make_manifest
 
 from penstock.core.errors import CorruptSnapshotError, FencedError
@@ -322,6 +323,7 @@ def test_snap_zombie_after_the_job_succeeded() -> None:
         no_permit_after_recovery(old, new)
 
 
+@pytest.mark.slow
 def test_snap_three_drivers() -> None:
     drivers = zombie("publish"), successor("publish", "retain", owner="a"), successor(owner="b")
     states, ends = explore(*drivers, coarse=True)

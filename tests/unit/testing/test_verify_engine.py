@@ -88,6 +88,7 @@ def column_batch(key: str, number: int, time: int) -> Batch:
     return Batch.of_columns(columns, np.array([time, time + 5], np.int64), ("k",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_columnar_windows_give_the_same_in_all_runs(seed: int) -> None:
     """Without allowed lateness: with it, they fire again once per batch, as their page says."""
