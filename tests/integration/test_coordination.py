@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deciding_sink import BufferingWriter, DecidingSink
 from flow_graphs import read_text, text_file_sink
 from local_jobs import environment, finish, published, until, wait_for_snapshots
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import CommitOutcome, Sink, SinkWriter, WriterContext
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError, JobFailedError
-from penstock.core.ids import Epoch
 from penstock.datastream import MapFunction, RuntimeContext
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing.local import local_cluster
@@ -103,47 +103,6 @@ def test_splits_found_for_a_lost_attempt_are_not_dealt_twice(tmp_path: Path) -> 
 # --- commits ---------------------------------------------------------------------------------------
 
 
-class _Buffer(SinkWriter):
-    def __init__(self) -> None:
-        self._rows: list[Any] = []
-
-    def write(self, batch: Batch) -> None:
-        self._rows += batch.to_rows()
-
-    def prepare_commit(self, epoch: Epoch) -> list[Any]:
-        rows, self._rows = self._rows, []
-        return [(int(epoch), tuple(rows))] if rows else []
-
-
-class _Committer(Committer):
-    def __init__(self, decide: Callable[[Any], CommitOutcome]) -> None:
-        self._decide = decide
-        self.closed = False
-
-    def commit(self, committables: Any) -> Any:
-        assert not self.closed, "a committer was used after it was closed"
-        return [self._decide(committable) for committable in committables]
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class DecidingSink(Sink):
-    """Commits as a function of the driver says. Only the driver's copy has it."""
-
-    def __init__(self, decide: Callable[[Any], CommitOutcome]) -> None:
-        self._decide = decide
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_decide": None}
-
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        return _Buffer()
-
-    def create_committer(self) -> Committer:
-        return _Committer(self._decide)
-
-
 def _numbers(env: Any, count: int, rate: float | None = None) -> Any:
     return env.from_source(DataGeneratorSource(lambda i: i, count, rate), NO_TIME, "numbers")
 
@@ -203,7 +162,7 @@ class BadMessenger(Sink):
     """The driver's part raises something unexpected."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        writer = _Buffer()
+        writer = BufferingWriter()
         context.to_driver("hello")
         return writer
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from penstock.core.batch import Batch
 from penstock.core.copying import copied, copied_all
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ConfigError, as_error
 from penstock.core.ids import MIN_TIME, Epoch, EventTime
 from penstock.operators.async_io.functions import AsyncFunctionDescriptor
 from penstock.operators.async_io.queues import Mark, OrderedQueue, Request, RequestQueue, UnorderedQueue
@@ -117,8 +117,8 @@ class AsyncWaitOperator(FunctionOperator):
             if _is_cancelled():
                 raise
             request.error = cancelled
-        except Exception as error:
-            request.error = error
+        except (Exception, SystemExit) as error:
+            request.error = as_error(error)
         self._answers.append(request)
         # After the append: if there was one before, its wake-up will find this one as well.
         if self.ctx.wake is not None and len(self._answers) == 1:
