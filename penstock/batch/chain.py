@@ -23,6 +23,7 @@ from penstock.operators.operator import Operator, OperatorContext, Output, Runti
 from penstock.operators.typed import typed_output
 from penstock.state.backend import KeyedState
 from penstock.state.operator_state import OperatorStateStore
+from penstock.state.private import never_changes
 from penstock.task.build import on_failure, open_operators
 
 _TRY_BITS = 20
@@ -108,7 +109,8 @@ def build_chain(
             *((tag, edges[edge]) for tag, edge in planned.edges),
         ]
         inputs[node.id] = OperatorInput(operator, on_failure(node.name, place))
-        fan = FanOut(consumers, not work.settings.get(OBJECT_REUSE))
+        reuses = bool(work.settings.get(OBJECT_REUSE))
+        fan = FanOut(consumers, not reuses, never_changes(node.output_type))
         typed = typed_output(fan, node.output_type if node.casts else None, node.side_types)
         ends[node.id] = EndingOutput(operator, typed)
         context = OperatorContext(

@@ -70,8 +70,15 @@ _HOOKS = (
 
 def copied(value: Any) -> Any:
     """``value`` if it cannot change, else a copy that shares nothing that can."""
-    if type(value) in ATOMIC:
+    kind = type(value)
+    if kind in ATOMIC:
         return value
+    if kind is tuple:
+        for item in value:
+            if type(item) not in ATOMIC:
+                break
+        else:
+            return value
     try:
         return _copied(value)
     except RecursionError:

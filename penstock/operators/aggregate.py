@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from penstock.core.batch import Batch
-from penstock.core.copying import itself
+from penstock.core.copying import ATOMIC, itself
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.row import Row
@@ -78,7 +78,7 @@ class KeyedReduceOperator(FunctionOperator):
                 if gathered is not None:
                     value = join(gathered, value)
                 store(value)
-                append(own(value))
+                append(value if type(value) in ATOMIC else own(value))
         except Exception:
             self.blame(rows[len(out)])
             raise

@@ -65,12 +65,14 @@ class FanOut:
 
     With ``copies``, no two of them get the same record if it can change.  The main output's last consumer
     gets what the operator emitted, all others copies; those of side outputs too, since an operator may emit
-    a record there as well as to the main output.
+    a record there as well as to the main output.  ``fixed``: those of the main output cannot change.
     """
 
-    __slots__ = ("_all", "_copies", "_main", "_sides")
+    __slots__ = ("_all", "_copies", "_main", "_shares", "_sides")
 
-    def __init__(self, consumers: Sequence[tuple[str | None, Output]], copies: bool = True) -> None:
+    def __init__(
+        self, consumers: Sequence[tuple[str | None, Output]], copies: bool = True, fixed: bool = False
+    ) -> None:
         self._copies = copies
         self._main = [consumer for tag, consumer in consumers if tag is None]
         self._sides: dict[str, list[Output]] = {}
@@ -78,17 +80,18 @@ class FanOut:
             if tag is not None:
                 self._sides.setdefault(tag, []).append(consumer)
         self._all = [consumer for _, consumer in consumers]
+        self._shares = not copies or fixed or len(self._main) < 2
 
     def emit(self, batch: Batch) -> None:
         """To every consumer of the main output."""
         main = self._main
-        if self._copies and len(main) > 1:
-            mine = [copied_batch(batch) for _ in main[1:]]
-            for consumer, own in zip(main, (*mine, batch), strict=True):
-                consumer.emit(own)
-        else:
+        if self._shares:
             for consumer in main:
                 consumer.emit(batch)
+        else:
+            copies = [copied_batch(batch) for _ in main[1:]]
+            for consumer, own in zip(main, (*copies, batch), strict=True):
+                consumer.emit(own)
 
     def side(self, tag: str, batch: Batch) -> None:
         """To the consumers of a side output; dropped if there are none."""

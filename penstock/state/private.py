@@ -73,10 +73,12 @@ class _KeyedValue(KeyedValueState[Any]):
         return value if type(value) in ATOMIC else copied(value)
 
     def update(self, value: Any) -> None:
-        if type(value) in ATOMIC:
-            super().update(value)
-        else:
+        if type(value) not in ATOMIC:
             self._table.put(self._scope.key, copied(value))
+        elif value is None:
+            self._table.remove(self._scope.key)
+        else:
+            self._table.put(self._scope.key, value)
 
 
 class _Around(State):

@@ -23,6 +23,7 @@ from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
 from penstock.operators.chain import FanOut, OperatorInput
 from penstock.operators.operator import Operator, OperatorContext, Output, RuntimeInfo
 from penstock.operators.typed import typed_output
+from penstock.state.private import never_changes
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.failures import explain_failure
 from penstock.task.recovered import recovered
@@ -181,7 +182,8 @@ def _build_operators(
         wrapped = OperatorInput(operator, on_failure(planned.node.name, subtask))
         inputs[planned.node.id] = wrapped
         node = planned.node
-        fan = FanOut(consumers, not place.plan.settings.get(OBJECT_REUSE))
+        reuses = bool(place.plan.settings.get(OBJECT_REUSE))
+        fan = FanOut(consumers, not reuses, never_changes(node.output_type))
         out = typed_output(fan, node.output_type if node.casts else None, node.side_types)
         context = _context(place, vertex, planned, subtask, out, metrics)
         contexts.append((operator, context))
