@@ -10,7 +10,7 @@ from penstock.coordinator.events import Restored
 from penstock.core.handles import ChannelHandle
 from penstock.core.ids import OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.messages import OperatorRestore
-from penstock.graph.overtaking import edges_by_name, takers
+from penstock.graph.overtaking import crossings, takers
 from penstock.graph.plan import Plan, Vertex
 from penstock.snapshot.finding import Found
 from penstock.snapshot.manifest import Manifest
@@ -89,13 +89,12 @@ def restored_job(
 
 def _records_in_flight(plan: Plan, manifest: Manifest) -> dict[SlotId, tuple[ChannelHandle, ...]]:
     """What each slot must read to find its share; refuses records of an exchange that is gone."""
-    edges = edges_by_name(plan, manifest.channels)
+    ways = crossings(plan, manifest.channels)
     found: dict[SlotId, list[ChannelHandle]] = {}
     for handle in manifest.channels:
-        edge = edges[handle.edge]
-        vertex = plan.vertex(edge.target)
-        entry = manifest.operator(vertex.head.operator_id)
+        crossing = ways[handle.edge]
+        entry = manifest.operator(crossing.target.operator_id)
         before = None if entry is None else (entry.parallelism, entry.max_parallelism)
-        for index in takers(edge, vertex, handle, before):
+        for index in takers(crossing, handle, before):
             found.setdefault(SlotId(index), []).append(handle)
     return {slot: tuple(handles) for slot, handles in found.items()}

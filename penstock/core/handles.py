@@ -103,7 +103,7 @@ class ChannelHandle:
     """
 
     edge: str
-    """Name of the exchange, the same at any parallelism (see ``Plan.edge_name``)."""
+    """Name of the exchange, the same at any parallelism (see ``penstock.graph.plan.link_name``)."""
     sender: SubtaskIndex
     receiver: SubtaskIndex
     blob: Blob

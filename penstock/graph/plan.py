@@ -6,6 +6,7 @@ runs in slot ``i`` (slot sharing), so the job needs as many slots as its largest
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +70,8 @@ class Edge:
     target: VertexId
     partitioning: Partitioning
     input_index: int
+    name: str = ""
+    """What snapshots call it, see :func:`link_name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +101,23 @@ class Plan:
         return ((vertex, planned) for vertex in self.vertices for planned in vertex.operators)
 
     def edge_name(self, edge_id: EdgeId) -> str:
-        """What an exchange is called in snapshots: the same at any parallelism, as long as both ends stay."""
-        edge = self.edges[edge_id]
-        alike = [
-            other
-            for other in self.edges[:edge_id]
-            if (other.source, other.target, other.input_index) == (edge.source, edge.target, edge.input_index)
-        ]
-        return f"{edge.source}>{edge.target}/{edge.input_index}.{len(alike)}"
+        """What an exchange is called in snapshots."""
+        return self.edges[edge_id].name
 
     @staticmethod
     def slot_of(subtask: Subtask) -> SlotId:
         """Where a subtask runs."""
         return SlotId(int(subtask.index))
+
+
+def link_name(source: OperatorId, tag: str | None, target: OperatorId, input_index: int, alike: int) -> str:
+    """What snapshots call the way from an operator to another, whether it is an exchange or not.
+
+    Chains are made and broken by the parallelism, so no vertex is part of it.  ``alike`` counts earlier
+    links that are the same in all else, as in a union of a stream with itself.
+    """
+    output = source if tag is None else f"{source}#{tag}"
+    return f"{output}>{target}/{input_index}.{alike}"
 
 
 def default_max_parallelism(parallelism: int) -> int:
@@ -136,6 +143,7 @@ class _Compiler:
                 self.consumers[link.source].append((link, node))
         self.heads = [node for node in nodes if not self._is_chained(node)]
         self.edges: list[Edge] = []
+        self.alike: Counter[tuple[NodeId, str | None, NodeId, int]] = Counter()
 
     def _parallelism_of(self, node: Node) -> int:
         wanted = node.parallelism or self.options.parallelism
@@ -207,9 +215,16 @@ class _Compiler:
             self.vertex_id(consumer),
             self.partitioning(link, consumer),
             link.input_index,
+            self._name(node, link, consumer),
         )
         self.edges.append(edge)
         return edge.id
+
+    def _name(self, node: Node, link: Link, consumer: Node) -> str:
+        same = (node.id, link.tag, consumer.id, link.input_index)
+        alike = self.alike[same]
+        self.alike[same] += 1
+        return link_name(self.ids[node.id], link.tag, self.ids[consumer.id], link.input_index, alike)
 
     def _head_of(self, node: Node) -> Node:
         while self._is_chained(node):

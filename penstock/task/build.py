@@ -26,7 +26,7 @@ from penstock.operators.typed import typed_output
 from penstock.state.private import never_changes
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.failures import explain_failure
-from penstock.task.recovered import recovered
+from penstock.task.recovered import recovered, recovered_inside
 from penstock.task.restoring import restored_keyed, restored_lists
 from penstock.task.snapshot import SnapshotLadder
 from penstock.task.task import Task
@@ -111,6 +111,7 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
     key_groups = key_group_range(index, vertex.parallelism, vertex.max_parallelism)
     writer = StateWriter(subtask, key_groups, vertex.max_parallelism, env, plan.edge_name)
     ladder = SnapshotLadder(subtask, operators, writer, env)
+    inside = recovered_inside(plan, vertex, index, place.deploy.channels, _restored_storage(place))
     return Task(
         subtask,
         operators,
@@ -121,6 +122,7 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         vertex.buffer_timeout_ms,
         int(settings.get("max_rows", 8192)),
         metrics,
+        inside,
     )
 
 

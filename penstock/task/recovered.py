@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from penstock.core.batch import Batch
 from penstock.core.handles import ChannelHandle
-from penstock.core.ids import ChannelId, SubtaskIndex
+from penstock.core.ids import ChannelId, OperatorId, SubtaskIndex
 from penstock.exchange.overtaken import decode
 from penstock.exchange.partition import Hash, make_router
-from penstock.graph.overtaking import edges_by_name, takers
-from penstock.graph.plan import Edge, Plan, Vertex
+from penstock.graph.overtaking import Crossing, crossings, takers
+from penstock.graph.plan import Plan, Vertex
 from penstock.task.environment import StateStorage
 
 
@@ -27,16 +27,40 @@ def recovered(
     ``channels`` are the subtask's input channels as its gate numbers them.  All records of an edge go to
     its first channel: should a snapshot be taken while they wait, they are again ahead of all others.
     """
-    handles = list(handles)
-    edges = edges_by_name(plan, handles)
     first = _first_channels(channels)
+    for crossing, batch in _shares(plan, vertex, index, handles, storage):
+        if crossing.edge is not None:
+            yield first[crossing.edge.id], batch
+
+
+def recovered_inside(
+    plan: Plan, vertex: Vertex, index: SubtaskIndex, handles: Iterable[ChannelHandle], storage: StateStorage
+) -> list[tuple[OperatorId, Batch]]:
+    """The same for exchanges that are within the chain now: the operator that each batch goes to, in order.
+
+    What is nearer to the end of the chain is further on its way, and comes first.
+    """
+    place = {planned.operator_id: number for number, planned in enumerate(vertex.operators)}
+    found = [
+        (crossing.target.operator_id, batch)
+        for crossing, batch in _shares(plan, vertex, index, handles, storage)
+        if crossing.edge is None
+    ]
+    return sorted(found, key=lambda item: -place[item[0]])
+
+
+def _shares(
+    plan: Plan, vertex: Vertex, index: SubtaskIndex, handles: Iterable[ChannelHandle], storage: StateStorage
+) -> Iterator[tuple[Crossing, Batch]]:
+    handles = list(handles)
+    found = crossings(plan, handles)
     for handle in sorted(handles, key=lambda item: (item.edge, item.receiver, item.sender)):
-        edge = edges[handle.edge]
-        if edge.target == vertex.id:
+        crossing = found[handle.edge]
+        if crossing.vertex.id == vertex.id and index in takers(crossing, handle):
             for batch in decode(storage.read_blob(handle.blob)):
-                share = _share(edge, vertex, handle, index, batch)
+                share = _share(crossing, index, batch)
                 if share is not None:
-                    yield first[edge.id], share
+                    yield crossing, share
 
 
 def _first_channels(channels: Iterable[ChannelId]) -> Mapping[int, int]:
@@ -46,12 +70,9 @@ def _first_channels(channels: Iterable[ChannelId]) -> Mapping[int, int]:
     return first
 
 
-def _share(
-    edge: Edge, vertex: Vertex, handle: ChannelHandle, index: SubtaskIndex, batch: Batch
-) -> Batch | None:
-    if index not in takers(edge, vertex, handle):
-        return None
-    if not isinstance(edge.partitioning, Hash):
+def _share(crossing: Crossing, index: SubtaskIndex, batch: Batch) -> Batch | None:
+    edge, vertex = crossing.edge, crossing.vertex
+    if edge is None or not isinstance(edge.partitioning, Hash):
         return batch
     router = make_router(edge.partitioning, 0, 1, vertex.parallelism, vertex.max_parallelism)
     return next((share for target, share in router.route(batch) if target == index), None)

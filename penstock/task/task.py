@@ -7,9 +7,12 @@ The slot's loop calls :meth:`Task.step` again and again; each call does a bounde
 from __future__ import annotations
 
 import contextlib
+from collections import deque
+from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 
+from penstock.core.batch import Batch
 from penstock.core.errors import PenstockError
 from penstock.core.ids import MAX_TIME, Epoch, OperatorId, Subtask
 from penstock.core.messages import (
@@ -69,12 +72,15 @@ class Task:
         buffer_timeout_ms: int,
         max_rows: int,
         metrics: MetricGroup,
+        recovered: Sequence[tuple[OperatorId, Batch]] = (),
     ) -> None:
         self.subtask = subtask
         self.phase = Phase.RUNNING
         self.metrics = metrics
         self._operators = [operator for _, operator in operators]
         self._head = self._operators[0]
+        inputs = dict(operators)
+        self._recovered = deque((inputs[target], batch) for target, batch in recovered)
         self._timed = self._operators
         self._asynchronous = [op.operator for op in self._operators if _works_beside(op.operator)]
         self._gate = gate
@@ -107,11 +113,22 @@ class Task:
             return False
         began = self._env.clock.monotonic()
         self._account(began)
+        self._take_recovered()
         worked = self._work()
         if worked:
             self._measured_to = self._env.clock.monotonic()
             self._busy_s += self._measured_to - began
         return worked
+
+    def _take_recovered(self) -> None:
+        """Records that a restored snapshot had in flight between two operators of this chain.
+
+        They come before anything else, also before a snapshot, which could not hold them: no exchange is
+        there to be overtaken on.
+        """
+        while self._recovered:
+            step, batch = self._recovered.popleft()
+            step.process(batch, 0)
 
     def _account(self, now: float) -> None:
         """Time between two steps was spent waiting: for room downstream, or for input."""
@@ -306,6 +323,7 @@ class Task:
         A task between its sources' end and its own may never see the barrier: it remembers the
         trigger and answers when it finishes, each of several.
         """
+        self._take_recovered()
         self._awaited = {epoch: kept for epoch, kept in self._awaited.items() if epoch >= self._last_epoch}
         self._awaited[message.epoch] = message
         if self._gate is None or self.phase is Phase.FINISHED:

@@ -115,9 +115,23 @@ def unaligned_window(env: Env) -> None:
     sums.rebalance().sink_to(SimSink("out")).uid("out")
 
 
+def unaligned_chains(env: Env) -> None:
+    """Steps with a parallelism of their own beside steps with that of the job: chains come and go with it."""
+    switch_on(env)
+    stream = env.from_source(SimSource(records(3, 200), rate=RATE), UNTIMED, "records").uid("records")
+    first = stream.set_parallelism(2).map(lambda value: value).uid("first")
+    second = first.map(lambda value: value).uid("second").set_parallelism(1)
+    counted = second.key_by(lambda value: value[1] % KEYS).process(CountOnly()).uid("count")
+    direct = first.key_by(lambda value: value[1] % KEYS).process(CountOnly()).uid("again")
+    last = counted.map(lambda value: (*value, "last")).uid("last").set_parallelism(2)
+    last.sink_to(SimSink("out")).uid("out").set_parallelism(1)
+    direct.map(lambda value: value).uid("behind").sink_to(SimSink("direct")).uid("direct").set_parallelism(1)
+
+
 UNALIGNED_GRAPHS: dict[str, Callable[[Env], None]] = {
     "unaligned_chain": unaligned_chain,
     "unaligned_timeout": unaligned_timeout,
     "unaligned_inputs": unaligned_inputs,
     "unaligned_window": unaligned_window,
+    "unaligned_chains": unaligned_chains,
 }

@@ -25,7 +25,7 @@ from penstock.core.job import JobStatus
 from penstock.core.messages import Deploy, TriggerSnapshot
 from penstock.core.signals import SnapshotKind
 from penstock.exchange.partition import Hash
-from penstock.graph.overtaking import may_overtake, takers, why_aligned
+from penstock.graph.overtaking import Crossing, may_overtake, takers, why_aligned
 from penstock.graph.plan import Plan
 from penstock.snapshot.manifest import Manifest
 
@@ -109,15 +109,16 @@ def test_keyed_records_go_to_those_whose_keys_they_may_be() -> None:
     plan = plan_of(4)
     edge = replace(plan.edges[0], partitioning=Hash(str, ()))
     vertex = plan.vertex(edge.target)
+    crossing = Crossing(vertex, vertex.head, edge)
 
     def of_old(receiver: int, parallelism: int) -> list[int]:
-        return takers(edge, vertex, handle(plan, receiver), (parallelism, vertex.max_parallelism))
+        return takers(crossing, handle(plan, receiver), (parallelism, vertex.max_parallelism))
 
     assert [of_old(receiver, 4) for receiver in range(4)] == [[0], [1], [2], [3]]
     assert [of_old(receiver, 2) for receiver in range(2)] == [[0, 1], [2, 3]]
     assert [of_old(receiver, 3) for receiver in range(3)] == [[0, 1], [1, 2], [2, 3]]
-    assert takers(edge, vertex, handle(plan, 0), (2, 64)) == [0, 1, 2, 3], "other key groups: anybody's"
-    assert takers(edge, vertex, handle(plan, 0)) == [0, 1, 2, 3]
+    assert takers(crossing, handle(plan, 0), (2, 64)) == [0, 1, 2, 3], "other key groups: anybody's"
+    assert takers(crossing, handle(plan, 0)) == [0, 1, 2, 3]
 
 
 def test_what_stays_aligned_is_only_said_when_it_is_news() -> None:
