@@ -30,7 +30,7 @@ from penstock.testing.sim.story import SimulationFailed, tell_story  # noqa: E40
 
 CHUNK = 25
 EVERY_S = 10.0
-KINDS = ("", "_savepoints", "_unaligned", "_rocks", "_sinks")
+KINDS = ("", "_savepoints", "_unaligned", "_rocks", "_sinks", "_sharing")
 """Of planted bugs."""
 Outcome = tuple[str, int, list[tuple[int, str]], Counter[str]]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from sim_graphs_careless import CARELESS_GRAPHS
 from sim_graphs_cep import patterns
 from sim_graphs_hybrid import hybrid
 from sim_graphs_joins import JOIN_GRAPHS
@@ -303,6 +304,7 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     "concurrent_2": concurrent(repartition, 2),
     "concurrent_3": concurrent(union, 3),
     **UNALIGNED_GRAPHS,
+    **CARELESS_GRAPHS,
     **JOIN_GRAPHS,
     **WINDOW_GRAPHS,
     **TWO_PHASE_GRAPHS,
@@ -320,6 +322,8 @@ DRAINED = {
     "concurrent_3",
     "unaligned_chain",
     "unaligned_timeout",
+    "unaligned_chains",
+    *CARELESS_GRAPHS,
     *TWO_PHASE_GRAPHS,
 }
 """Graphs that know no event time: ending it early changes nothing."""
