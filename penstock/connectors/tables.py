@@ -7,7 +7,6 @@ session is; it does not travel to the slots.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,7 @@ from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerato
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError
-from penstock.core.pickling import dumps
+from penstock.core.pickling import dumps, loads
 
 MAX_ROWS = 1_000_000
 """Tables with more rows are refused: every slot holds all of it, and so does every snapshot."""
@@ -33,7 +32,7 @@ class TableVersion:
 
     def rows(self) -> list[Any]:
         """The rows."""
-        rows: list[Any] = pickle.loads(self.data)
+        rows: list[Any] = loads(self.data)
         return rows
 
     @staticmethod

@@ -28,6 +28,7 @@ from penstock.core.config import Configuration
 from penstock.core.copying import OBJECT_REUSE
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
+from penstock.core.pickling import ship
 from penstock.core.restart import restart_from_config
 from penstock.graph.bounded import BATCH, runs_in_batch
 from penstock.graph.identity import missing_uids
@@ -261,6 +262,7 @@ def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> dict[st
         "max_rows": config.get(options.BATCH_MAX_ROWS),
         "channel_bytes": config.get(options.CHANNEL_BYTES),
         "heartbeat_interval_ms": config.get(options.HEARTBEAT_INTERVAL),
+        "allow_non_restored": settings.allow_non_restored,
         "max_parallelism_set": spec.max_parallelism is not None,
         "job_parameters": dict(spec.job_parameters),
         **backend_settings(config),
@@ -346,8 +348,7 @@ def _pickle_plan(plan: Plan) -> bytes:
     for edge in plan.edges:
         target = plan.vertex(edge.target).name
         _check_shipping(edge.partitioning, f"the key selector or partitioner before {target!r}")
-    data: bytes = cloudpickle.dumps(shipped_plan(plan))
-    return data
+    return ship(shipped_plan(plan))
 
 
 def shipped_plan(plan: Plan) -> Plan:

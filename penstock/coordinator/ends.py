@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 from typing import Any
 
 from penstock.connectors.sink import Committer, Sink
@@ -13,7 +12,7 @@ from penstock.coordinator.events import Commit, CommitDone, Discover, SplitsDisc
 from penstock.core.errors import FormatVersionError
 from penstock.core.ids import OperatorId
 from penstock.core.messages import DriverMessage
-from penstock.core.pickling import dumps
+from penstock.core.pickling import dumps, loads
 from penstock.graph.plan import Plan
 
 _log = logging.getLogger("penstock")
@@ -73,7 +72,7 @@ class JobEnds:
         state = instruction.state if first is None else first[1]
         enumerator = source.create_enumerator(self._parallelism[operator_id])
         if state is not None:
-            enumerator.restore(_fitting(pickle.loads(state), source))
+            enumerator.restore(_fitting(loads(state), source))
         self._enumerators[operator_id] = (int(instruction.generation), enumerator)
         if first is not None:
             return first[0]

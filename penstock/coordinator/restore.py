@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from penstock.coordinator.events import Restored
 from penstock.core.handles import ChannelHandle
 from penstock.core.ids import OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.messages import OperatorRestore
+from penstock.core.pickling import loads
 from penstock.graph.overtaking import crossings, takers
 from penstock.graph.plan import Plan, Vertex
 from penstock.snapshot.finding import Found
@@ -67,14 +67,14 @@ def restored_job(
     for vertex, planned in plan.operators():
         assignments = assign(manifest, planned.operator_id, vertex.parallelism, vertex.max_parallelism)
         lists: list[dict[str, Any]] = [
-            {} if blob is None else pickle.loads(store.read_blob(blob))
+            {} if blob is None else loads(store.read_blob(blob))
             for blob in (assignments[0].lists if assignments else ())
         ]
         shares = redistribute(lists, vertex.parallelism) if lists else [{}] * vertex.parallelism
         for index, (assignment, share) in enumerate(zip(assignments, shares, strict=True)):
             if assignment.keyed or share:
                 subtask = Subtask(vertex.id, SubtaskIndex(index))
-                restore = OperatorRestore(assignment.keyed, share)
+                restore = OperatorRestore(assignment.keyed, share, manifest.has_old_hashes)
                 subtasks.setdefault(subtask, {})[planned.operator_id] = restore
     return Restored(
         manifest.epoch,

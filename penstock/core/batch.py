@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.ids import MIN_TIME
+from penstock.core.keys import canonical_keys
 from penstock.core.row import Row
 
 Times = npt.NDArray[np.int64]
@@ -98,7 +99,7 @@ class Batch:
         if not self.key_columns:
             raise ValueError("the batch carries no keys: it did not pass a key_by")
         lists = [self.columns.column(name).to_pylist() for name in self.key_columns]
-        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+        return canonical_keys(lists[0] if len(lists) == 1 else list(zip(*lists, strict=True)))
 
     def time_list(self) -> list[int]:
         """The event time of each record, ``MIN_TIME`` where there is none."""

@@ -4,7 +4,8 @@ The vectorised hash of a column equals the scalar hash of each value, because bo
 :func:`hash_values`.  Numbers that Python holds equal (``1``, ``1.0``, ``True``) hash equal, since
 keyed state compares keys as Python does.  ``None`` is no key; inside a tuple it may stand.
 
-The formulas are part of the snapshot format: changing one orphans every snapshot.
+The formulas are part of the snapshot format: changing one orphans the state of keys of that kind in every
+snapshot.  When it must be done, the format's version is raised and a restore hashes such keys anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import decimal
-import enum
 import uuid
 from collections.abc import Sequence
 from itertools import accumulate
@@ -24,6 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.errors import KeyError_
+from penstock.core.key_texts import int_text, is_plain_member, number_of, time_text
+from penstock.core.keys import compared_fields
 from penstock.core.row import Row
 
 Hashes = npt.NDArray[np.uint64]
@@ -55,6 +57,9 @@ def _hash_int64(values: npt.NDArray[np.int64]) -> Hashes:
 
 def _hash_float64(values: npt.NDArray[np.float64]) -> Hashes:
     """Whole numbers hash as that integer; the rest by their bits."""
+    nans = np.isnan(values)
+    if nans.any():
+        values = np.where(nans, np.nan, values)
     whole = values == np.floor(values)
     fits = whole & (values >= -(2.0**63)) & (values < 2.0**63)
     as_int = np.where(fits, values, 0.0).astype(np.int64)
@@ -174,13 +179,16 @@ def hash_value(value: Any) -> int:
 def _scalar(value: Any) -> int:
     if value is None:
         return _NONE
-    if isinstance(value, enum.Enum) and not isinstance(value, (int, float, str, bytes, tuple)):
+    kind = type(value)
+    if kind is str:
+        return _hash_text(value)
+    if kind is not int and is_plain_member(value):
         return _tagged(_TAG_OTHER, f"{type(value).__qualname__}.{value.name}")
     if isinstance(value, (bool, int, np.integer, np.bool_)):
         number = int(value)
         if -(2**63) <= number < 2**63:
             return _mix_int(number + int(_P))
-        return _tagged(_TAG_OTHER, f"int:{number}")
+        return _tagged(_TAG_OTHER, f"int:{int_text(number)}")
     if isinstance(value, (float, np.floating)):
         return int(_hash_float64(np.array([value], np.float64))[0])
     if isinstance(value, str):
@@ -191,12 +199,12 @@ def _scalar(value: Any) -> int:
         return _sequence(value)
     if isinstance(value, decimal.Decimal):
         return _decimal(value)
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return _tagged(_TAG_OTHER, "datetime:" + value.astimezone(dt.UTC).isoformat())
-    if isinstance(value, (dt.date, dt.time, dt.timedelta, uuid.UUID)):
-        return _tagged(_TAG_OTHER, f"{type(value).__name__}:{value}")
+    if isinstance(value, (dt.date, dt.time, dt.timedelta)):
+        return _tagged(_TAG_OTHER, time_text(value))
+    if isinstance(value, uuid.UUID):
+        return _tagged(_TAG_OTHER, f"UUID:{value}")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _sequence([getattr(value, field.name) for field in dataclasses.fields(value)])
+        return _sequence([getattr(value, name) for name in compared_fields(type(value))])
     raise KeyError_(
         f"a key of type {type(value).__name__} has no stable hash; use a number, string, bytes, "
         "date or time, Decimal, UUID, Enum, or a tuple, Row or dataclass of these"
@@ -211,13 +219,8 @@ def _sequence(items: Any) -> int:
 
 
 def _decimal(value: decimal.Decimal) -> int:
-    if not value.is_finite():
-        return _scalar(float(value)) if value.is_infinite() else _tagged(_TAG_OTHER, "decimal:NaN")
-    if value == value.to_integral_value():
-        return _scalar(int(value))
-    if float(value) == value:
-        return _scalar(float(value))
-    return _tagged(_TAG_OTHER, f"decimal:{value.normalize()}")
+    equal = number_of(value)
+    return _tagged(_TAG_OTHER, f"decimal:{equal}") if isinstance(equal, str) else _scalar(equal)
 
 
 def _tagged(tag: int, text: str) -> int:

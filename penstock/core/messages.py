@@ -23,6 +23,8 @@ class OperatorRestore:
     keyed: tuple[KeyedPiece, ...]
     lists: dict[str, tuple[str, tuple[Any, ...]]]
     """State name to (mode, items)."""
+    old_hashes: bool = False
+    """Whether keys of some kinds are stored in other key groups than they have today."""
 
 
 @dataclass(frozen=True, slots=True)

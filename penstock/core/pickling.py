@@ -1,16 +1,33 @@
 """Pickling of users' objects.
 
-Classes that a program defines in its own script live in ``__main__`` there and nowhere else, so plain
-pickle cannot name them in a slot.  Such objects are pickled with their class; everything else takes the
-plain and much faster way.  Loading is the same for both.
+Classes that a program defines in its own script live in ``__main__``, which is another module in a slot.  So
+a program travels with the classes of its script (:func:`ship`), and where it arrives they are
+put where pickle looks for them.  From then on objects of such classes are pickled by the name of the
+class, there as in the driver: an object that was stored is one of the class that the program has *now*, in
+this run or in a later one.
+
+Objects of classes without a name (made within a function) are pickled with their class, by the much slower
+way.  Older versions pickled all classes of scripts so; :func:`loads` takes them for the class of that name.
 """
 
 from __future__ import annotations
 
+import io
 import pickle
-from typing import Any
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import cloudpickle
+from cloudpickle import cloudpickle as by_value
+
+from penstock.core.names import found_under, is_named
+
+SCRIPT = "__main__"
+_MOST_BYTES = 1 << 20
+"""A class that is larger, by what its methods refer to, travels only if the program needs it."""
+_HAS_CLASSES = re.compile(rb"_make_skeleton_")
 
 
 def dumps(value: Any) -> bytes:
@@ -20,3 +37,107 @@ def dumps(value: Any) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError):
         data: bytes = cloudpickle.dumps(value)
         return data
+
+
+def loads(data: Any) -> Any:
+    """The object; what was pickled with its class gets the class of that name that the script has now."""
+    if _HAS_CLASSES.search(data) is None:
+        return pickle.loads(data)
+    return _ByName(io.BytesIO(data)).load()
+
+
+# --- programs -----------------------------------------------------------------------------------
+
+
+def ship(program: Any) -> bytes:
+    """The bytes of functions and all they need, and the classes of the script.
+
+    Whoever unpickles them finds these classes by name from then on.
+    """
+    file = io.BytesIO()
+    pickler = _Shipper(file)
+    pickler.dump(_Cargo((program, tuple(_script_classes()), pickler.named)))
+    return file.getvalue()
+
+
+class _Cargo(NamedTuple):
+    parts: tuple[Any, tuple[type, ...], dict[str, type]]
+    """The last one is filled while the others are pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unload, self.parts
+
+
+def _unload(program: Any, _: tuple[type, ...], classes: dict[str, type]) -> Any:
+    script = sys.modules[SCRIPT]
+    for qualname, kind in classes.items():
+        kind.__qualname__ = qualname
+        if "." not in qualname and getattr(script, qualname, None) is not kind:
+            setattr(script, qualname, kind)
+    return program
+
+
+class _Shipper(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles the script's functions and classes with what they refer to, and remembers the classes."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.named: dict[str, type] = {}
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type) and obj.__module__ == SCRIPT and is_named(obj):
+            self.named[obj.__qualname__] = obj
+        return super().reducer_override(obj)
+
+
+def _script_classes() -> Iterator[type]:
+    """The classes at the top level of the script that can travel: stored objects may be of any of them."""
+    for kind in list(vars(sys.modules[SCRIPT]).values()):
+        if isinstance(kind, type) and kind.__module__ == SCRIPT and is_named(kind) and _can_travel(kind):
+            yield kind
+
+
+def _can_travel(kind: type) -> bool:
+    try:
+        return len(cloudpickle.dumps(kind)) <= _MOST_BYTES
+    except Exception:
+        return False
+
+
+# --- what older versions wrote ------------------------------------------------------------------
+
+
+class _ByName(pickle.Unpickler):
+    """Takes classes that were pickled with an object for those that the script has under their names."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("cloudpickle."):
+            return _MAKERS.get(name) or super().find_class(module, name)
+        return super().find_class(module, name)
+
+
+def _known(module: Any, name: str, tracker: Any) -> type | None:
+    """The script's class of that name, unless this very class is in this process already."""
+    if module != SCRIPT or tracker in by_value._DYNAMIC_CLASS_TRACKER_BY_ID:
+        return None
+    found = found_under(SCRIPT, name)
+    return found if isinstance(found, type) and found.__module__ == SCRIPT else None
+
+
+def _class(kind: Any, name: str, bases: Any, named: dict[str, Any], tracker: Any, extra: Any) -> Any:
+    known = _known(named.get("__module__"), name, tracker)
+    return known or by_value._make_skeleton_class(kind, name, bases, named, tracker, extra)
+
+
+def _enum(bases: Any, name: str, qualname: str, members: Any, module: str, tracker: Any, extra: Any) -> Any:
+    known = _known(module, qualname, tracker)
+    return known or by_value._make_skeleton_enum(bases, name, qualname, members, module, tracker, extra)
+
+
+def _set_state(kind: Any, state: Any) -> Any:
+    if kind.__module__ == SCRIPT and is_named(kind):
+        return kind
+    return by_value._class_setstate(kind, state)
+
+
+_MAKERS = {"_make_skeleton_class": _class, "_make_skeleton_enum": _enum, "_class_setstate": _set_state}

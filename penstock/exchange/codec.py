@@ -8,7 +8,6 @@ raw int64.  Signals are a tag and up to three numbers; a savepoint's barrier has
 from __future__ import annotations
 
 import json
-import pickle
 import struct
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ import pyarrow as pa
 from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, Epoch, EventTime
-from penstock.core.pickling import dumps
+from penstock.core.pickling import dumps, loads
 from penstock.core.row import Row
 from penstock.core.signals import (
     ACTIVE,
@@ -133,7 +132,7 @@ class ChannelDecoder:
             if columns.num_rows != rows:
                 raise TransportError(f"a peer sent {columns.num_rows} rows and said {rows}")
             return Batch(columns=columns, times=times, key_columns=self._keys)
-        return unpack_rows(pickle.loads(view[start:]), times)
+        return unpack_rows(loads(view[start:]), times)
 
 
 def _has_dictionary(schema: pa.Schema) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.hashing import Hashes, combine_columns, hash_array, hash_values, key_groups
+from penstock.core.keys import canonical_keys
 from penstock.core.row import Row
 
 Routed = Iterable[tuple[int, Batch]]
@@ -186,7 +187,7 @@ class _ByFunction(_ByIndex):
 
 
 def attach_keys(batch: Batch, spec: Hash) -> Batch:
-    """The batch with the key of each record beside it."""
+    """The batch with the key of each record beside it; refuses what cannot be a key."""
     if batch.columns is not None and spec.columns:
         missing = [name for name in spec.columns if name not in batch.columns.schema.names]
         if missing:
@@ -197,7 +198,7 @@ def attach_keys(batch: Batch, spec: Hash) -> Batch:
         return Batch(columns=batch.columns, times=batch.times, key_columns=spec.columns)
     rows = batch.to_rows()
     selector = spec.selector or field_selector(spec.columns)
-    return Batch(rows=rows, times=batch.times, keys=list(map(selector, rows)))
+    return Batch(rows=rows, times=batch.times, keys=canonical_keys(list(map(selector, rows))))
 
 
 def key_hashes(batch: Batch) -> Hashes:
@@ -209,11 +210,9 @@ def key_hashes(batch: Batch) -> Hashes:
 
 
 def check_keys(batch: Batch) -> None:
-    """Refuse ``None`` as a key."""
-    if batch.keys is not None:
-        if None in batch.keys:
-            raise KeyError_("a key is None; filter such records out or give them a key before key_by")
-    elif len(batch.key_columns) == 1 and batch.columns.column(batch.key_columns[0]).null_count:
+    """Refuse a null as a key in columns; keys of rows were looked at when they were attached."""
+    columns = batch.key_columns
+    if len(columns) == 1 and batch.columns.column(columns[0]).null_count:
         raise KeyError_("a key is null; filter such records out or give them a key before key_by")
 
 

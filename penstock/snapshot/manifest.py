@@ -23,7 +23,7 @@ from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, Verte
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.strict import canonical, encode_data
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The manifest format this Penstock writes, and the newest it reads; it reads all older ones too."""
 
 
@@ -87,6 +87,11 @@ class Manifest:
     """What an unaligned barrier overtook; since format 2."""
     origin: Origin | None = None
     """What the job was started from, if that was not its own checkpoint; since format 2."""
+
+    @property
+    def has_old_hashes(self) -> bool:
+        """Whether keys of some kinds are in other key groups than they have today; see docs/format.md."""
+        return self.format_version < 3
 
     def operator(self, operator_id: OperatorId) -> OperatorEntry | None:
         """The entry of this operator, if it has one."""

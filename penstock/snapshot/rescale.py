@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.errors import ConfigError, SnapshotError
-from penstock.core.handles import Blob, KeyedPiece
+from penstock.core.handles import Blob, KeyedHandle, KeyedPiece
 from penstock.core.ids import OperatorId, SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.snapshot.manifest import Manifest
@@ -79,9 +79,21 @@ def assign(
     assignments = []
     for index in range(parallelism):
         first, last = key_group_range(SubtaskIndex(index), parallelism, max_parallelism)
-        keyed = tuple(handle for handle in handles if handle.overlaps(first, last))
+        keyed = tuple(
+            handle
+            for handle in handles
+            if handle.overlaps(first, last) or (manifest.has_old_hashes and _may_hold_anything(handle))
+        )
         assignments.append(Assignment(keyed, lists, finished))
     return assignments
+
+
+def _may_hold_anything(handle: KeyedPiece) -> bool:
+    """Whether keys of an older format in it may belong to any subtask: only pickled ones have other hashes.
+
+    Not so the files of RocksDB, which may be too large for everybody to read.
+    """
+    return isinstance(handle, KeyedHandle) and handle.pickled
 
 
 def redistribute(per_subtask: Sequence[Lists], parallelism: int) -> list[Share]:

@@ -16,10 +16,12 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import cloudpickle
+
 from penstock.core.clock import Clock
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
-from penstock.core.messages import FromSlot, ToSlot
+from penstock.core.messages import Deploy, FromSlot, ToSlot
 from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello, answer
 from penstock.exchange.control_frames import Pieces, queue_message
@@ -89,7 +91,8 @@ class ControlServer:
 
     def send(self, slot: SlotId, message: ToSlot) -> None:
         """Queue a message; lost if the slot is not connected."""
-        data = dumps(message)
+        # The classes of the script arrive with the plan: what comes with it cannot name them yet.
+        data: bytes = cloudpickle.dumps(message) if isinstance(message, Deploy) else dumps(message)
         self._call(lambda: self._queue(slot, data))
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.copying import Copier, copied, itself
 from penstock.core.errors import ConfigError
+from penstock.core.keys import kinds_of
 from penstock.state.chunks import CarriedChunks, ChunkStore, FrozenChunks
 from penstock.state.columns import encode
 from penstock.state.descriptors import StateDescriptor
@@ -29,6 +30,7 @@ from penstock.state.frozen_files import FrozenPart
 from penstock.state.handles import Scope
 from penstock.state.making import make_handle
 from penstock.state.private import private
+from penstock.state.rekeying import Rehashed, canonical_entries, refuse_doubles
 from penstock.state.schema import StateKind, StateSchema, StoredForm
 from penstock.state.table import EntryShape, Frozen, Table
 from penstock.state.timers import TimerQueue, Timers
@@ -67,6 +69,9 @@ class KeyedState:
         self._chunks: dict[str, ChunkStore] = {}
         self._restored_chunks: dict[str, list[pa.RecordBatch]] = {}
         self._timers: Timers | None = None
+        self._rehashed: Rehashed | None = None
+        self.restored_kinds: frozenset[str] = frozenset()
+        """What kinds of keys a snapshot brought, as far as it was looked through."""
 
     def table(self, name: str, shape: EntryShape = EntryShape.KEY) -> Table:
         """The table called ``name``, made on first use."""
@@ -154,14 +159,24 @@ class KeyedState:
         self._chunks[name] = store
         restored = self._restored_chunks.pop(name, None)
         if restored:
+            if self._rehashed is not None and all(set(store.keys) <= set(b.schema.names) for b in restored):
+                self._rehashed.refuse(name, [store.groups(batch) for batch in restored])
             store.restore(restored)
 
-    def restore(self, blocks: StoredBlocks) -> None:
+    def restore(self, blocks: StoredBlocks, rehashed: Rehashed | None = None) -> None:
         """Take all entries of a state file that are in its range. Called before the operator opens."""
+        self._rehashed = rehashed
         for block in blocks.tables():
-            put = self._place_of(block).put
-            for entry, value in zip(block.entries, block.values, strict=True):
-                put(entry, value)
+            entries = canonical_entries(block)
+            keys = [block.shape.key_of(entry) for entry in entries]
+            self.restored_kinds |= kinds_of(keys)
+            table = self._place_of(block)
+            if rehashed is not None:
+                rehashed.check(block.name, keys)
+            if entries is not block.entries or rehashed is not None:
+                refuse_doubles(block, entries, table)
+            for entry, value in zip(entries, block.values, strict=True):
+                table.put(entry, value)
         for name, batch in blocks.chunk_batches():
             self.restore_chunks(name, [batch])
 

@@ -104,7 +104,7 @@ class ChunkStore:
     ) -> None:
         self.name = name
         self.watermark: int = MIN_TIME
-        self._keys = tuple(keys)
+        self.keys = tuple(keys)
         self._columns = list(columns)
         self._merge = merge
         self._max_parallelism = max_parallelism
@@ -182,7 +182,11 @@ class ChunkStore:
             for start in self._panes
             for chunk in self.chunks(start)
         ]
-        return FrozenChunks(self.name, self._keys, self._max_parallelism, parts)
+        return FrozenChunks(self.name, self.keys, self._max_parallelism, parts)
+
+    def groups(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """The key group that each row of a restored batch has today."""
+        return groups_of(pa.Table.from_batches([batch]), self.keys, self._max_parallelism)
 
     def restore(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Take the rows of a snapshot, already reduced to this subtask's key groups."""
@@ -210,6 +214,13 @@ class ChunkStore:
         return marked
 
 
+def groups_of(table: pa.Table, keys: Sequence[str], max_parallelism: int) -> npt.NDArray[np.int64]:
+    """The key group of each row."""
+    columns = [table.column(name).combine_chunks() for name in keys]
+    hashes = hash_array(columns[0]) if len(columns) == 1 else combine_columns(columns)
+    return key_groups(hashes, max_parallelism)
+
+
 class FrozenChunks:
     """What a store held at one moment. Read by the snapshot writer in any thread."""
 
@@ -235,9 +246,7 @@ class FrozenChunks:
 
     def _labelled(self, pane: int, chunk: Chunk) -> pa.Table:
         table = chunk.table
-        keys = [table.column(name).combine_chunks() for name in self._keys]
-        hashes = hash_array(keys[0]) if len(keys) == 1 else combine_columns(keys)
-        groups = key_groups(hashes, self._max_parallelism)
+        groups = groups_of(table, self._keys, self._max_parallelism)
         table = table.add_column(0, FIRED_TO, _constant(chunk.fired_to, table.num_rows))
         table = table.add_column(0, PANE, _constant(pane, table.num_rows))
         return table.add_column(0, KEY_GROUP, pa.array(groups, pa.int32()))

@@ -14,7 +14,6 @@ the interpreter lock changes hands, so writing a snapshot does not stop the task
 from __future__ import annotations
 
 import json
-import pickle
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -22,16 +21,21 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.errors import CorruptSnapshotError, SnapshotError
+from penstock.core.errors import CorruptSnapshotError, KeyError_, SnapshotError
 from penstock.core.hashing import hash_values, key_groups
-from penstock.core.pickling import dumps
+from penstock.core.keys import canonical_keys
+from penstock.core.pickling import dumps, loads
 from penstock.state.chunks import FrozenChunks
 from penstock.state.columns import decode, encode
 from penstock.state.schema import StateSchema
 from penstock.state.table import EntryShape, Frozen
+
+GroupRange = tuple[int, int]
+"""First and last key group, both included."""
 
 CHUNK = 4096
 _HEADER = struct.Struct("<I")
@@ -48,9 +52,12 @@ KEY_GROUP = "__key_group"
 
 
 def write_blocks(
-    frozen: Iterable[Frozen | FrozenChunks], max_parallelism: int
+    frozen: Iterable[Frozen | FrozenChunks], max_parallelism: int, owned: GroupRange | None = None
 ) -> Iterator[tuple[bytes, bool]]:
-    """The blocks of frozen state, each with whether it holds pickled values."""
+    """The blocks of frozen state, each with whether it holds pickled values.
+
+    ``owned`` are the key groups that the state may be in: a key of another one has changed since it came.
+    """
     for part in frozen:
         if isinstance(part, FrozenChunks):
             for batch in part.record_batches():
@@ -58,7 +65,7 @@ def write_blocks(
             continue
         items = _kept(part)
         while chunk := list(islice(items, CHUNK)):
-            yield _table_block(part, chunk, max_parallelism)
+            yield _table_block(part, chunk, max_parallelism, owned)
 
 
 def _kept(part: Frozen) -> Iterator[tuple[Any, Any]]:
@@ -73,9 +80,19 @@ def _kept(part: Frozen) -> Iterator[tuple[Any, Any]]:
             yield entry, left
 
 
-def _table_block(part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: int) -> tuple[bytes, bool]:
+def _table_block(
+    part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: int, owned: GroupRange | None
+) -> tuple[bytes, bool]:
     columns = _columns(part.shape, chunk)
     groups = key_groups(hash_values(columns["key"]), max_parallelism)
+    if owned is not None:
+        astray = np.nonzero((groups < owned[0]) | (groups > owned[1]))[0]
+        if len(astray):
+            raise SnapshotError(
+                f"state {part.name!r} has {len(astray)} keys that belong to another subtask, such as "
+                f"{columns['key'][int(astray[0])]!r}: they were changed after they had become keys. Key by "
+                "values that nothing changes, such as a tuple of numbers and strings"
+            )
     arrays: dict[str, pa.Array] = {KEY_GROUP: pa.array(groups, pa.int32())}
     opaque: dict[str, list[Any]] = {}
     header: dict[str, Any] = {"table": part.name, "shape": part.shape.name, "rows": len(chunk)}
@@ -159,10 +176,24 @@ class TableBlock(NamedTuple):
 class StateBlocks:
     """Reads what :func:`write_blocks` wrote, cut to a range of key groups (inclusive)."""
 
-    def __init__(self, data: bytes, first_group: int, last_group: int) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        first_group: int,
+        last_group: int,
+        owned: GroupRange | None = None,
+        rehashed: int | None = None,
+    ) -> None:
+        """``owned`` are the key groups that may be in ``data``; with another one in it, it is refused.
+
+        ``rehashed`` is the number of key groups, if pickled keys were stored by older formulas: such rows are
+        wherever the formulas of today have them.
+        """
         self._data = memoryview(data)
         self._first = first_group
         self._last = last_group
+        self._owned = owned
+        self._rehashed = rehashed
 
     def entries(self) -> Iterator[tuple[str, EntryShape, list[Any], list[Any]]]:
         """For each table block: table name, shape, entries and values within the range."""
@@ -206,17 +237,25 @@ class StateBlocks:
 
     def _mask(self, batch: pa.RecordBatch) -> pa.Array:
         groups = batch.column(KEY_GROUP)
-        return pc.and_(
-            pc.greater_equal(groups, pa.scalar(self._first, groups.type)),
-            pc.less_equal(groups, pa.scalar(self._last, groups.type)),
-        )
+        if self._owned is not None:
+            strays = len(groups) - int(pc.sum(_within(groups, *self._owned)).as_py() or 0)
+            if strays:
+                raise stray_rows(strays)
+        return _within(groups, self._first, self._last)
+
+    def _kept(self, batch: pa.RecordBatch, opaque: dict[str, list[Any]]) -> npt.NDArray[np.int64]:
+        """The numbers of the rows within the range."""
+        if self._rehashed is None or "key" not in opaque:
+            return np.nonzero(self._mask(batch).to_numpy(zero_copy_only=False))[0]
+        groups = key_groups(hash_values(canonical_keys(opaque["key"])), self._rehashed)
+        return np.nonzero((groups >= self._first) & (groups <= self._last))[0]
 
     def _table(
         self, header: dict[str, Any], batch: pa.RecordBatch, opaque: dict[str, list[Any]]
     ) -> TableBlock:
         schema = StateSchema.from_json(header["state"]) if "state" in header else None
         typed = header.get("typed", ())
-        keep = np.nonzero(self._mask(batch).to_numpy(zero_copy_only=False))[0]
+        keep = self._kept(batch, opaque)
         everything = len(keep) == batch.num_rows
 
         def column(name: str) -> list[Any]:
@@ -253,6 +292,22 @@ class StateBlocks:
             position = after
 
 
+def stray_rows(count: int) -> SnapshotError:
+    """The error for rows that no subtask would take."""
+    return SnapshotError(
+        f"{count} rows of a piece of keyed state are in key groups that the piece does not have: no subtask "
+        "would take them. The snapshot was written by something else, or by a program whose keys changed "
+        "while they were in use; start from an older one, or write it anew with the state processor"
+    )
+
+
+def _within(groups: pa.Array, first: int, last: int) -> pa.Array:
+    return pc.and_(
+        pc.greater_equal(groups, pa.scalar(first, groups.type)),
+        pc.less_equal(groups, pa.scalar(last, groups.type)),
+    )
+
+
 def block_head(data: memoryview, position: int) -> tuple[dict[str, Any], int, int]:
     """Header of the block at ``position``, and where its body begins and ends.
 
@@ -270,7 +325,7 @@ def block_head(data: memoryview, position: int) -> tuple[dict[str, Any], int, in
 
 def _unpickled(header: dict[str, Any], data: memoryview) -> dict[str, list[Any]]:
     try:
-        found: dict[str, list[Any]] = pickle.loads(data)
+        found: dict[str, list[Any]] = loads(data)
     except (AttributeError, ImportError) as error:
         raise SnapshotError(
             f"state {header['table']!r} is stored pickled and names a class that this program does not have: "
@@ -300,5 +355,7 @@ def _refusing_nonsense() -> Iterator[None]:
     """Whatever goes wrong in here, the bytes are to blame; unpickling stays outside."""
     try:
         yield
+    except (KeyError_, SnapshotError):
+        raise
     except Exception as error:
         raise CorruptSnapshotError(f"a block of a state file is not readable: {error!r}") from error

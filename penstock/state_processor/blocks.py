@@ -7,7 +7,6 @@ Nothing is unpickled here: :meth:`Block.columns` does when it is told that the s
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, NativeHandle
+from penstock.core.stand_ins import loads_anywhere
 from penstock.snapshot.storage import SnapshotStore
 from penstock.state.files import KEY_GROUP, StateBlocks, block_head
 from penstock.state.schema import StateSchema
@@ -57,7 +57,7 @@ def _stored_blocks(store: SnapshotStore, handle: KeyedHandle) -> Iterator[Block]
     found = StateBlocks(store.read_blob(handle.blob), *handle.key_groups)
     for header, batch, mask, rest in found.parts():
         length = batch.nbytes + len(rest)
-        yield Block(_outline(header, batch.schema, length), batch, mask, partial(pickle.loads, rest))
+        yield Block(_outline(header, batch.schema, length), batch, mask, partial(loads_anywhere, rest))
 
 
 OPENERS: dict[type, Opener] = {KeyedHandle: _stored_blocks, NativeHandle: rocksdb_blocks}

@@ -20,6 +20,7 @@ from penstock.core.handles import KeyedHandle
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
+from penstock.core.keys import canonical_keys
 from penstock.operators.window.windows import CountWindow, TimeWindow
 from penstock.snapshot.storage import SnapshotStore
 from penstock.state.columns import decode, encode
@@ -97,7 +98,7 @@ def shape_of(columns: Iterable[str], target: str) -> EntryShape:
 
 def keys_of(batch: pa.Table | pa.RecordBatch) -> list[Any]:
     """The keys as the job will see them: structs are tuples."""
-    return to_python(batch.column("key"), structs_as_tuples=True)
+    return canonical_keys(to_python(batch.column("key"), structs_as_tuples=True))
 
 
 def entries_of(target: Target, batch: pa.Table | pa.RecordBatch) -> list[tuple[Any, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.core.handles import NativeHandle
+from penstock.core.stand_ins import stand_ins
 from penstock.snapshot.storage import SnapshotStore
 from penstock.state.rocks.files import TableInfo
 from penstock.state.rocks.keys import decode_entry
@@ -59,7 +60,8 @@ def _rocksdb_block(table: TableInfo, rows: list[tuple[bytes, bytes]], spread: Sp
     )
 
     def unpickle() -> dict[str, list[Any]]:
-        block = block_of(table, rows, spread)
+        with stand_ins():
+            block = block_of(table, rows, spread)
         return {**entry_columns(table.shape, block.entries), "value": block.values}
 
     everything = pa.array([True] * len(rows))

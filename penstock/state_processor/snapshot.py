@@ -7,7 +7,6 @@ one operator.  Checksums are verified by everything that reads rows.
 from __future__ import annotations
 
 import importlib
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import keyed_blobs
 from penstock.core.pickling import dumps
+from penstock.core.stand_ins import loads_anywhere
 from penstock.snapshot.finding import read_manifest
 from penstock.snapshot.manifest import OperatorEntry
 from penstock.snapshot.store import open_store
@@ -217,7 +217,7 @@ class Snapshot:
         """Subtask, name, mode and items of operator state.  Unpickles: ask for trust before."""
         for subtask in entry.subtasks:
             if subtask.state.lists is not None:
-                held = pickle.loads(self.store.read_blob(subtask.state.lists))
+                held = loads_anywhere(self.store.read_blob(subtask.state.lists))
                 for name, (mode, items) in held.items():
                     yield subtask.index, name, mode, tuple(items)
 
@@ -243,7 +243,7 @@ class Snapshot:
             raise self._no_state(entry, ENUMERATOR)
         if not self.trusted:
             raise untrusted(f"the enumerator of {label(entry)!r}", ["item"])
-        return pa.table({"item": _fitting([pickle.loads(self.store.read_blob(blob))])})
+        return pa.table({"item": _fitting([loads_anywhere(self.store.read_blob(blob))])})
 
     def _no_state(self, entry: OperatorEntry, state: str) -> SnapshotError:
         known = ", ".join(row["state"] for row in self._states(entry)) or "none"

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.row import Row
+from penstock.core.stand_ins import StandIn
 
 _PLAIN: dict[type, pa.DataType] = {
     type(None): pa.null(),
@@ -184,6 +185,8 @@ def _field_names(value: Any) -> list[str]:
         names = getattr(value, "_fields", None)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [field.name for field in dataclasses.fields(value)]
+    elif isinstance(value, StandIn):
+        return list(value.fields())
     else:
         return []
     return list(names) if names is not None else [f"f{i}" for i in range(len(value))]
@@ -192,6 +195,8 @@ def _field_names(value: Any) -> list[str]:
 def _field_values(value: Any) -> list[Any]:
     if isinstance(value, Row | tuple):
         return list(value)
+    if isinstance(value, StandIn):
+        return list(value.fields().values())
     return [getattr(value, field.name) for field in dataclasses.fields(value)]
 
 

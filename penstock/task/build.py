@@ -26,6 +26,7 @@ from penstock.operators.typed import typed_output
 from penstock.state.private import never_changes
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.failures import explain_failure
+from penstock.task.first_keys import watch_first_keys
 from penstock.task.recovered import recovered, recovered_inside
 from penstock.task.restoring import restored_keyed, restored_lists
 from penstock.task.snapshot import SnapshotLadder
@@ -190,6 +191,9 @@ def _build_operators(
         context = _context(place, vertex, planned, subtask, out, metrics)
         contexts.append((operator, context))
     open_operators(inputs, contexts)
+    if not place.plan.settings.get("allow_non_restored"):
+        for operator, context in contexts:
+            watch_first_keys(operator, context.keyed.restored_kinds)
     return [(planned.operator_id, inputs[planned.node.id]) for planned in vertex.operators]
 
 

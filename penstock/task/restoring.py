@@ -12,6 +12,7 @@ from penstock.graph.plan import Plan, Vertex
 from penstock.state.backend import KeyedState
 from penstock.state.files import StateBlocks
 from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
+from penstock.state.rekeying import Rehashed
 from penstock.state.rocks.backend import RocksKeyedState
 from penstock.state.rocks.native import read_native
 from penstock.state.rocks.settings import RocksSettings
@@ -56,16 +57,20 @@ def _fill(
     source: StateStorage,
     own_files: bool,
 ) -> None:
-    first, last = key_group_range(subtask.index, vertex.parallelism, vertex.max_parallelism)
+    count = vertex.max_parallelism
+    first, last = key_group_range(subtask.index, vertex.parallelism, count)
+    rehashed = Rehashed(first, last, count) if restore.old_hashes else None
     native = [handle for handle in restore.keyed if isinstance(handle, NativeHandle)]
     if isinstance(keyed, RocksKeyedState):
-        keyed.restore_native(native, source, first, last, own_files)
+        keyed.restore_native(native, source, first, last, own_files, rehashed)
     else:
         for files in native:
-            keyed.restore(read_native(files, source, first, last))
+            keyed.restore(read_native(files, source, first, last), rehashed)
     for handle in restore.keyed:
         if not isinstance(handle, NativeHandle):
-            keyed.restore(StateBlocks(source.read_blob(handle.blob), first, last))
+            data = source.read_blob(handle.blob)
+            groups = count if rehashed is not None and handle.pickled else None
+            keyed.restore(StateBlocks(data, first, last, handle.key_groups, groups), rehashed)
 
 
 def restored_lists(restore: OperatorRestore | None) -> OperatorStateStore:

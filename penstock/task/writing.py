@@ -141,7 +141,7 @@ class StateWriter:
         for operator in frozen:
             found = _OperatorSegments(operator.operator_id, writer.begin())
             in_blocks = [part for part in operator.keyed if not isinstance(part, FrozenFiles)]
-            for block, opaque in write_blocks(in_blocks, self._max_parallelism):
+            for block, opaque in write_blocks(in_blocks, self._max_parallelism, self._key_groups):
                 found.pickled = found.pickled or opaque
                 yield found.blocks.add(block)
             writer.end(found.blocks)

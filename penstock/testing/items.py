@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
+from penstock.core.keys import canonical_keys
 from penstock.core.signals import EndOfInput
 from penstock.operators.aggregate import KeyedReduceOperator
 from penstock.operators.functions import (
@@ -60,7 +61,8 @@ def atoms_of(item: Any, keyed_by: Callable[[Any], Any] | None) -> list[Any]:
     if keyed_by is not None and not is_keyed(item):
         if item.rows is None:
             raise ConfigError("a batch of columns needs key columns of its own: give it key_columns=")
-        item = Batch(rows=item.rows, times=item.times, keys=[keyed_by(value) for value in item.rows])
+        keys = canonical_keys([keyed_by(value) for value in item.rows])
+        item = Batch(rows=item.rows, times=item.times, keys=keys)
     return [item.slice(n, n + 1) for n in range(len(item))]
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError, KeyError_, TimestampError
 from penstock.core.ids import MIN_TIME
+from penstock.core.keys import canonical_column
 from penstock.operators.columnar.aggregates import ROWS, Aggregate, Partial
 from penstock.operators.columnar.expressions import field_of
 from penstock.operators.columnar.grouping import grouped
@@ -91,10 +92,7 @@ class AggregatePlan:
             raise KeyError_(
                 f"key column {name!r} has a null; filter such records out or give them a key before key_by"
             )
-        if pa.types.is_floating(values.type):
-            # 0.0 and -0.0 are one key to Python and to the hash, but not to Arrow's byte comparison.
-            return pc.add(values, pa.scalar(0.0, values.type))
-        return values
+        return canonical_column(values)
 
     def merge(
         self, tables: Sequence[pa.Table], by: Sequence[str] | None = None, latest: str | None = None

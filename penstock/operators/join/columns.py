@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
+from penstock.core.keys import canonical_column
 from penstock.operators.operator import OperatorContext
 from penstock.state.chunks import FIRED_TO, KEY_GROUP, PANE, ChunkStore
 
@@ -139,10 +139,7 @@ def _key(table: pa.Table, name: str) -> pa.ChunkedArray:
         raise KeyError_(
             f"key column {name!r} has a null; filter such records out or give them a key before the join"
         )
-    if pa.types.is_floating(values.type):
-        # 0.0 and -0.0 are one key to Python and to the hash, but not to Arrow's byte comparison.
-        return pc.add(values, pa.scalar(0.0, values.type))
-    return values
+    return canonical_column(values)
 
 
 def batches_of(columns: dict[str, Any], times: Any) -> Iterable[Batch]:

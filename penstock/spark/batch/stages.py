@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-import cloudpickle
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions
 
@@ -26,6 +25,7 @@ from penstock.batch.work import Feed
 from penstock.connectors.source import Source
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
+from penstock.core.pickling import ship
 from penstock.spark.batch.failures import unpacked
 from penstock.spark.batch.progress import StageTracker, planned_stages
 from penstock.spark.batch.tables import numbered
@@ -145,7 +145,7 @@ def _only(rows: DataFrame, feed: Feed) -> DataFrame:
 
 def task_function(stage: Stage) -> Any:
     """The function Spark runs for a vertex. It is pickled by value, so it carries only plain data."""
-    work = cloudpickle.dumps(stage.work)
+    work = ship(stage.work)
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext

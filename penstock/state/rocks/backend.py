@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.core.handles import Blob, NativeHandle
+from penstock.core.keys import kinds_of
 from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, KeyedState
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.frozen_files import FileStorage, FrozenFiles, FrozenPart
 from penstock.state.handles import ListState, MapState
+from penstock.state.rekeying import Rehashed
 from penstock.state.rocks import keys
 from penstock.state.rocks.database import Database
 from penstock.state.rocks.files import BACKEND, TABLES, TableInfo, describe, described, download, is_rows
@@ -118,7 +120,13 @@ class RocksKeyedState(KeyedState):
         ]
 
     def restore_native(
-        self, handles: Sequence[NativeHandle], storage: FileStorage, first: int, last: int, own_files: bool
+        self,
+        handles: Sequence[NativeHandle],
+        storage: FileStorage,
+        first: int,
+        last: int,
+        own_files: bool,
+        rehashed: Rehashed | None = None,
     ) -> None:
         """Take the rows of the key groups ``first`` to ``last``. Called once, before any table is made.
 
@@ -126,6 +134,10 @@ class RocksKeyedState(KeyedState):
         written again.
         """
         self._pickled = any(handle.pickled for handle in handles)
+        if rehashed is not None and self._pickled:
+            for handle in handles:
+                self.restore(read_native(handle, storage, first, last, self._settings.localdir), rehashed)
+            return
         if len(handles) == 1 and handles[0].key_groups == (first, last):
             self._open_restored(handles[0], storage, own_files)
             return
@@ -145,6 +157,13 @@ class RocksKeyedState(KeyedState):
             if not info.elements:
                 self._stored[info.name] = info.schema
                 self._tables[info.name] = made
+        self._note_kinds()
+
+    def _note_kinds(self) -> None:
+        """One key of each table stands for all, which are not looked through."""
+        tables = [table for table in self._rocks.values() if isinstance(table, RocksTable)]
+        entries = [(table.shape, table.any_entry()) for table in tables]
+        self.restored_kinds |= kinds_of(shape.key_of(entry) for shape, entry in entries if entry is not None)
 
     def _copy(self, handle: NativeHandle, storage: FileStorage, first: int, last: int) -> None:
         blocks = read_native(handle, storage, first, last, self._settings.localdir)
@@ -161,6 +180,7 @@ class RocksKeyedState(KeyedState):
                         put = self._place_of(block).put
                         for entry, value in zip(block.entries, block.values, strict=True):
                             put(entry, value)
+        self._note_kinds()
 
     def _write(self, info: TableInfo, rows: list[tuple[bytes, bytes]]) -> None:
         """Take rows over as they are, into the table of that name."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import decimal
-import enum
 import io
 import pickle
 import struct
@@ -27,6 +26,8 @@ from typing import Any
 import numpy as np
 
 from penstock.core.errors import CorruptSnapshotError
+from penstock.core.key_texts import int_text, is_plain_member, moment_text, number_of, time_text
+from penstock.core.keys import NAN, compared_fields
 from penstock.core.row import Row
 from penstock.state.table import EntryShape
 
@@ -38,6 +39,7 @@ _INT = struct.Struct(">cQ")
 _FLOAT = struct.Struct(">cd")
 _SIZE = struct.Struct(">cI")
 _NONE = b"n"
+_NAN = _FLOAT.pack(b"f", float("nan"))
 
 
 @cache
@@ -110,11 +112,13 @@ def _sized(tag: bytes, data: bytes) -> bytes:
 def _int(value: int) -> bytes:
     if -_BIAS <= value < _BIAS:
         return _INT.pack(b"i", value + _BIAS)
-    return _sized(b"I", str(value).encode())
+    return _sized(b"I", int_text(value).encode())
 
 
 def _float(value: float) -> bytes:
-    return _int(int(value)) if value.is_integer() else _FLOAT.pack(b"f", value)
+    if value.is_integer():
+        return _int(int(value))
+    return _FLOAT.pack(b"f", value) if value == value else _NAN
 
 
 def _str(value: str) -> bytes:
@@ -140,7 +144,7 @@ _EXACT = frozenset({int, str, bytes, type(None)})
 
 def _encode_other(value: Any) -> bytes:
     """Everything else that may be a key (see ``core.hashing``), and any object as a namespace."""
-    if isinstance(value, enum.Enum) and not isinstance(value, (int, float, str, bytes, tuple)):
+    if is_plain_member(value):
         return _sequence(b"e", (type(value).__module__, type(value).__qualname__, value.name))
     if isinstance(value, (int, np.integer, np.bool_)):
         return _int(int(value))
@@ -155,25 +159,18 @@ def _encode_other(value: Any) -> bytes:
     if isinstance(value, Row):
         return _sequence(b"r", (value.field_names(), value.get_row_kind().value, *value))
     if isinstance(value, decimal.Decimal):
-        return _decimal(value)
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return _sized(b"z", value.astimezone(dt.UTC).isoformat().encode())
-    if isinstance(value, (dt.date, dt.time, dt.timedelta, uuid.UUID)):
-        return _sized(b"d", f"{type(value).__name__}:{value}".encode())
+        equal = number_of(value)
+        return _sized(b"D", equal.encode()) if isinstance(equal, str) else encode(equal)
+    if isinstance(value, dt.datetime) and value.utcoffset() is not None:
+        return _sized(b"z", moment_text(value).encode())
+    if isinstance(value, (dt.date, dt.time, dt.timedelta)):
+        return _sized(b"d", time_text(value).encode())
+    if isinstance(value, uuid.UUID):
+        return _sized(b"d", f"UUID:{value}".encode())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        fields = [getattr(value, name) for name in compared_fields(type(value))]
         return _sequence(b"c", (type(value).__module__, type(value).__qualname__, *fields))
     return _sized(b"p", _pickled(value))
-
-
-def _decimal(value: decimal.Decimal) -> bytes:
-    if value.is_finite():
-        if value == value.to_integral_value():
-            return _int(int(value))
-        if float(value) == value:
-            return _float(float(value))
-        return _sized(b"D", str(value.normalize()).encode())
-    return _float(float(value)) if value.is_infinite() else _sized(b"D", b"NaN")
 
 
 def _pickled(value: Any) -> bytes:
@@ -194,7 +191,8 @@ def decode(row: bytes, position: int) -> tuple[Any, int]:
     if tag == 0x69:  # i
         return _INT.unpack_from(row, position)[1] - _BIAS, position + 9
     if tag == 0x66:  # f
-        return _FLOAT.unpack_from(row, position)[1], position + 9
+        number = _FLOAT.unpack_from(row, position)[1]
+        return number if number == number else NAN, position + 9
     if tag == 0x6E:  # n
         return None, position + 1
     kind, size = _SIZE.unpack_from(row, position)
@@ -214,7 +212,7 @@ def decode(row: bytes, position: int) -> tuple[Any, int]:
 _PLAIN: dict[bytes, Callable[[bytes], Any]] = {
     b"s": lambda data: data.decode("utf-8", "surrogatepass"),
     b"b": bytes,
-    b"I": lambda data: int(data.decode()),
+    b"I": lambda data: int(data.decode(), 0),
     b"z": bytes,
     b"d": bytes,
     b"D": bytes,

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.core.handles import NativeHandle
-from penstock.state.files import CHUNK, TableBlock
+from penstock.state.files import CHUNK, TableBlock, stray_rows
 from penstock.state.frozen_files import FileStorage
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.database import Rows, open_files, table_rows
@@ -24,6 +24,7 @@ from penstock.state.table import EntryShape
 
 RowList = list[tuple[bytes, bytes]]
 SpreadRows = dict[bytes, RowList]
+_LAST_GROUP = 2**16 - 1
 
 
 class NativeBlocks:
@@ -64,6 +65,7 @@ class NativeBlocks:
             download(self._handle, self._storage, place.path / "db")
             source = open_files(place.path / "db")
             try:
+                _refuse_strays(source, tables, *self._handle.key_groups)
                 yield source, tables
             finally:
                 source.close()
@@ -76,6 +78,20 @@ def read_native(
 ) -> NativeBlocks:
     """The entries of a native handle within the key groups ``first`` to ``last``, both included."""
     return NativeBlocks(handle, storage, first, last, localdir)
+
+
+def _refuse_strays(source: Any, tables: list[TableInfo], first: int, last: int) -> None:
+    """Refuse rows whose key group is not among those of the piece: no subtask would take them."""
+    strays = 0
+    for table in tables:
+        if table.shape is EntryShape.TIMER:
+            groups = (keys.group_of(table.shape, key) for key, _ in table_rows(source, table.id, b""))
+            strays += sum(not first <= group <= last for group in groups)
+        else:
+            strays += sum(1 for _ in rows_in_range(source, table, 0, first - 1)) if first else 0
+            strays += sum(1 for _ in rows_in_range(source, table, last + 1, _LAST_GROUP))
+    if strays:
+        raise stray_rows(strays)
 
 
 def rows_in_range(source: Any, table: TableInfo, first: int, last: int) -> Rows:
