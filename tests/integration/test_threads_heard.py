@@ -25,13 +25,12 @@ from penstock.exchange.auth import Hello, answer, call, new_secret
 from penstock.exchange.door import Door
 from penstock.spark.worker import _beat, _FileThread
 from penstock.testing.local import LocalLauncher, local_cluster
-
-WAIT_S = 30
+from tests.patience import PATIENCE_S
 
 
 def failed(env: Any, why: str) -> None:
     with pytest.raises(JobFailedError, match=why):
-        finish(env.execute_async(), WAIT_S)
+        finish(env.execute_async(), PATIENCE_S)
 
 
 def quits(*arguments: Any) -> Any:
@@ -96,9 +95,9 @@ def test_an_error_while_a_job_is_wound_up_does_not_keep_its_end_from_who_waits(
         env = environment()
         env.from_collection([1]).sink_to(DecidingSink(lambda _: CommitOutcome.COMMITTED))
         client = env.execute_async()
-        finish(client, WAIT_S)
+        finish(client, PATIENCE_S)
         asked = launcher.jobs[-1].trigger_savepoint("/nowhere")
-        assert isinstance(asked.exception(WAIT_S), Exception), "nobody waits for a job that is gone"
+        assert isinstance(asked.exception(PATIENCE_S), Exception), "nobody waits for a job that is gone"
     assert "cannot close" in caplog.text
 
 
@@ -109,12 +108,12 @@ def test_a_listener_that_fails_does_not_keep_the_end_from_who_waits() -> None:
     go = threading.Event()
     with local_cluster(1) as launcher:
         env = environment()
-        decide = lambda _: go.wait(WAIT_S) and CommitOutcome.COMMITTED  # noqa: E731
+        decide = lambda _: go.wait(PATIENCE_S) and CommitOutcome.COMMITTED  # noqa: E731
         env.from_collection([1]).sink_to(DecidingSink(decide))
         client = env.execute_async()
         launcher.jobs[-1].listeners.append(broken)
         go.set()
-        finish(client, WAIT_S)
+        finish(client, PATIENCE_S)
 
 
 # --- gangs -----------------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ def test_a_write_of_state_that_leaves_is_an_error() -> None:
     woken = threading.Event()
     files = _FileThread(woken.set)
     files.submit(quits, lambda result, error: found.append(error))
-    assert woken.wait(WAIT_S)
+    assert woken.wait(PATIENCE_S)
     files.deliver()
     files.close()
     assert "no way on" in str(found[0])
@@ -225,7 +224,7 @@ def test_a_door_opens_again_when_there_are_descriptors_again() -> None:
     )
     with socket.create_connection(listener.getsockname(), timeout=10) as sock:
         call(sock, Hello("job", 1, 0, "data"), secret)
-    assert inside.acquire(timeout=WAIT_S)
+    assert inside.acquire(timeout=PATIENCE_S)
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
     until(lambda: threading.active_count() <= threads, "the door's threads are gone")
@@ -257,7 +256,7 @@ def test_a_caller_that_no_thread_can_greet_is_sent_away_and_the_next_comes_in(
     monkeypatch.setattr(threading.Thread, "start", start)
     with socket.create_connection(listener.getsockname(), timeout=10) as sock:
         call(sock, Hello("job", 1, 0, "data"), secret)
-    assert inside.acquire(timeout=WAIT_S)
+    assert inside.acquire(timeout=PATIENCE_S)
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
 

@@ -55,6 +55,7 @@ def test_names_are_told_apart() -> None:
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_every_exchange_is_found_again_at_any_parallelism(before: int, after: int) -> None:
     old, new = plan_of(before), plan_of(after)
+    assert old.edges
     for edge in old.edges:
         found = named(new, edge.name)
         assert found.target.operator_id == old.vertex(edge.target).head.operator_id
@@ -72,6 +73,7 @@ def test_records_of_a_way_within_a_chain_are_dealt_by_number() -> None:
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_older_names_are_read_while_chains_stay(parallelism: int) -> None:
     plan = plan_of(parallelism)
+    assert plan.edges
     for edge in plan.edges:
         assert named(plan, older_name(plan, edge)).edge == edge
 
