@@ -27,7 +27,7 @@ def run_demo(tmp_path, *options):
         "TMPDIR": str(tmp_path),
     }
     return subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,30 @@ from flow_graphs import GRAPHS, SINKS, Pace, keyed_into_both, sink_of
 from processes import executors, kill, python_workers
 from progress import COUNT, RATE, environment, published, until
 
+NOTICE_S = 30.0
+
 
 def kill_one(job: Any, kind: str, gate: Path) -> None:
-    """Wait for two snapshots, kill, and let the job go on to its end."""
+    """Wait for two snapshots, kill, and let the job go on to its end once it has noticed.
+
+    Spark keeps workers that have nothing to do, which nobody misses; then it is the next one's turn.
+    """
     until(lambda: published(job) >= 2 or job.result().done(), "two snapshots are published")
     found = python_workers(os.getpid()) if kind == "worker" else executors(os.getpid())
-    kill(found[-1])
-    print(f"killed {found[-1]}", flush=True)
+    for pid in reversed(found):
+        kill(pid)
+        if noticed(job):
+            break
+    print(f"killed {pid}", flush=True)
     gate.touch()
+
+
+def noticed(job: Any) -> bool:
+    """Whether the job restarts within a while."""
+    deadline = time.monotonic() + NOTICE_S
+    while job.runner.restarts == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return int(job.runner.restarts) > 0
 
 
 def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:

@@ -33,7 +33,7 @@ def wheel() -> Path:
                 [*download, "--dest", str(CACHE), f"apache-flink=={VERSION}"],
                 check=True,
                 capture_output=True,
-                timeout=120,
+                timeout=300,
             )
         except (subprocess.SubprocessError, OSError):
             pytest.skip(f"pip cannot download the wheel of apache-flink {VERSION}, which has the examples")
