@@ -20,6 +20,7 @@ from typing import Any
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitReader, SplitsFinished
 from penstock.connectors.watermarks import CombinedWatermarks, WatermarkStrategy
 from penstock.core.batch import Batch
+from penstock.core.copying import copied
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_splits import AssignedSplit, claim
@@ -184,7 +185,7 @@ class SourceOperator(Operator):
         self._reporter.report(MAX_TIME, counts=False, reading=False, holder="")
 
     def prepare_barrier(self, epoch: Epoch) -> None:
-        self._positions[epoch] = [(assigned, assigned.position) for assigned in self._reading]
+        self._positions[epoch] = [(assigned, copied(assigned.position)) for assigned in self._reading]
         self._store()
 
     def on_snapshot_complete(self, epoch: Epoch) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
+from penstock.core.copying import copied_batch
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime, OperatorId, SubtaskIndex
 from penstock.core.keygroups import key_group_range
@@ -116,7 +117,8 @@ class Trial:
         self._collector.item = item
 
     def process(self, batch: Batch) -> None:
-        """Give each subtask its records."""
+        """Give each subtask its records, to do with as it likes: the test may give them to another run."""
+        batch = copied_batch(batch)
         if len(self._operators) == 1:
             self._operators[0].process(batch)
             return

@@ -15,6 +15,7 @@ from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter,
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.copying import copied_all
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 from penstock.testing.sim.faults import SIMULATED
@@ -113,7 +114,7 @@ class _SimReader(SplitReader):
         self._index = min(start + min(due, max_rows, _MOST_ROWS), len(self._records))
         self._choose_next()
         times = None if self._times is None else self._times[start : self._index]
-        return Batch.of_rows(self._records[start : self._index], times)
+        return Batch.of_rows(copied_all(self._records[start : self._index]), times)
 
     def position(self) -> Any:
         return self._index

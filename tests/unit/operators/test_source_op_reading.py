@@ -239,3 +239,28 @@ def test_snapshot_before_the_first_barrier_holds_only_own_splits():
     assert [item[0].id for item in ctx.operator_state.snapshot()["splits"].items] == ["b"]
     drain(op)
     assert out.rows == [2]
+
+
+def test_a_position_that_goes_on_changing_is_confirmed_as_it_was():
+    class Live(ListReader):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.live = {"at": 0}
+
+        def position(self):
+            self.live["at"] = self.at
+            return self.live
+
+    class LiveSource(ListSource):
+        def open_split(self, split, position, clock):
+            return Live(self, split, None)
+
+    source = LiveSource()
+    op, _, _ = opened(SourceOperator(source, NONE))
+    op.add_splits(splits(a=[1, 2, 3, 4]))
+    op.poll(1)
+    op.prepare_barrier(1)
+    op.poll(2)
+    op.prepare_barrier(2)
+    op.on_snapshot_complete(1)
+    assert source.confirmed == [("a", {"at": 1})]

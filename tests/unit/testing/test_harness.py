@@ -247,3 +247,14 @@ def test_what_cannot_be_run_is_refused() -> None:
         pytest.raises(KeyError_),
     ):
         harness.push(None)
+
+
+def test_a_function_that_changes_its_records_does_not_change_the_tests() -> None:
+    def careless(row: dict[str, int]) -> dict[str, int]:
+        row["n"] += 1
+        return row
+
+    row = {"n": 1}
+    with Harness(lambda stream: stream.map(careless)) as harness:
+        harness.push(row, row)
+        assert harness.take() == [{"n": 2}, {"n": 2}] and row == {"n": 1}
