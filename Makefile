@@ -43,10 +43,10 @@ test-quick: venv ## A part of the tests in two minutes, without Spark and server
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target quick-parts quick-jobs
 
 quick-parts: venv
-	@PENSTOCK_TEST_SERVERS=no $(PYTEST) -m "not slow" tests/unit --ignore tests/unit/connectors
+	@PENSTOCK_TEST_SERVERS=no $(PYTEST) -m "not slow" tests/unit --ignore tests/unit/connectors --ignore tests/unit/state
 
 quick-jobs: venv
-	@PENSTOCK_TEST_SERVERS=no $(PYTEST) -m "not slow" tests/unit/connectors tests/semantics $(QUICK_SIM)
+	@PENSTOCK_TEST_SERVERS=no $(PYTEST) -m "not slow" tests/unit/connectors tests/unit/state tests/semantics $(QUICK_SIM)
 
 test-unit: venv ## Only the tests of single parts
 	$(PYTEST) tests/unit

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import random
 import signal
 import sys
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SPARK_TESTS = ROOT / "tests" / "spark"
 sys.path[:0] = [str(ROOT), str(SPARK_TESTS), str(SPARK_TESTS / "jobs"), str(ROOT / "scripts")]
 
+from class_archive import quick_options  # noqa: E402
 from drivers import Driver  # noqa: E402
 from processes import executors, kill, python_workers  # noqa: E402
 from soak_growth import judge  # noqa: E402
@@ -60,18 +62,22 @@ class Soak:
         self._driver = self._start()
 
     def run(self, seconds: float, every_s: float, kill_every_s: float) -> None:
-        """Sample and kill for so long; then let the job stop by itself, and read what is left."""
+        """Sample and kill for so long; then let the job stop by itself, and read what is left.
+
+        The time that new drivers take to start does not count.
+        """
         began = time.monotonic()
-        next_sample, next_kill = began, began + kill_every_s
-        drivers = [began + seconds * WARM_UP * (n + 1) / (DRIVER_KILLS + 1) for n in range(DRIVER_KILLS)]
-        while (now := time.monotonic()) < began + seconds:
+        next_sample, next_kill = 0.0, kill_every_s
+        drivers = [seconds * WARM_UP * (n + 1) / (DRIVER_KILLS + 1) for n in range(DRIVER_KILLS)]
+        while (now := time.monotonic() - began) < seconds:
             self._read()
             if now >= next_sample:
-                self._sample(now - began)
+                self._sample(now)
                 next_sample = now + every_s
             if drivers and now >= drivers[0]:
                 drivers.pop(0)
                 self._kill_driver()
+                began = time.monotonic() - now
             elif now >= next_kill:
                 self._kill_worker()
                 next_kill = now + kill_every_s * self._rng.uniform(0.5, 1.5)
@@ -165,6 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--master", default=LOCAL_CLUSTER)
     options = parser.parse_args(arguments)
+    os.environ["JDK_JAVA_OPTIONS"] = quick_options()
     seconds = options.hours * 3600
     file = ROOT / ".soak" / f"soak-{time.strftime('%Y%m%d-%H%M%S')}.csv"
     with tempfile.TemporaryDirectory(prefix="penstock-soak-", ignore_cleanup_errors=True) as name:
