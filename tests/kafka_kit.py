@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from penstock.common.serialization import SimpleStringSchema
@@ -39,6 +39,25 @@ class TestTopic:
         """More partitions."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(TIMEOUT_S)
+
+    def delete_before(self, offset: int, partition: int = 0) -> None:
+        """Let records go, as retention does."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for done in admin.delete_records([TopicPartition(self.name, partition, offset)]).values():
+            done.result(TIMEOUT_S)
+
+    def make_anew(self, partitions: int = 1) -> None:
+        """Delete the topic and create one of the same name."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.delete_topics([self.name])[self.name].result(TIMEOUT_S)
+        while True:
+            try:
+                topic = NewTopic(self.name, partitions, 1, config={"retention.ms": "-1"})
+                admin.create_topics([topic])[self.name].result(TIMEOUT_S)
+                return
+            except KafkaException as error:  # the brokers take a moment to forget it
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
 
     def send(
         self,

@@ -139,6 +139,13 @@ class Sink(ABC):
     def check_interval(self, interval_ms: int | None) -> None:  # noqa: B027 - optional hook
         """Called after ``check`` with the time between checkpoints, ``None`` if there are none."""
 
+    def check_patience(self, longest_ms: int) -> None:  # noqa: B027 - optional hook
+        """Called last, if there are checkpoints, with how long prepared output has to wait in bad times.
+
+        That is with a checkpoint that just does not time out, after a failure and the longest pause before
+        the job is started again.
+        """
+
     def on_driver_message(self, message: Any) -> None:  # noqa: B027 - optional hook
         """Receives, on the driver, what writers sent with ``to_driver``."""
 

@@ -29,7 +29,7 @@ from penstock.core.copying import OBJECT_REUSE
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.core.pickling import ship
-from penstock.core.restart import restart_from_config
+from penstock.core.restart import longest_pause_ms, restart_from_config
 from penstock.graph.bounded import BATCH, runs_in_batch
 from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec
@@ -78,6 +78,9 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
         if node.sink is not None:
             node.sink.check()
             node.sink.check_interval(settings.interval_ms)
+            if settings.interval_ms is not None and not batch:
+                pauses = longest_pause_ms(settings.restart) + settings.slots_timeout_ms
+                node.sink.check_patience(settings.interval_ms + settings.timeout_ms + pauses)
     choices = PlanOptions(
         spec.parallelism or default_parallelism,
         spec.max_parallelism,

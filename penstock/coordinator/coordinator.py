@@ -341,7 +341,7 @@ class Coordinator:
         """Stop the attempt; then restart or give up, as the strategy says."""
         if self.phase in (JobPhase.CREATED, JobPhase.STOPPING, JobPhase.WAITING, JobPhase.ENDED):
             return []
-        delay = None if isinstance(error, FormatVersionError) else self._restart.next_delay(now)
+        delay = self._restart.delay_after(error, now)
         if delay is None:
             return self._give_up(error, now)
         out: list[Instruction] = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]

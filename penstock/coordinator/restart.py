@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import deque
 
+from penstock.core.errors import FormatVersionError, PositionGoneError
 from penstock.core.restart import (
     ExponentialDelay,
     FailureRate,
@@ -12,6 +13,8 @@ from penstock.core.restart import (
     NoRestart,
     RestartPolicy,
 )
+
+_FOR_GOOD = (FormatVersionError, PositionGoneError)
 
 
 class RestartCounter:
@@ -24,6 +27,10 @@ class RestartCounter:
         self._times: deque[int] = deque()
         self._backoff: float | None = None
         self._last_ms: int | None = None
+
+    def delay_after(self, error: Exception, now: int) -> int | None:
+        """:meth:`next_delay`, unless starting again cannot help."""
+        return None if isinstance(error, _FOR_GOOD) else self.next_delay(now)
 
     def next_delay(self, now: int) -> int | None:
         """A failure happened at ``now``: milliseconds to wait before restarting, or give up."""

@@ -14,6 +14,7 @@
     ├── FencedError            a newer generation owns the job; this one must stop
     ├── TransportError         a peer spoke out of turn, without the secret, or of another job
     ├── ConnectorError         a source or sink cannot do what was asked (missing topic, ...)
+    │   └── PositionGoneError      what a source was to read next is not there any more
     ├── ClusterError           Spark cannot give what the job needs (slots, package, ...)
     ├── UserCodeError          the user's function raised; carries step, subtask, record, traceback
     └── JobFailedError         the job ended as FAILED; its cause says why
@@ -94,6 +95,12 @@ class ConnectorError(PenstockError):
     """A source or sink cannot do what was asked."""
 
     code = "CONNECTOR"
+
+
+class PositionGoneError(ConnectorError):
+    """What a source was to read next is not there any more. Starting again does not bring it back."""
+
+    code = "POSITION_GONE"
 
 
 class ClusterError(PenstockError):

@@ -50,6 +50,17 @@ class ExponentialDelay:
 RestartPolicy = NoRestart | FixedDelay | FailureRate | ExponentialDelay
 
 
+def longest_pause_ms(policy: RestartPolicy) -> int:
+    """The longest that the job may wait before it starts again."""
+    match policy:
+        case NoRestart():
+            return 0
+        case ExponentialDelay():
+            return int(policy.max_ms * (1 + policy.jitter))
+        case _:
+            return policy.delay_ms
+
+
 def restart_from_config(config: Configuration, checkpointing_enabled: bool) -> RestartPolicy:
     """The policy the settings ask for; by default exponential delay with snapshots on, else none."""
     chosen = config.get(options.RESTART_TYPE)

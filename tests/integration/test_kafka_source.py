@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from penstock.common import Types
 from penstock.connectors.source import Source
 from penstock.core.clock import SystemClock
-from penstock.core.errors import ConnectorError
 from penstock.core.ids import MIN_TIME
 from penstock.datastream.connectors.kafka import (
-    KafkaOffsetsInitializer,
     KafkaRecord,
     KafkaRecordDeserializationSchema,
 )
@@ -192,28 +189,3 @@ def test_messages_without_a_timestamp_have_no_event_time(topic: TestTopic) -> No
     while (batch := reader.poll(1)) is None:
         pass
     assert batch.time_list() == [T0] != [MIN_TIME]
-
-
-def test_a_truncated_position_is_an_error_or_goes_on_where_records_are(topic: TestTopic) -> None:
-    from confluent_kafka import TopicPartition
-
-    topic.send([f"{i}" for i in range(10)])
-    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
-    for done in admin.delete_records([TopicPartition(topic.name, 0, 6)]).values():
-        done.result(PATIENCE_S)
-    lenient = topic.bounded().set_starting_offsets(KafkaOffsetsInitializer.earliest()).build()
-    strict = topic.bounded().set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build()
-    [split] = splits_of(lenient)
-    found: list[Any] = []
-    reader = lenient.open_split(split, 2, SystemClock())
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found) < 4 and time.monotonic() < deadline:
-        batch = reader.poll(10)
-        found += batch.to_rows() if batch is not None else []
-    reader.close()
-    assert found == ["6", "7", "8", "9"]
-    reader = strict.open_split(split, 2, SystemClock())
-    with pytest.raises(ConnectorError, match=r"partition 0: offset 2 is out of range .*holds 6 to 10"):
-        while time.monotonic() < deadline:
-            reader.poll(10)
-    reader.close()

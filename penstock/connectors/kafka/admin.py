@@ -32,6 +32,8 @@ _PASSING = {
     "UNKNOWN_TOPIC_OR_PART",
 }
 """What brokers say of a partition or group that is new or being moved."""
+_NO_IDS = ("", "None", "AAAAAAAAAAAAAAAAAAAAAA")
+"""What brokers before 3.1 say."""
 READ_COMMITTED = "read_committed"
 _CONNECTION = ("bootstrap.", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.", "reconnect.")
 
@@ -68,6 +70,20 @@ class Brokers:
                 patience = _PATIENCE_WHEN_REFUSED_S if self._trouble.is_there else _PATIENCE_S
                 if self._trouble.is_final or self._clock.monotonic() - began > patience:
                     raise self._trouble.explain("topics cannot be listed", self._servers, e.args[0]) from None
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """What tells a topic from another of the same name, where the brokers say it."""
+        wanted = sorted(topics)
+        if not wanted:
+            return {}
+        asked = self._admin.describe_topics(self._kafka.TopicCollection(wanted), request_timeout=_PATIENCE_S)
+        found = {}
+        for name, answer in asked.items():
+            try:
+                found[name] = str(answer.result(_PATIENCE_S).topic_id)
+            except (self._kafka.KafkaException, TimeoutError):
+                continue
+        return {name: topic_id for name, topic_id in found.items() if topic_id not in _NO_IDS}
 
     def earliest(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
         """The first records that are there."""

@@ -22,6 +22,7 @@ BOOTSTRAP = "bootstrap.servers"
 DISCOVERY_INTERVAL = "partition.discovery.interval.ms"
 COMMIT_ON_CHECKPOINT = "commit.offsets.on.checkpoint"
 CLIENT_ID_PREFIX = "client.id.prefix"
+ON_TRUNCATED = "on.truncated"
 
 HIDDEN = "******"
 _SECRET = re.compile(
@@ -29,7 +30,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 
-_OURS = {DISCOVERY_INTERVAL, COMMIT_ON_CHECKPOINT, CLIENT_ID_PREFIX}
+_OURS = {DISCOVERY_INTERVAL, COMMIT_ON_CHECKPOINT, CLIENT_ID_PREFIX, ON_TRUNCATED}
 _MEANINGLESS = {
     "default.api.timeout.ms",
     "exclude.internal.topics",

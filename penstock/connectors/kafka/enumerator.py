@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.connectors.kafka.admin import Brokers
 from penstock.connectors.kafka.client import log
+from penstock.connectors.kafka.identity import TopicChanged, TopicIdentities
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import Split, SplitEnumerator
-from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.errors import ConfigError, ConnectorError, PositionGoneError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,13 @@ class PartitionRange:
     start: int
     stop: int | None
     """Offset to stop before; ``None`` to go on for ever."""
+    topic_id: str | None = None
+    """Of the topic that these offsets belong to, if it is known."""
+
+    def __setstate__(self, state: list[Any]) -> None:
+        # Snapshots of older versions do not have the id.
+        for name, value in zip(self.__slots__, [*state, None], strict=False):
+            object.__setattr__(self, name, value)
 
     @property
     def where(self) -> KafkaTopicPartition:
@@ -94,6 +103,7 @@ class KafkaEnumerator(SplitEnumerator):
         subscription: Subscription,
         start: KafkaOffsetsInitializer,
         stop: KafkaOffsetsInitializer | None,
+        on_truncated: OnTruncated = OnTruncated.ERROR,
     ) -> None:
         self._connect = connect
         self._brokers: Brokers | None = None
@@ -101,52 +111,58 @@ class KafkaEnumerator(SplitEnumerator):
         self._start = start
         self._stop = stop
         self._seen: set[str] = set()
+        self._identities = TopicIdentities(on_truncated)
         self._began = False
+        self._looked = False
 
     def discover(self) -> Iterable[Split]:
+        restored, self._looked = not self._looked, True
         try:
-            return self._discover()
+            return self._discover(restored)
+        except (TopicChanged, PositionGoneError):
+            raise
         except ConnectorError as error:
             if not self._began:
                 raise
             log.warning("new partitions of %s are looked for later: %s", self._subscription, error)
             return ()
 
-    def _discover(self) -> list[Split]:
+    def _discover(self, restored: bool) -> list[Split]:
         if self._brokers is None:
             self._brokers = self._connect()
         chosen = self._subscription.choose(self._brokers.topics())
-        fresh = [where for where in chosen if split_id(where) not in self._seen]
+        topics = {where.topic for where in chosen}
+        self._identities.look(self._brokers.topic_ids(topics), restored)
+        fresh = [where for where in chosen if self._identities.split_id(where) not in self._seen]
         start = KafkaOffsetsInitializer.earliest() if self._began else self._start
-        splits = splits_of(fresh, start, self._stop, self._brokers)
+        splits = [
+            Split(
+                self._identities.split_id(part.where), replace(part, topic_id=self._identities.of(part.topic))
+            )
+            for part in ranges_of(fresh, start, self._stop, self._brokers)
+        ]
         self._seen.update(split.id for split in splits)
         self._began = True
         return splits
 
     def snapshot(self) -> Any:
-        return (self._began, sorted(self._seen))
+        return (self._began, sorted(self._seen), self._identities.snapshot())
 
     def restore(self, state: Any) -> None:
         self._began, self._seen = state[0], set(state[1])
+        if len(state) > 2:
+            self._identities.restore(state[2])
 
 
-def split_id(where: KafkaTopicPartition) -> str:
-    """Part of snapshots: renaming makes every source start over."""
-    return f"{where.topic}-{where.partition}"
-
-
-def splits_of(
+def ranges_of(
     partitions: list[KafkaTopicPartition],
     start: KafkaOffsetsInitializer,
     stop: KafkaOffsetsInitializer | None,
     brokers: Brokers,
-) -> list[Split]:
-    """A split for each partition, with its offsets looked up."""
+) -> list[PartitionRange]:
+    """What to read of each partition, with its offsets looked up."""
     if not partitions:
         return []
     starts = start.resolve(partitions, brokers)
     stops = {} if stop is None else stop.resolve_end(partitions, brokers)
-    return [
-        Split(split_id(where), PartitionRange(*where, starts[where], stops.get(where)))
-        for where in partitions
-    ]
+    return [PartitionRange(*where, starts[where], stops.get(where)) for where in partitions]

@@ -25,7 +25,7 @@ Offsets = dict[KafkaTopicPartition, int]
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """Where to read if there is no offset to start from, or if the records there are gone."""
+    """Where to start if there is no offset to start from, or if it cannot be read from."""
 
     LATEST = 0
     EARLIEST = 1
@@ -157,9 +157,9 @@ class KafkaOffsetsInitializer:
 
 
 def out_of_range(where: KafkaTopicPartition, offset: int, known: str) -> ConnectorError:
-    """The error for an offset that cannot be read from, when there is no strategy for it."""
+    """The error for an offset that a job cannot start from, when there is no strategy for it."""
     return ConnectorError(
         f"topic {where.topic!r} partition {where.partition}: offset {offset} is out of range ({known}). Its "
         "records were deleted, or the topic was made anew; start from another offset, or give a "
-        "KafkaOffsetResetStrategy of EARLIEST or LATEST to go on with what is there."
+        "KafkaOffsetResetStrategy of EARLIEST or LATEST to begin with what is there."
     )

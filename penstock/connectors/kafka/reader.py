@@ -14,13 +14,14 @@ import numpy as np
 
 from penstock.connectors.decoding import decode_batch
 from penstock.connectors.kafka.client import log
-from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition, out_of_range
+from penstock.connectors.kafka.offsets import KafkaTopicPartition
 from penstock.connectors.kafka.reader_decode import MessageDecoder
 from penstock.connectors.kafka.reader_feed import Feed
 from penstock.connectors.on_error import BadRecords, Diverted
+from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch, Times
-from penstock.core.errors import ConnectorError
+from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.core.ids import MIN_TIME
 from penstock.core.optional import require
 
@@ -39,12 +40,14 @@ _PASSING = {
 
 @dataclass(frozen=True, slots=True)
 class RangeToRead:
-    """The partition, where to begin, where to stop, and what to do if the beginning is gone."""
+    """The partition, where to begin and to stop, and what to do if the records there are gone."""
 
     where: KafkaTopicPartition
     start: int
     stop: int | None
-    reset: KafkaOffsetResetStrategy
+    on_truncated: OnTruncated = OnTruncated.ERROR
+    any_start: bool = False
+    """Whether it may begin later, if it has to: the job wants what is there, and has read nothing yet."""
 
     @property
     def is_empty(self) -> bool:
@@ -65,7 +68,8 @@ class KafkaReader(SplitReader):
         self._where = wanted.where
         self._offset = wanted.start
         self._stop = wanted.stop
-        self._reset = wanted.reset
+        self._on_truncated = wanted.on_truncated
+        self._any_start = wanted.start if wanted.any_start else None
         self._decoder = decoder
         self._bad = bad
         self._commits = commits
@@ -135,8 +139,12 @@ class KafkaReader(SplitReader):
         error = message.error()
         if error.code() == self._errors._PARTITION_EOF:
             self._offset = max(self._offset, message.offset())
-        elif error.code() in (self._errors._AUTO_OFFSET_RESET, self._errors.OFFSET_OUT_OF_RANGE):
-            self._out_of_range()
+        elif error.code() in (
+            self._errors._AUTO_OFFSET_RESET,
+            self._errors.OFFSET_OUT_OF_RANGE,
+            self._errors._LOG_TRUNCATION,
+        ):
+            self._gone()
         elif error.name() in _PASSING:
             log.info("topic %r partition %d: %s", *self._where, error.str())
         else:
@@ -145,22 +153,35 @@ class KafkaReader(SplitReader):
                 f"topic {topic!r} partition {partition}, offset {self._offset}: cannot be read: {error.str()}"
             )
 
-    def _out_of_range(self) -> None:
+    def _gone(self) -> None:
         assert self._feed is not None
         first, end = self._feed.bounds(self._where, _LOOKUP_S)
-        known = f"the partition holds {first} to {end}"
-        if self._reset is KafkaOffsetResetStrategy.NONE:
-            raise out_of_range(self._where, self._offset, known)
-        to = first if self._reset is KafkaOffsetResetStrategy.EARLIEST else end
-        log.warning(
-            "topic %r partition %d: offset %d is gone (%s); reading goes on at %d, what lay between is lost",
-            *self._where,
-            self._offset,
-            known,
-            to,
+        if self._offset == self._any_start:
+            log.info("topic %r partition %d is read from offset %d on", *self._where, first)
+        elif self._on_truncated is OnTruncated.EARLIEST:
+            log.error("DATA LOSS: %s; reading goes on at %d", self._what_is_gone(first, end), first)
+        else:
+            raise PositionGoneError(
+                f"{self._what_is_gone(first, end)}. They cannot be read any more: put them back, or start "
+                "the job from an older snapshot if another topic has them. To go on without them, at the "
+                'first record that is there, call set_on_truncated("earliest") on the source\'s builder; '
+                "and let the topic keep records for longer than the job may be down or behind"
+            )
+        self._offset = first
+        self._feed.move(self._where, first)
+
+    def _what_is_gone(self, first: int, end: int) -> str:
+        topic, partition = self._where
+        at = f"topic {topic!r} partition {partition}: the job is at offset {self._offset}, and the partition"
+        if self._offset < first:
+            return (
+                f"{at} holds {first} to {end}: records {self._offset} to {first - 1} were deleted before "
+                "they were read"
+            )
+        return (
+            f"{at} ends at {end}: it was made anew, or its newest records were lost with a broker, so the "
+            f"records before {self._offset} are others than those that were read"
         )
-        self._offset = to
-        self._feed.move(self._where, to)
 
 
 def _times(messages: list[Any]) -> Times:

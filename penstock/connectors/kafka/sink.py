@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from penstock.connectors.kafka.client import ClientSettings, client_settings
+from penstock.connectors.kafka.client import ClientSettings, client_settings, log
 from penstock.connectors.kafka.committer import KafkaCommitter
-from penstock.connectors.kafka.sink_checks import check_brokers, check_transactions
+from penstock.connectors.kafka.sink_checks import allowed_timeout, check_brokers, check_transactions
 from penstock.connectors.kafka.sink_records import RecordEncoder
 from penstock.connectors.kafka.transactions import Naming, Owner, check_prefix
 from penstock.connectors.kafka.writer import AppendingWriter, TransactionalWriter
@@ -47,6 +47,7 @@ class KafkaRecordSink(Sink):
     ) -> None:
         self._guarantee = Guarantee[guarantee.name]
         self._encoder = encoder
+        self._properties = ClientSettings(properties)
         self._settings = producer_settings(properties, self._guarantee)
         self._prefix = ""
         if self._guarantee is Guarantee.EXACTLY_ONCE:
@@ -67,6 +68,10 @@ class KafkaRecordSink(Sink):
     def check(self) -> None:
         brokers = check_brokers(self._settings, self._encoder.topics())
         if self._guarantee is Guarantee.EXACTLY_ONCE:
+            if TRANSACTION_TIMEOUT not in self._properties:
+                timeout = allowed_timeout(_TRANSACTION_TIMEOUT_MS, brokers)
+                given = {**self._properties, TRANSACTION_TIMEOUT: timeout}
+                self._settings = producer_settings(given, self._guarantee)
             check_transactions(self._settings, self._prefix, brokers)
 
     def check_interval(self, interval_ms: int | None) -> None:
@@ -77,6 +82,20 @@ class KafkaRecordSink(Sink):
                 f"{timeout}: transactions are committed by checkpoints, so the brokers would abort each one "
                 "before that, and its records would be lost. Set the timeout to more than the interval plus "
                 "the longest time the job may be down."
+            )
+
+    def check_patience(self, longest_ms: int) -> None:
+        timeout = int(self._settings.get(TRANSACTION_TIMEOUT, longest_ms))
+        if self._guarantee is Guarantee.EXACTLY_ONCE and timeout < longest_ms:
+            log.warning(
+                "%s of the Kafka sink is %d, and a transaction may have to wait for %d ms: a checkpoint "
+                "interval, a checkpoint that takes as long as execution.checkpointing.timeout lets it, and "
+                "the longest pause before a restart. The brokers abort what is open for longer, and its "
+                "records are lost. Raise the timeout (and transaction.max.timeout.ms of the brokers), or "
+                "lower these",
+                TRANSACTION_TIMEOUT,
+                timeout,
+                longest_ms,
             )
 
 

@@ -13,6 +13,8 @@ from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
 
 _PATIENCE_S = 10.0
+_USUAL_MAX_TIMEOUT_MS = 900_000
+"""``transaction.max.timeout.ms`` of brokers that were not told otherwise."""
 
 log = logging.getLogger("penstock.kafka")
 
@@ -26,6 +28,22 @@ def check_brokers(settings: ClientSettings, topics: Sequence[str]) -> dict[str, 
         _check_topic(topic, known, told)
     _check_rights(admin, [topic for topic in topics if topic in known])
     return told
+
+
+def allowed_timeout(wanted: int, brokers: dict[str, str]) -> int:
+    """As long as a transaction is wanted to stay open, or as the brokers allow, if that is less."""
+    told = brokers.get("transaction.max.timeout.ms")
+    allowed = _USUAL_MAX_TIMEOUT_MS if told is None else int(told)
+    if allowed >= wanted:
+        return wanted
+    log.warning(
+        "transaction.timeout.ms of the Kafka sink is %d, %s: output that is prepared and then not committed "
+        "for longer is lost, so the job must not be down for longer. Raise transaction.max.timeout.ms on the "
+        "brokers to have more; a timeout that the program sets is taken as it is",
+        allowed,
+        "which brokers usually allow; these do not say" if told is None else "all that the brokers allow",
+    )
+    return allowed
 
 
 def check_transactions(settings: ClientSettings, prefix: str, brokers: dict[str, str]) -> None:

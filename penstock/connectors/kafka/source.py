@@ -16,16 +16,22 @@ from penstock.connectors.kafka.client import (
     CLIENT_ID_PREFIX,
     COMMIT_ON_CHECKPOINT,
     DISCOVERY_INTERVAL,
+    ON_TRUNCATED,
     ClientSettings,
     client_settings,
     redacted,
 )
-from penstock.connectors.kafka.enumerator import KafkaEnumerator, PartitionRange, Subscription, splits_of
-from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.connectors.kafka.enumerator import KafkaEnumerator, PartitionRange, Subscription, ranges_of
+from penstock.connectors.kafka.offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
 from penstock.connectors.kafka.reader import KafkaReader, RangeToRead
 from penstock.connectors.kafka.reader_decode import MessageDecoder, RecordDecoder, ValueDecoder
 from penstock.connectors.kafka.reader_feed import Feed
 from penstock.connectors.on_error import BadRecords, ErrorPolicy, OnError
+from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
@@ -58,7 +64,9 @@ class KafkaSource(Source):
         self._commits = _flag(settings.properties, COMMIT_ON_CHECKPOINT, self._group is not None)
         if self._commits and self._group is None:
             raise ConfigError(f"{COMMIT_ON_CHECKPOINT} needs a group to commit for: call set_group_id()")
+        self._on_truncated = _on_truncated(settings.properties)
         self._feeds: list[Feed] = []
+        self._topic_ids: dict[str, str] = {}
         self.bounded = settings.bounded
         self.diverts_to = settings.policy.tag
         interval = int(settings.properties.get(DISCOVERY_INTERVAL, _DISCOVERY_MS))
@@ -74,7 +82,7 @@ class KafkaSource(Source):
         return f"KafkaSource({self._settings.subscription}; {shown})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_feeds": []}
+        return {**self.__dict__, "_feeds": [], "_topic_ids": {}}
 
     def check(self) -> None:
         settings = self._settings
@@ -85,19 +93,25 @@ class KafkaSource(Source):
                 f"there are no {settings.subscription} at the Kafka brokers, and the source does not look "
                 f"for new ones: correct the pattern, or set {DISCOVERY_INTERVAL}"
             )
-        splits_of(chosen, settings.start, settings.stop, brokers)
+        ranges_of(chosen, settings.start, settings.stop, brokers)
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         settings = self._settings
-        return KafkaEnumerator(self._brokers, settings.subscription, settings.start, settings.stop)
+        return KafkaEnumerator(
+            self._brokers, settings.subscription, settings.start, settings.stop, self._on_truncated
+        )
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         part: PartitionRange = split.info
         start = part.start if position is None else int(position)
         said = f"topic {part.topic!r} partition {part.partition}, offset"
         bad = BadRecords(self._settings.policy, part.topic, split.id, said)
-        wanted = RangeToRead(part.where, start, part.stop, self._settings.start.reset)
-        feed = None if wanted.is_empty else self._feed(part.where)
+        earliest = self._settings.start.reset is KafkaOffsetResetStrategy.EARLIEST
+        wanted = RangeToRead(
+            part.where, start, part.stop, self._on_truncated, any_start=position is None and earliest
+        )
+        over = wanted.is_empty or (position is not None and self._is_replaced(part))
+        feed = None if over else self._feed(part.where)
         return KafkaReader(feed, wanted, self._settings.decoder, bad, self._commits)
 
     def from_end(self, split: Split) -> Split:
@@ -121,6 +135,14 @@ class KafkaSource(Source):
 
     def produced_type(self) -> Any | None:
         return self._settings.decoder.produced_type()
+
+    def _is_replaced(self, part: PartitionRange) -> bool:
+        """Whether the topic was made anew since, and its partitions are other splits now."""
+        if self._on_truncated is OnTruncated.ERROR or part.topic_id is None:
+            return False
+        if part.topic not in self._topic_ids:
+            self._topic_ids |= self._brokers().topic_ids([part.topic])
+        return self._topic_ids.get(part.topic, part.topic_id) != part.topic_id
 
     def _feed(self, where: KafkaTopicPartition) -> Feed:
         """A feed that does not read this partition yet: the first, unless somebody opens a split twice."""
@@ -158,6 +180,14 @@ class KafkaSource(Source):
 def _flag(properties: Mapping[str, Any], name: str, default: bool) -> bool:
     value = properties.get(name)
     return default if value is None else str(value).lower() == "true"
+
+
+def _on_truncated(properties: Mapping[str, Any]) -> OnTruncated:
+    given = properties.get(ON_TRUNCATED, OnTruncated.ERROR)
+    try:
+        return OnTruncated(given)
+    except ValueError:
+        raise ConfigError(f'set_on_truncated() takes "error" or "earliest", not {given!r}') from None
 
 
 class KafkaSourceBuilder:
@@ -251,6 +281,12 @@ class KafkaSourceBuilder:
         """What to do with records that cannot be read; ``divert_to`` is the ``OutputTag`` to divert to."""
         self._policy = ErrorPolicy.of(on_error, divert_to)
         return self
+
+    def set_on_truncated(self, on_truncated: OnTruncated | str) -> KafkaSourceBuilder:
+        """What to do when the brokers have deleted what is to be read next: ``"error"``, the default, or go
+        on at the ``"earliest"`` record left.  What counts at the first start is the starting offsets' own.
+        """
+        return self.set_property(ON_TRUNCATED, on_truncated)
 
     def set_property(self, key: str, value: Any) -> KafkaSourceBuilder:
         """A property of the client (by Kafka's Java or librdkafka's names) or of the source."""

@@ -9,6 +9,8 @@ Two rules make the fate of every prepared transaction readable from what the bro
   epoch one higher and leaves the id aborted; such an id is never used again.
 
 So an id that has moved on means "committed", and an id that stands aborted one epoch above means "lost".
+A second fence would hide the first.  So a fence leaves a mark: the timeout it gives to the id, which nobody
+else needs any more, says which epoch the writer had.
 The argument, with restarts, savepoints, forks and zombies, is design note 014.
 """
 
@@ -17,13 +19,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from penstock.core.errors import ConfigError
 
 MAX_PREFIX_BYTES = 64_000
+_LAST_EPOCH = 32_767
+_MARKS_FROM_MS = 400_001
+"""Marks of fences are odd numbers from here on: no timeout that people choose, and brokers allow them."""
 _TAIL = re.compile(r"(\d+)-(\d+)\.[0-9a-f]+-\d+")
 
 
@@ -57,6 +62,25 @@ class Seen:
     state: TransactionState
     producer_id: int
     producer_epoch: int
+    timeout_ms: int = field(default=0, compare=False)
+
+    @property
+    def fenced_epoch(self) -> int | None:
+        """The last epoch of the writer, if a fence has left its mark."""
+        epoch, rest = divmod(self.timeout_ms - _MARKS_FROM_MS, 2)
+        return epoch if rest == 0 and 0 <= epoch <= _LAST_EPOCH else None
+
+    @property
+    def needs_fence(self) -> bool:
+        """Whether whoever had the id could still write under it, and no fence has locked him out."""
+        return self.state is TransactionState.ONGOING or (
+            self.state is TransactionState.EMPTY and self.fenced_epoch is None
+        )
+
+    @property
+    def fence_timeout_ms(self) -> int:
+        """The timeout to fence the id with."""
+        return _MARKS_FROM_MS + 2 * self.producer_epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +122,9 @@ def fate(prepared: PreparedTransaction, seen: Seen | None) -> Fate:
     if seen.producer_id != prepared.producer_id:
         return Fate.COMMITTED  # epochs of the old producer id were used up, by using the id again
     ahead = seen.producer_epoch - prepared.producer_epoch
+    marked = seen.timeout_ms != prepared.timeout_ms and seen.fenced_epoch == prepared.producer_epoch
+    if marked and ahead > 1:
+        return Fate.LOST  # the writer never came further, and a second fence hides what the first one did
     if ahead == 0 and seen.state is TransactionState.ONGOING:
         return Fate.OPEN
     if ahead == 0 and seen.state in COMMITTED:

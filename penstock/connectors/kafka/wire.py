@@ -31,6 +31,9 @@ _FENCED = (90, 47, 48)
 _CONCURRENT = 51
 _NOT_NOW = (7, 13, 14, 15, 16, _CONCURRENT, 72, 82)
 """Timed out, broken connection, coordinator loading, none, another one, busy, listener, leader epoch."""
+_TIMEOUT_TOO_LONG = 50
+_UNMARKED_MS = 1_000
+"""For brokers that allow transactions to be open only for less than the marks of fences are."""
 _FORBIDDEN = (29, 31, 53, 58)
 
 
@@ -146,7 +149,9 @@ class _Link:
                     continue
                 _check(row.error_code, row.transactional_id)
                 state = TransactionState(row.transaction_state)
-                found[row.transactional_id] = Seen(state, row.producer_id, row.producer_epoch)
+                found[row.transactional_id] = Seen(
+                    state, row.producer_id, row.producer_epoch, row.transaction_timeout_ms
+                )
         return found
 
     async def commit(self, transactions: Sequence[PreparedTransaction]) -> list[EndAnswer]:
@@ -165,15 +170,23 @@ class _Link:
         return [_meaning(code, item) for code, item in zip(answers, transactions, strict=True)]
 
     async def fence(self, ids: Sequence[str]) -> None:
-        nodes = await self._coordinators(ids)
-        for name in ids:
+        for name, seen in (await self.describe(ids)).items():
+            if seen is not None and seen.needs_fence:
+                await self.fence_as_seen(name, seen)
+
+    async def fence_as_seen(self, name: str, seen: Seen) -> None:
+        """Fence an id that was ``seen`` like this; what has become of it since does not matter."""
+        node = (await self._coordinators([name]))[name]
+        for timeout in (seen.fence_timeout_ms, _UNMARKED_MS):
             request = self._transactions.InitProducerIdRequest(
-                transactional_id=name, transaction_timeout_ms=60_000, max_version=4
+                transactional_id=name, transaction_timeout_ms=timeout, max_version=4
             )
-            code = (await self._manager.send(request, node_id=nodes[name])).error_code
-            # Busy means that the abort has begun. Asking again would raise the epoch once more.
-            if code != _CONCURRENT and code not in _FENCED:
-                _check(code, name)
+            code = (await self._manager.send(request, node_id=node)).error_code
+            if code != _TIMEOUT_TOO_LONG:
+                break
+        # Busy means that the abort has begun. Asking again would raise the epoch once more.
+        if code != _CONCURRENT and code not in _FENCED:
+            _check(code, name)
 
     async def unfinished(self) -> dict[str, TransactionState]:
         found: dict[str, TransactionState] = {}

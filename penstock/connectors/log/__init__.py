@@ -17,11 +17,12 @@ from penstock.connectors.log.json_format import Json
 from penstock.connectors.log.offsets import LogOffsets
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.producer import HashPartitioner, Producer
-from penstock.connectors.log.reader import OnTruncated, PartitionReader
+from penstock.connectors.log.reader import PartitionReader
 from penstock.connectors.log.sink import Guarantee, LogCommitter, LogSink
 from penstock.connectors.log.source import LogSource
 from penstock.connectors.log.staging import Committable, commit_staged
 from penstock.connectors.log.topic import Log, PartitionDescription, Topic, TopicDescription
+from penstock.connectors.on_truncated import OnTruncated
 
 __all__ = [
     "Committable",

@@ -7,8 +7,8 @@ from types import TracebackType
 import pyarrow as pa
 
 from penstock.connectors.log.offsets import LogOffsets
-from penstock.connectors.log.reader import OnTruncated
 from penstock.connectors.log.topic import Topic
+from penstock.connectors.on_truncated import OnTruncated
 
 
 class Consumer:

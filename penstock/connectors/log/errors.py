@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.connectors.on_error import DecodeError
-from penstock.core.errors import ConnectorError
+from penstock.core.errors import ConnectorError, PositionGoneError
 
 __all__ = ["CorruptLogError", "DecodeError", "OffsetTruncatedError"]
 
@@ -14,7 +14,7 @@ class CorruptLogError(ConnectorError):
     code = "LOG_CORRUPT"
 
 
-class OffsetTruncatedError(ConnectorError):
+class OffsetTruncatedError(PositionGoneError):
     """Retention has deleted the records that were asked for."""
 
     code = "LOG_TRUNCATED"

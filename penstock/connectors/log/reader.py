@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -18,19 +17,13 @@ from penstock.connectors.log.cursor import Cursor
 from penstock.connectors.log.errors import OffsetTruncatedError
 from penstock.connectors.log.frame import SCHEMA
 from penstock.connectors.log.segment import segment_bases
+from penstock.connectors.on_truncated import OnTruncated
 from penstock.core.errors import ConnectorError
 
 READ_SCHEMA = pa.schema([pa.field("offset", pa.int64(), nullable=False), *SCHEMA])
 """Columns of what :meth:`PartitionReader.read` returns."""
 
 _NOTHING = pa.RecordBatch.from_pylist([], schema=READ_SCHEMA)
-
-
-class OnTruncated(Enum):
-    """What to do when retention has deleted the records to read next."""
-
-    ERROR = "error"
-    EARLIEST = "earliest"
 
 
 class PartitionReader:

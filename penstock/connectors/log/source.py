@@ -15,9 +15,9 @@ import pyarrow as pa
 from penstock.connectors.decoding import Records, decode_batch
 from penstock.connectors.log.formats import ValueFormat, as_format
 from penstock.connectors.log.offsets import LogOffsets
-from penstock.connectors.log.reader import OnTruncated
 from penstock.connectors.log.topic import Log, Topic
 from penstock.connectors.on_error import BadRecords, Diverted, ErrorPolicy, OnError
+from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import (
     AtOffset,
     AtTime,

@@ -21,9 +21,10 @@ from pathlib import Path
 from penstock.connectors.log.errors import CorruptLogError
 from penstock.connectors.log.files import create_partition, fsync_directory, write_durably
 from penstock.connectors.log.partition import PartitionWriter
-from penstock.connectors.log.reader import OnTruncated, PartitionReader
+from penstock.connectors.log.reader import PartitionReader
 from penstock.connectors.log.retention import Limits
 from penstock.connectors.log.segment import segment_bases, segment_path
+from penstock.connectors.on_truncated import OnTruncated
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
 

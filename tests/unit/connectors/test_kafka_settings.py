@@ -166,6 +166,9 @@ class FakeBrokers:
             raise ConnectorError("no answer")
         return {"t": [0, 1], "__consumer_offsets": [0]}
 
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        return {}
+
     def _of(self, partitions: Iterable[KafkaTopicPartition], found: Offsets) -> Offsets:
         return {where: found[where] for where in partitions if where in found}
 

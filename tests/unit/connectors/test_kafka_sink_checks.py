@@ -11,10 +11,11 @@ import pytest
 
 from penstock.connectors.kafka.sink import Guarantee, producer_settings
 from penstock.connectors.kafka.wire_settings import wire_settings
+from penstock.connectors.sink import CommitOutcome
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import KafkaSink
-from tests.unit.connectors.kafka_sinks import exactly_once, schema_for
+from tests.unit.connectors.kafka_sinks import commit, context, epoch_of, exactly_once, schema_for
 from tests.unit.connectors.kafka_topics import new_topic
 
 SERVERS = {"bootstrap.servers": "a:1, b:2"}
@@ -35,11 +36,57 @@ def test_a_topic_that_the_brokers_create_is_no_error(kafka_server: Any) -> None:
     exactly_once(kafka_server.bootstrap, f"sink-new-{uuid.uuid4().hex}").build().check()
 
 
-def test_flinks_default_timeout_is_more_than_brokers_allow(kafka_server: Any) -> None:
+def test_a_timeout_that_brokers_do_not_allow(kafka_server: Any) -> None:
     builder = exactly_once(kafka_server.bootstrap, new_topic(kafka_server.bootstrap))
-    del builder._properties["transaction.timeout.ms"]
+    builder.set_property("transaction.timeout.ms", 3_600_000)
     with pytest.raises(ConfigError, match=r"is 3600000 and the brokers allow 900000.*set_property"):
         builder.build().check()
+
+
+def test_the_default_timeout_is_what_brokers_allow(
+    kafka_server: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Flink's is an hour, and brokers that nobody has told otherwise refuse that."""
+    builder = exactly_once(kafka_server.bootstrap, new_topic(kafka_server.bootstrap))
+    del builder._properties["transaction.timeout.ms"]
+    sink = builder.build()
+    sink.check()
+    assert sink._settings["transaction.timeout.ms"] == 900_000
+    assert caplog.text.count("is 900000, all that the brokers allow") == 1
+    writer = sink.create_writer(context())
+    [prepared] = epoch_of(writer, 1, "x")
+    assert prepared.timeout_ms == 900_000
+    assert commit(sink, [prepared]) == [CommitOutcome.COMMITTED]
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "timeout", "delivery"),
+    [("7200000", 3_600_000, 120_000), ("60000", 60_000, 60_000), (None, 900_000, 120_000)],
+)
+def test_what_the_brokers_say_is_taken(
+    told: str | None, timeout: int, delivery: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {} if told is None else {"transaction.max.timeout.ms": told}
+    monkeypatch.setattr("penstock.connectors.kafka.sink.check_brokers", lambda *_: answers)
+    monkeypatch.setattr("penstock.connectors.kafka.sink.check_transactions", lambda *_: None)
+    builder = exactly_once("x:1", "t")
+    del builder._properties["transaction.timeout.ms"]
+    sink = builder.build()
+    sink.check()
+    assert sink._settings["transaction.timeout.ms"] == timeout
+    assert sink._settings["message.timeout.ms"] == delivery
+    sink.check_interval(timeout - 1)
+    with pytest.raises(ConfigError, match="interval"):
+        sink.check_interval(timeout)
+
+
+def test_a_timeout_that_bad_times_may_exceed_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    sink = exactly_once("x:1", "t").build()
+    sink.check_patience(60_000)
+    assert not caplog.text
+    sink.check_patience(60_001)
+    assert "is 60000, and a transaction may have to wait for 60001 ms" in caplog.text
 
 
 def test_checkpoints_must_come_before_the_timeout() -> None:

@@ -26,6 +26,8 @@ from tests.patience import PATIENCE_S
 from tests.unit.connectors.kafka_sinks import Bench, barrier, commit, context, epoch_of, exactly_once
 from tests.unit.connectors.kafka_topics import read
 
+ONGOING = TransactionState.ONGOING
+BEING_ABORTED = (TransactionState.PREPARE_ABORT, TransactionState.PREPARE_EPOCH_FENCE)
 DONE, BEFORE, LATER, LOST = (
     CommitOutcome.COMMITTED,
     CommitOutcome.ALREADY_COMMITTED,
@@ -129,6 +131,49 @@ def test_an_aborted_transaction_is_a_loss_that_is_told(
         assert bench.topic in caplog.text
         following = [item for epoch in (2, 3, 4) for item in epoch_of(writer, epoch, "x")]
         assert prepared[0].transactional_id not in {item.transactional_id for item in following}
+    writer.close()
+
+
+def test_a_transaction_that_was_fenced_twice_is_a_loss_too(bench: Bench) -> None:
+    """As by two attempts that found it at the same moment, or by one and the broker's timeout."""
+    writer = bench.sink.create_writer(context())
+    prepared = epoch_of(writer, 1, "a")
+    name = prepared[0].transactional_id
+    link = bench.client
+    found = link.describe([name])[name]
+    for _ in range(3):
+        link._call(lambda each: each.fence_as_seen(name, found))
+        until(lambda: link.describe([name])[name].state not in (ONGOING, *BEING_ABORTED))
+        assert commit(bench.sink, prepared) == [LOST]
+    assert link.describe([name])[name].state is TransactionState.EMPTY
+    writer.close()
+    assert values(bench) == []
+
+
+def test_what_was_committed_before_a_fence_is_no_loss(bench: Bench) -> None:
+    writer = bench.sink.create_writer(context())
+    history = epoch_of(writer, 1, "a")
+    name = history[0].transactional_id
+    stale = bench.client.describe([name])[name]
+    assert commit(bench.sink, history) == [DONE]
+    bench.client._call(lambda link: link.fence_as_seen(name, stale))
+    assert commit(bench.sink, history) == [BEFORE], "committed between the look and the fence"
+    writer.close()
+    assert values(bench) == ["a"]
+
+
+def test_an_idle_id_of_a_dead_attempt_is_fenced_once(bench: Bench) -> None:
+    writer = bench.sink.create_writer(context(generation=1))
+    history = epoch_of(writer, 1, "a")
+    commit(bench.sink, history)
+    history += epoch_of(writer, 2, "b")
+    commit(bench.sink, history[1:])
+    idle = writer._supply._next.result()  # type: ignore[attr-defined]
+    for generation in (2, 3, 4):
+        bench.sink.create_writer(context(generation=generation)).close()
+    seen = bench.client.describe([idle.transactional_id])[idle.transactional_id]
+    assert seen.producer_epoch == idle.seen.producer_epoch + 1
+    assert commit(bench.sink, history) == [BEFORE] * 2
     writer.close()
 
 
