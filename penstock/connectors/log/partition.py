@@ -24,7 +24,8 @@ import pyarrow as pa
 from penstock.connectors.log.errors import CorruptLogError
 from penstock.connectors.log.files import fsync_directory, partition_lock, write_all
 from penstock.connectors.log.frame import FrameHeader, describe_batches
-from penstock.connectors.log.producers import drop_older, load_producers, save_producers
+from penstock.connectors.log.pending import staged_runs
+from penstock.connectors.log.producers import Producers, drop_older, load_producers, save_producers
 from penstock.connectors.log.retention import Limits, apply_retention
 from penstock.connectors.log.segment import SegmentFile, segment_bases, segment_path
 from penstock.core.clock import Clock
@@ -40,8 +41,8 @@ class PartitionWriter:
     Opening is lazy: the first append walks the active segment.
 
     ``append`` and ``retain`` take the lock themselves.  ``append_frame``, ``append_file``,
-    ``committed_epoch`` and ``sync`` are for use inside ``with writer.locked():`` only; outside, what
-    they know may be out of date.
+    ``committed_epoch``, ``has_forgotten`` and ``sync`` are for use inside ``with writer.locked():`` only;
+    outside, what they know may be out of date.
     """
 
     def __init__(self, directory: Path, limits: Limits, clock: Clock) -> None:
@@ -52,7 +53,7 @@ class PartitionWriter:
         self._fd = -1
         self._end = 0
         self._next = 0
-        self._epochs: dict[str, int] = {}
+        self._producers = Producers()
 
     def append(self, batches: Sequence[pa.RecordBatch], fsync: bool = False) -> int:
         """Append records, at least one, as one frame; returns the offset of the first."""
@@ -89,7 +90,11 @@ class PartitionWriter:
 
     def committed_epoch(self, producer: str) -> int | None:
         """The highest epoch ``producer`` has in this partition, if any."""
-        return self._epochs.get(producer)
+        return self._producers.epoch_of(producer)
+
+    def has_forgotten(self, producer: str, epoch: int) -> bool:
+        """Whether records of that time were deleted, so that nobody can tell if these were among them."""
+        return self._producers.has_forgotten(producer, epoch)
 
     def append_frame(self, header: FrameHeader, payload: Sequence[memoryview]) -> int:
         """Append one frame held in memory; returns the offset of its first record."""
@@ -125,7 +130,7 @@ class PartitionWriter:
     def _open(self, base: int) -> None:
         """Make the segment at ``base`` the one to append to, creating it if need be."""
         self.close()
-        self._epochs = load_producers(self.directory, base)
+        self._producers = load_producers(self.directory, base)
         path = segment_path(self.directory, base)
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._segment = SegmentFile(self.directory, base)
@@ -161,7 +166,7 @@ class PartitionWriter:
         self._end += header.size
         self._next = header.next_offset
         if header.producer:
-            self._epochs[header.producer] = max(header.epoch, self._epochs.get(header.producer, header.epoch))
+            self._producers.note(header.producer, header.epoch, header.base_offset)
 
     def _place(self, header: FrameHeader) -> FrameHeader:
         if self._end and self._end + header.size > self._limits.segment_bytes:
@@ -171,7 +176,8 @@ class PartitionWriter:
     def _roll(self) -> None:
         os.fsync(self._fd)
         base = self._next
-        save_producers(self.directory, base, self._epochs)
+        self._producers.forget_before(segment_bases(self.directory)[0], staged_runs(self.directory))
+        save_producers(self.directory, base, self._producers)
         self._open(base)
         fsync_directory(self.directory)
         drop_older(self.directory, base)

@@ -21,8 +21,8 @@ committable, and with it the producer, of the attempt that staged it, at whateve
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import FileIO
@@ -34,14 +34,12 @@ from penstock.connectors.log.errors import CorruptLogError
 from penstock.connectors.log.files import fsync_directory, write_all
 from penstock.connectors.log.frame import MAX_HEADER_SIZE, FrameHeader, describe_batches, parse_header
 from penstock.connectors.log.partition import PartitionWriter
+from penstock.connectors.log.pending import NAME, PENDING
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 
-_PENDING = "pending"
-_NAME = re.compile(
-    r"(?P<sink>[0-9a-f]{16})-(?P<subtask>\d+)-(?P<run>\w+)-(?P<generation>\d+)(-(?P<epoch>\d+))?\.\w+"
-)
+_log = logging.getLogger("penstock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ class Transaction:
 
     def __init__(self, partition: int, directory: Path, identity: Identity) -> None:
         self._partition = partition
-        self._pending = directory / _PENDING
+        self._pending = directory / PENDING
         self._spool = self._pending / f"{identity.stem}.open"
         self._identity = identity
         self._batches: list[pa.RecordBatch] = []
@@ -137,7 +135,7 @@ class Transaction:
 
 def commit_staged(writer: PartitionWriter, committables: Sequence[Committable]) -> list[CommitOutcome]:
     """Append staged transactions of one partition, in order; safe to repeat at any time."""
-    files = [writer.directory / _PENDING / committable.file for committable in committables]
+    files = [writer.directory / PENDING / committable.file for committable in committables]
     with writer.locked():
         outcomes = [_commit(writer, c, file) for c, file in zip(committables, files, strict=True)]
         left = [file for file in files if file.exists()]
@@ -157,6 +155,9 @@ def _commit(writer: PartitionWriter, committable: Committable, file: Path) -> Co
         with file.open("rb") as staged:
             header = parse_header(staged.read(MAX_HEADER_SIZE))
     except FileNotFoundError:
+        if writer.has_forgotten(committable.producer, committable.epoch):
+            _log.error(_forgotten(writer, committable))
+            return CommitOutcome.DROPPED
         raise ConnectorError(
             f"{committable.records} records of epoch {committable.epoch} cannot be committed: their staged "
             f"file {file} was removed and partition {writer.directory} does not have them. Restore the file, "
@@ -168,6 +169,15 @@ def _commit(writer: PartitionWriter, committable: Committable, file: Path) -> Co
     return CommitOutcome.COMMITTED
 
 
+def _forgotten(writer: PartitionWriter, committable: Committable) -> str:
+    return (
+        f"POSSIBLE DATA LOSS: nobody can tell whether {committable.records} records of epoch "
+        f"{committable.epoch} are committed: retention has deleted what was written to {writer.directory} "
+        "at that time. If the job went on after the snapshot that it was started from, they were committed "
+        "then, and deleted since."
+    )
+
+
 def remove_leftovers(directory: Path, identity: Identity, restored_epoch: Epoch | None) -> int:
     """Remove what older attempts of this sink staged in a partition and nobody will commit.
 
@@ -175,8 +185,8 @@ def remove_leftovers(directory: Path, identity: Identity, restored_epoch: Epoch 
     Files of the same or a newer generation are never touched: the caller may itself be the zombie.
     """
     removed = 0
-    for path in (directory / _PENDING).iterdir():
-        name = _NAME.fullmatch(path.name)
+    for path in (directory / PENDING).iterdir():
+        name = NAME.fullmatch(path.name)
         if name is None or name["sink"] != identity.sink_digest:
             continue
         epoch = name["epoch"]

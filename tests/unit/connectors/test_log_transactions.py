@@ -1,5 +1,6 @@
 """Staged transactions: one copy in the log, whatever crashes between any two steps."""
 
+import json
 import shutil
 
 import pyarrow as pa
@@ -215,3 +216,77 @@ def test_an_abandoned_transaction_leaves_no_file(topic):
     assert len(_pending(topic)) == 1
     transaction.abandon()
     assert _pending(topic) == [] and transaction.stage(Epoch(1)) is None
+
+
+# --- producers are forgotten with their records ---
+
+
+def _sidecar(topic):
+    (path,) = topic.partition_path(0).glob("*.producers")
+    return json.loads(path.read_bytes())
+
+
+def _short_lived(tmp_path):
+    """A topic of one frame per segment that keeps two or three of them."""
+    return Log(tmp_path).create_topic("t", segment_bytes=1, retention_bytes=250)
+
+
+def test_the_memory_of_producers_is_as_long_as_the_log(tmp_path):
+    """Every attempt of a job has writers of its own, for years."""
+    topic = _short_lived(tmp_path)
+    history = []
+    for attempt in range(1, 60):
+        history.append(_stage(topic, attempt, b"x", run=f"r{attempt}", generation=attempt))
+        assert _commit(topic, history[-1]) == [COMMITTED]
+    kept = len(_values(topic))
+    assert kept < 10
+    assert len(_sidecar(topic)["committed"]) <= kept + 1, "retention comes after the sidecar is written"
+    assert len(_sidecar(topic)["forgotten"]) == 1, "one for each subtask of each sink"
+    assert _commit(topic, *history[-kept:]) == [ALREADY] * kept
+
+
+def test_what_is_forgotten_is_told_and_not_written_again(tmp_path, caplog):
+    topic = _short_lived(tmp_path)
+    history = [_stage(topic, n, b"x", run=f"r{n}") for n in range(1, 20)]
+    for staged in history:
+        _commit(topic, staged)
+    before = _values(topic)
+    assert _commit(topic, history[0]) == [CommitOutcome.DROPPED]
+    assert "POSSIBLE DATA LOSS: nobody can tell whether 1 records of epoch 1" in caplog.text
+    assert _values(topic) == before
+    never = _stage(topic, 30, b"y", run="r30")
+    (topic.partition_path(0) / "pending" / never.file).unlink()
+    with pytest.raises(ConnectorError, match="staged file .* was removed"):
+        _commit(topic, never)
+
+
+def test_a_producer_with_a_staged_file_is_not_forgotten(tmp_path, monkeypatch):
+    """Its commit may be repeated: a crash hit between the append and the removal of the file."""
+    topic = _short_lived(tmp_path)
+    crashed = _stage(topic, 1, b"once", run="crashed")
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.unlink", _crash)
+        with pytest.raises(Crash):
+            _commit(topic, crashed)
+    for n in range(2, 20):
+        _commit(topic, _stage(topic, n, b"x", run=f"r{n}"))
+    assert b"once" not in _values(topic) and _pending(topic)
+    assert _commit(topic, crashed) == [ALREADY]
+    assert b"once" not in _values(topic) and not _pending(topic)
+
+
+def _crash(*args, **kwargs):
+    raise Crash
+
+
+def test_sidecars_of_older_versions(tmp_path):
+    topic = Log(tmp_path).create_topic("t", segment_bytes=1)
+    history = [_stage(topic, n, b"x", run=f"r{n}") for n in (1, 2, 3)]
+    for staged in history:
+        _commit(topic, staged)
+    (path,) = topic.partition_path(0).glob("*.producers")
+    epochs = {producer: epoch for producer, (epoch, _) in _sidecar(topic)["committed"].items()}
+    path.write_text(json.dumps(epochs))
+    assert _commit(topic, *history) == [ALREADY] * 3
+    _commit(topic, _stage(topic, 4, b"x", run="r4"))
+    assert _commit(topic, *history) == [ALREADY] * 3
