@@ -101,13 +101,20 @@ class WindowContents(ABC):
             return None
         return self.view(stored)
 
-    def take(self, entry: tuple[Any, Window]) -> list[Any] | None:
-        """Remove and return the contents; ``None`` if there are none."""
+    def share(self, value: Any) -> Any:
+        """An element of several windows as one of them gets it: user code may change it when it is added."""
+        return self.own(value)
+
+    def take(self, entry: tuple[Any, Window], overlapping: bool) -> list[Any] | None:
+        """Remove and return the contents; ``None`` if there are none.
+
+        ``overlapping``: the elements may be in other windows as well.
+        """
         stored = self._table.get(entry)
         if stored is None and entry not in self._table:
             return None
         self._table.remove(entry)
-        return self.read(stored)
+        return self.view(stored) if overlapping else self.read(stored)
 
     def stored(self, entry: tuple[Any, Window]) -> Any:
         """The stored value itself, ``NOTHING`` if there is none."""
@@ -157,6 +164,10 @@ class ListContents(WindowContents):
                 if keep:
                     owned[entry] = found
             found.append(value)
+
+    def share(self, value: Any) -> Any:
+        """Elements only lie here: one object serves all windows, and is copied when one is evaluated."""
+        return value
 
     def of_list(self, values: list[Any]) -> list[Any]:
         return values

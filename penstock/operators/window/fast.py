@@ -108,7 +108,7 @@ class FastPath:
     ) -> None:
         """Records that have several windows each, or none because they are late."""
         live: dict[int, list[TimeWindow]] = {}
-        own = self._contents.own
+        share = self._contents.share
         flat_rows: list[Any] = []
         flat_keys: list[Any] = []
         flat_windows: list[TimeWindow] = []
@@ -119,7 +119,7 @@ class FastPath:
             if not windows:
                 self._gathered.late(value, time)
             for window in windows:
-                flat_rows.append(value if window is windows[-1] else own(value))
+                flat_rows.append(value if window is windows[-1] else share(value))
                 flat_keys.append(key)
                 flat_windows.append(window)
         self._contents.add_many(flat_rows, flat_keys, flat_windows, self._on_new)
@@ -142,7 +142,7 @@ class FastPath:
         end = window.max_timestamp()
         if time < end:
             return
-        values = self._contents.take((key, window))
+        values = self._contents.take((key, window), self._slide < self._size)
         scope = self._scope
         scope.key = key
         scope.namespace = window

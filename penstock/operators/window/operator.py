@@ -156,7 +156,7 @@ class WindowOperator(Operator):
         windows = [window for window in assigned if not self._is_window_late(window)]
         for window in windows:
             self._trigger_context.enter(window)
-            mine = value if window is windows[-1] else self._contents.own(value)
+            mine = value if window is windows[-1] else self._contents.share(value)
             self._add(mine, key, time, window, window)
         if not windows:
             self._set_aside_if_late(value, time)
@@ -173,7 +173,7 @@ class WindowOperator(Operator):
             else:
                 in_some_window = True
                 self._trigger_context.enter(window)
-                mine = value if new_window is assigned[-1] else self._contents.own(value)
+                mine = value if new_window is assigned[-1] else self._contents.share(value)
                 self._add(mine, key, time, window, state_window)
             self._keep_window_set(key, windows)
         if not in_some_window:
