@@ -45,6 +45,18 @@ def test_snap_keyed_handles_go_where_they_overlap() -> None:
         assign(manifest, COUNT, 3, 256)
 
 
+def test_snap_pickled_keys_of_an_older_format_may_be_anybodys() -> None:
+    manifest = make_manifest(1, 1, (Blob.of(b"low"), Blob.of(b"high")))
+    entry = manifest.operators[0]
+    low = entry.subtasks[0]
+    pickled = replace(low.state, keyed=(replace(low.state.keyed[0], pickled=True),))
+    subtasks = (replace(low, state=pickled), *entry.subtasks[1:])
+    today = replace(manifest, operators=(replace(entry, subtasks=subtasks),))
+    assert [len(a.keyed) for a in assign(today, COUNT, 3, 128)] == [1, 2, 1]
+    older = replace(today, format_version=2)
+    assert [len(a.keyed) for a in assign(older, COUNT, 3, 128)] == [1, 2, 2]
+
+
 def test_snap_finished_operators_are_recognised() -> None:
     manifest = make_manifest(1)
     entry = manifest.operators[0]
