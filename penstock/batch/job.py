@@ -31,6 +31,7 @@ from penstock.coordinator.assemble import Assembled, RunningJob, observers, ship
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import Discover, RequestKind
+from penstock.coordinator.place import check_owner
 from penstock.core.clock import Clock
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
@@ -40,9 +41,11 @@ from penstock.core.messages import DriverMessage
 from penstock.core.pickling import dumps
 from penstock.core.signals import SnapshotKind
 from penstock.graph.plan import Vertex
+from penstock.snapshot.finding import Found
 from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.matching import match
 from penstock.snapshot.permit import CommitPermit
-from penstock.snapshot.repository import Repository, first_generation
+from penstock.snapshot.repository import first_generation
 
 _log = logging.getLogger("penstock")
 _BACKOFF_MS = 1000
@@ -59,8 +62,8 @@ class BatchRun(RunningJob):
         self._stop = threading.Event()
         self._dropped = 0
         self._ends = JobEnds(job.plan)
-        first = first_generation(clock.now_ms())
-        self._repository = Repository(job.store, job.directory, first_generation=first)
+        self._repository = job.repository
+        self._repository.first_generation = first_generation(clock.now_ms())
 
     def start(self) -> None:
         """Begin, on a thread of its own."""
@@ -120,8 +123,10 @@ class BatchRun(RunningJob):
         self.ended(status, error)
 
     def _course(self) -> None:
+        found = self._look()  # refused here, whoever runs the job goes on
         generation, _ = self._repository.claim()
-        found = self._repository.latest_valid()
+        if self._repository.moved_on():
+            found = self._look()
         if found is not None:
             _log.warning(
                 "job %r had ended but for the commit of its output; that is done now and nothing is run. "
@@ -134,6 +139,17 @@ class BatchRun(RunningJob):
             if prepared:
                 self._commit(prepared, self._repository.publish(self._manifest(generation, prepared)))
         self._repository.drop_all()
+
+    def _look(self) -> Found | None:
+        """The list that an earlier run left, if it is this job's and this program's."""
+        found = self._repository.latest_valid()
+        check_owner(found, self.job.plan.job_name)
+        if found is not None:
+            match(
+                found.manifest,
+                {planned.operator_id: planned.node.name for _, planned in self.job.plan.operators()},
+            )
+        return found
 
     def _prepare(self, generation: Generation) -> tuple[Committable, ...]:
         """Run all vertices; what sinks prepared."""

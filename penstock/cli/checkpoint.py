@@ -16,10 +16,11 @@ from penstock.cli.savepoint import JobOrCommand, trigger
 from penstock.core.clock import SystemClock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.snapshot.checking import CheckedFile, check_snapshot
-from penstock.snapshot.finding import load_entries, load_published, read_manifest, verify_files
+from penstock.snapshot.finding import load_published, read_manifest, verify_files
 from penstock.snapshot.journal import candidates
 from penstock.snapshot.manifest import Manifest, OperatorEntry
 from penstock.snapshot.paths import JOURNAL
+from penstock.snapshot.reading import load_entries
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
@@ -89,6 +90,7 @@ def _published(job: str, root: SnapshotStore) -> Iterator[dict[str, Any]]:
             continue
         manifest = found.manifest
         yield row | {
+            "job": manifest.job_name,
             "kind": manifest.kind.value,
             "bytes": entry.manifest_length + sum(b.length for b in manifest.blobs() if b.inline is None),
             "created_ms": manifest.created_ms,

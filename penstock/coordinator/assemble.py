@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.origin import Named, choose, named, say_if_passed_over
+from penstock.coordinator.place import check_owner, find_directory
 from penstock.coordinator.restore import adopt_max_parallelism
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings, Retention
@@ -57,6 +57,8 @@ class Assembled:
     directory: str
     """Name of the job's directory below the checkpoint root."""
     store: SnapshotStore
+    repository: Repository
+    """The job's snapshots, below ``store``."""
     initial: Named | None
     configuration: Configuration
 
@@ -88,19 +90,23 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
         int(config.get(options.BUFFER_TIMEOUT)),
     )
     plan = compile_plan(list(spec.nodes), spec.name, choices, _plan_settings(spec, settings, batch))
-    directory, store, job_id = slug(spec.name), _store(config), JobID.of_name(spec.name)
+    store, job_id = _store(config), JobID.of_name(spec.name)
+    directory = find_directory(store, spec.name, ".batch" if batch else "")
+    repository = Repository(store, directory)
     if batch:
         _without_snapshots(config)
         _pickle_plan(plan)
-        return Assembled(plan, b"", settings, job_id, f"{directory}.batch", store, None, config)
+        return Assembled(plan, b"", settings, job_id, directory, store, repository, None, config)
     _warn_about_uids(plan, config)
     initial = named(config.get(options.RECOVERY_PATH))
-    newest = choose(Repository(store, directory).latest_valid(verify=False), initial)
+    own = repository.latest_valid(verify=False)
+    check_owner(own, spec.name)
+    newest = choose(own, initial)
     say_if_passed_over(newest, initial)
     if newest is not None:
         plan = adopt_max_parallelism(plan, newest.manifest)
     plan_bytes = _pickle_plan(plan)
-    return Assembled(plan, plan_bytes, settings, job_id, directory, store, initial, config)
+    return Assembled(plan, plan_bytes, settings, job_id, directory, store, repository, initial, config)
 
 
 def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, str]) -> RunningJob:
@@ -109,11 +115,12 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
     versions = {"penstock": penstock.__version__, **versions}
     coordinator = Coordinator(job.plan, job.plan_bytes, job.job_id.hex, job.settings, rng, versions)
     running = RunningJob(job, clock)
+    job.repository.first_generation = first_generation(clock.now_ms())
     running.runner = JobRunner(
         job.plan,
         coordinator,
         cluster,
-        Repository(job.store, job.directory, first_generation=first_generation(clock.now_ms())),
+        job.repository,
         clock,
         running.ended,
         job.initial,
@@ -220,12 +227,6 @@ class RunningJob:
             failure = JobFailedError(f"job {self.job.plan.job_name!r} failed: {error}")
             failure.cause = error
             self._result.set_exception(failure)
-
-
-def slug(name: str) -> str:
-    """A job's name as the name of a directory."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")
-    return plain or "job"
 
 
 def job_settings(config: Configuration) -> JobSettings:

@@ -56,6 +56,15 @@ def parallelism_limit(plan: Plan) -> tuple[int, str] | None:
     return min(limits, default=None)
 
 
+def check_restorable(plan: Plan, manifest: Manifest, allow_non_restored: bool) -> None:
+    """Raise if the plan cannot take the snapshot's state.  Reads nothing."""
+    names = {planned.operator_id: planned.node.name for _, planned in plan.operators()}
+    match(manifest, names, allow_non_restored)
+    for vertex, planned in plan.operators():
+        assign(manifest, planned.operator_id, vertex.parallelism, vertex.max_parallelism)
+    _records_in_flight(plan, manifest)
+
+
 def restored_job(
     plan: Plan, found: Found, store: SnapshotStore, permit: CommitPermit, allow_non_restored: bool
 ) -> Restored:

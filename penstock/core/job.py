@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import Enum
 
@@ -51,7 +52,22 @@ class JobID:
     @staticmethod
     def of_name(name: str) -> JobID:
         """The id of the job called ``name``: the same on every machine and in every run."""
-        return JobID(hashlib.sha256(name.encode()).hexdigest()[:32])
+        return JobID(hashlib.sha256(normal_name(name).encode()).hexdigest()[:32])
 
     def __str__(self) -> str:
         return self.hex
+
+
+def normal_name(text: str) -> str:
+    """A job's name in its one form: letters that Unicode holds for the same are the same.
+
+    Nothing else is: capital letters, other scripts and signs make another name.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{text!r} cannot be the name of a job: it is no valid Unicode text. Was it read from the "
+            "command line in another encoding?"
+        ) from None
+    return unicodedata.normalize("NFC", text)

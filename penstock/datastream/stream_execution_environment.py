@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,10 +22,12 @@ from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.conversion import convert_all
 from penstock.core.errors import ConfigError, GraphError
+from penstock.core.job import normal_name
 from penstock.core.typeinfo import as_type_info
 from penstock.datastream import _frames
 from penstock.datastream._ported import PortedSettings
 from penstock.datastream._stream import DataStream
+from penstock.datastream._unnamed import made_up_name, next_unnamed
 from penstock.datastream._wrappers import SourceFunction
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
@@ -306,13 +309,12 @@ class StreamExecutionEnvironment(PortedSettings):
         launcher: Launcher = module.SparkLauncher(self.configuration())
         return launcher
 
-    def _spec(self, job_name: str | None) -> JobSpec:
+    def _spec(self, name: str | None) -> JobSpec:
         configuration = self.configuration()
-        name = job_name or configuration.get(options.JOB_NAME) or "penstock-job"
         maximum = configuration.get(options.MAX_PARALLELISM)
         parameters = self._config.get_global_job_parameters()
         return JobSpec(
-            name,
+            normal_name(name or configuration.get(options.JOB_NAME) or made_up_name()),
             tuple(self.graph.nodes),
             configuration,
             configuration.get(options.DEFAULT_PARALLELISM),
@@ -335,6 +337,8 @@ class StreamExecutionEnvironment(PortedSettings):
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the program and return at once."""
         spec = self._spec(job_name)
+        if not job_name and not spec.configuration.get(options.JOB_NAME):
+            spec = replace(spec, name=next_unnamed(spec.name, spec.configuration))
         self.graph.next_job()
         return JobClient(self._launcher().launch(spec))
 

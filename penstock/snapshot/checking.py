@@ -13,10 +13,11 @@ from penstock.core.errors import CorruptSnapshotError, FormatVersionError, Snaps
 from penstock.core.handles import Blob
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import load_entries, load_published, missing_entry, read_manifest
+from penstock.snapshot.finding import load_published, missing_entry, read_manifest
 from penstock.snapshot.journal import Unreadable, candidates, entry_path
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, is_manifest, manifest_rank
+from penstock.snapshot.reading import load_entries
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store, parent_and_name
 

@@ -8,6 +8,7 @@ because going back to an older snapshot for a hiccup would repeat work that was 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,22 +20,24 @@ from penstock.snapshot.journal import (
     Entry,
     Fence,
     Published,
-    Seq,
     Unreadable,
     candidates,
-    decode,
     entry_path,
     history,
     lost_entry,
-    seq_of,
+    newest_manifest,
     since_closed,
 )
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, METADATA, is_manifest, manifest_rank
+from penstock.snapshot.reading import load_entries
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store, parent_and_name
 
 _log = logging.getLogger(__name__)
+
+_ROUNDS = 3
+"""How often files are looked at in a race with the job that tidies them up; then its manifest must do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +59,23 @@ class Found(NamedTuple):
     location: Location
 
 
-class Search(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Search:
     """What recovery found."""
 
     found: Found | None
     """The newest snapshot that is whole."""
-    damaged: frozenset[Seq]
-    """Entries of newer ones that are not."""
+    damaged: Mapping[Published, str]
+    """Newer ones that are not, and why."""
+    hidden: tuple[str, ...]
+    """What may have announced a newer one and cannot be read."""
+    newest: str | None
+    """Checksum of the newest manifest, whole or not."""
 
-
-def load_entries(root: SnapshotStore) -> list[Entry]:
-    """All journal entries below a job's root, as they were at one moment.
-
-    An entry that vanishes between listing and reading was deleted by retention, so there are newer
-    ones that the listing may lack: it is repeated.
-    """
-    while True:
-        entries: list[Entry] = []
-        numbers = [number for path in root.list(JOURNAL) if (number := seq_of(path)) is not None]
-        for number in numbers:
-            try:
-                entries.append(decode(number, root.read(entry_path(number))))
-            except CorruptSnapshotError:
-                break
-        if len(entries) == len(numbers):
-            return entries
+    @property
+    def broken(self) -> list[str]:
+        """Everything that is wrong."""
+        return [*self.damaged.values(), *self.hidden]
 
 
 def verify_files(store: SnapshotStore, manifest: Manifest, checksums: bool = False) -> None:
@@ -114,35 +109,52 @@ def load_published(root: SnapshotStore, entry: Published) -> tuple[SnapshotStore
 
 def latest_valid(root: SnapshotStore, verify: bool = True, checksums: bool = False) -> Found | None:
     """The newest published snapshot below a job's root that is whole; ``None`` if none was published."""
-    return search(root, verify, checksums).found
+    return search(root, lambda: load_entries(root), verify, checksums).found
 
 
-def search(root: SnapshotStore, verify: bool = True, checksums: bool = False) -> Search:
-    """The same, with the snapshots that were passed over for it."""
-    entries = load_entries(root)
-    broken: list[str] = []
-    damaged: set[Seq] = set()
+def search(
+    root: SnapshotStore, load: Callable[[], list[Entry]], verify: bool = True, checksums: bool = False
+) -> Search:
+    """The same, with the snapshots that were passed over for it; ``load`` reads the journal.
+
+    Files that vanish while they are looked at are no damage if there is a newer snapshot by then: the driver
+    that runs the job has tidied up.
+    """
+    entries = load()
+    rounds = 0
+    while True:
+        result = _search(root, entries, verify and rounds < _ROUNDS, checksums)
+        if not result.broken:
+            return result
+        now, rounds = load(), rounds + 1
+        if newest_manifest(now) == result.newest:
+            break
+        entries = now
+    for entry, why in result.damaged.items():
+        _log.warning("SNAPSHOT %s IS NOT USED, the one before it is tried: %s", entry.epoch, why)
+    if result.found is None:
+        raise CorruptSnapshotError(
+            f"none of the {len(result.broken)} snapshots of {root.url} can be used: "
+            f"{'; '.join(result.broken)}. Bring the files back from a copy, restore a savepoint with -s, or "
+            f"start afresh in another directory"
+        )
+    _announce_fallback(root, result.found.manifest, result.broken)
+    return result
+
+
+def _search(root: SnapshotStore, entries: list[Entry], verify: bool, checksums: bool) -> Search:
+    newest = newest_manifest(entries)
+    damaged: dict[Published, str] = {}
     for entry in candidates(entries):
         try:
             store, found = load_published(root, entry)
             if verify:
                 verify_files(store, found.manifest, checksums)
         except CorruptSnapshotError as error:
-            _log.warning("SNAPSHOT %s IS NOT USED, the one before it is tried: %s", entry.epoch, error)
-            broken.append(str(error))
-            damaged.add(entry.seq)
+            damaged[entry] = str(error)
             continue
-        broken += _unreadable(root, history(entries), entry.seq)
-        if broken:
-            _announce_fallback(root, found.manifest, broken)
-        return Search(found, frozenset(damaged))
-    broken += _hidden(root, entries)
-    if broken:
-        raise CorruptSnapshotError(
-            f"none of the {len(broken)} snapshots of {root.url} can be used: {'; '.join(broken)}. Bring the "
-            f"files back from a copy, restore a savepoint with -s, or start afresh in another directory"
-        )
-    return Search(None, frozenset())
+        return Search(found, damaged, tuple(_unreadable(root, history(entries), entry.seq)), newest)
+    return Search(None, damaged, tuple(_hidden(root, entries)), newest)
 
 
 def _hidden(root: SnapshotStore, entries: list[Entry]) -> list[str]:

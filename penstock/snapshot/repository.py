@@ -11,6 +11,7 @@ One repository belongs to one driver and is used from one thread.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections import Counter
 
@@ -19,7 +20,7 @@ from penstock.core.handles import digest
 from penstock.core.ids import Epoch, Generation, SubtaskIndex, VertexId
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import Found, load_entries, load_published, search
+from penstock.snapshot.finding import Found, load_published, search
 from penstock.snapshot.journal import (
     ClaimOutcome,
     Entry,
@@ -32,10 +33,13 @@ from penstock.snapshot.journal import (
     encode,
     entry_path,
     history,
+    is_crowded,
     may_publish,
+    newest_manifest,
     next_epoch,
     seq_of,
     takeover,
+    told_by,
 )
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import (
@@ -48,8 +52,11 @@ from penstock.snapshot.paths import (
     is_manifest,
 )
 from penstock.snapshot.permit import CommitPermit, Ownership, permit_publication, permit_restored
+from penstock.snapshot.reading import JournalReader
 from penstock.snapshot.retain import plan_deletions, stale_manifests
 from penstock.snapshot.storage import SnapshotStore
+
+_log = logging.getLogger("penstock")
 
 _TRIES = 16
 """How often an append that lost a race is tried again before giving up."""
@@ -63,8 +70,9 @@ def first_generation(now_ms: int) -> int:
 class Repository:
     """The snapshots of ``job`` below the root of ``store``.
 
-    Call order: :meth:`claim`, :meth:`latest_valid`, :meth:`permit_restored` if one was found, then
-    :meth:`publish` and :meth:`retain` in turn, :meth:`drop_all` at the end.  After a
+    Call order: :meth:`latest_valid`, and whether the program can take it: until here nobody is harmed.  Then
+    :meth:`claim`; :meth:`latest_valid` again if it has :meth:`moved_on`; :meth:`permit_restored` if there was
+    one; :meth:`publish` and :meth:`retain` in turn; :meth:`drop_all` at the end.  After a
     :class:`FencedError` the driver must stop.  The trap: after any *other* error of :meth:`publish`
     the snapshot may be published all the same, so do not delete its files; retention will.
 
@@ -77,7 +85,8 @@ class Repository:
     ) -> None:
         self.root = store.sub(check_path(job))
         self._owner = uuid.uuid4().hex if owner is None else owner
-        self._first = first_generation
+        self.first_generation = first_generation
+        self._reader = JournalReader(self.root)
         self._ownership: Ownership | None = None
         self._fenced = False
         self._founder = False
@@ -85,10 +94,17 @@ class Repository:
         """The journal as this driver knows it; the last entry is confirmed to be in the history."""
         self._damaged: set[Seq] = set()
         """Entries of snapshots that recovery passed over; they do not count as retained."""
+        self._newest: str | None = None
+        """The newest manifest that :meth:`latest_valid` knew of."""
 
     def load_entries(self) -> list[Entry]:
         """The journal as it is now."""
-        return load_entries(self.root)
+        return self._reader.load()
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether the job was ever this driver's."""
+        return self._ownership is not None
 
     def claim(self, closing: bool = False) -> tuple[Generation, list[Entry]]:
         """Begin a new generation.  Gives its number and the journal.
@@ -100,10 +116,11 @@ class Repository:
             found = self.load_entries()
             if self._ownership is not None or self._fenced:
                 self._check_owned(found)
-            fence = takeover(found, self._owner, closing, self._first)
+            carried = self._countable(found) if not closing and is_crowded(found) else None
+            fence = takeover(found, self._owner, closing, self.first_generation, carried)
             if not self._create(fence):
                 continue
-            entries = self.load_entries()
+            entries = self._reader.load(anew=Seq(fence.seq - 1))
             outcome = claim_outcome(entries, fence)
             if outcome is ClaimOutcome.SUPERSEDED:
                 raise self._fence_off("another driver took over at the same moment")
@@ -111,6 +128,8 @@ class Repository:
                 self._founder = self._founder or fence.seq == 1
                 self._ownership = Ownership(fence)
                 self._entries = entries
+                if carried is not None:
+                    self._compact(fence.seq)
                 return fence.generation, entries
         raise SnapshotError(f"{self.root.url} could not be claimed: too many drivers try at once")
 
@@ -123,13 +142,18 @@ class Repository:
     def latest_valid(self, verify: bool = True, checksums: bool = False) -> Found | None:
         """The newest snapshot that is whole; ``None`` if none was ever published."""
         try:
-            found, damaged = search(self.root, verify, checksums)
+            result = search(self.root, self.load_entries, verify, checksums)
         except CorruptSnapshotError:
             if self._ownership is not None:
                 self._check_owned(self.load_entries())  # a newer driver's retention is no damage
             raise
-        self._damaged |= damaged
-        return found
+        self._newest = result.newest
+        self._damaged.update(entry.seq for entry in result.damaged)
+        return result.found
+
+    def moved_on(self) -> bool:
+        """Whether somebody has published, or ended the job, since :meth:`latest_valid` looked."""
+        return newest_manifest(self._entries) != self._newest
 
     def permit_restored(self, manifest: Manifest) -> CommitPermit:
         """Permit to commit again what a restored snapshot holds, before any new data."""
@@ -168,7 +192,7 @@ class Repository:
             manifest = None if entry.seq in self._damaged else self._read_checkpoint(entry)
             if manifest is not None:
                 kept[entry.location] = manifest
-                oldest = entry.seq
+                oldest = told_by(entries, entry)
             if len(kept) == count:
                 break
         if oldest is None:
@@ -322,6 +346,23 @@ class Repository:
         for number in found:
             if number < seq:
                 self.root.delete(entry_path(number))
+
+    def _countable(self, entries: list[Entry]) -> list[Published]:
+        """The publications to carry, oldest first: but for the oldest, whose files retention has removed."""
+        found = candidates(entries)[::-1]
+        there = (
+            place
+            for place, entry in enumerate(found)
+            if epoch_of(entry.location) is not None and self.root.exists(entry.location)
+        )
+        return found[next(there, 0) :]
+
+    def _compact(self, seq: Seq) -> None:
+        """Everything below a fence that carries what counts may go; what stays is tried again by the next."""
+        try:
+            self._delete_entries_below(seq)
+        except (SnapshotError, OSError) as error:
+            _log.warning("journal entries that nobody needs could not be removed: %s", error)
 
     def _delete_files(self, kept: dict[str, Manifest], newest: Epoch) -> None:
         seen = self.root.list()

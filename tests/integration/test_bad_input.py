@@ -16,6 +16,7 @@ from local_jobs import environment, finish, start_graph, until, wait_for_snapsho
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.log import Log, LogSink, LogSource
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import (
     ConfigError,
     ConnectorError,
@@ -259,7 +260,11 @@ def _stopped(launcher: LocalLauncher, tmp_path: Path) -> list[Path]:
     client = _keeping(tmp_path / "chk", tmp_path / "out", Pace(1500.0, tmp_path / "gate"))
     wait_for_snapshots(launcher, 4)
     client.cancel().result()
-    found = (path for path in (tmp_path / "chk" / "keeping").glob("chk-*") if list(path.glob("_metadata*")))
+    found = (
+        path
+        for path in (tmp_path / "chk" / job_directory("keeping")).glob("chk-*")
+        if list(path.glob("_metadata*"))
+    )
     snapshots = sorted(found, key=lambda path: int(path.name[4:]))
     assert len(snapshots) == 2
     return snapshots

@@ -10,6 +10,7 @@ import pytest
 from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 from local_jobs import environment, finish, until
 
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import ConfigError
 from penstock.core.ids import Epoch
 from penstock.snapshot.checking import check_snapshot
@@ -44,7 +45,7 @@ def first_job(place: Path) -> Found:
         client = start(place, "first")
         wait_for(launcher, 3)
         client.cancel().result()
-    return read_manifest(str(place / "chk" / "first"))
+    return read_manifest(str(place / "chk" / job_directory("first")))
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -53,13 +54,13 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 def test_no_claim_is_the_default_and_never_touches_the_checkpoint(tmp_path: Path) -> None:
     found = first_job(tmp_path)
-    before = contents(tmp_path / "chk" / "first")
+    before = contents(tmp_path / "chk" / job_directory("first"))
     with local_cluster() as launcher:
         client = start(tmp_path, "second", execution__state_recovery__path=str(found.location))
         wait_for(launcher, 5)
         (tmp_path / "gate").touch()
         finish(client)
-    assert contents(tmp_path / "chk" / "first") == before
+    assert contents(tmp_path / "chk" / job_directory("first")) == before
     assert READ(tmp_path / "out") == GOLDEN(COUNT)
 
 
@@ -69,8 +70,8 @@ def test_the_first_checkpoint_after_no_claim_needs_no_file_of_the_old_one(tmp_pa
     with local_cluster() as launcher:
         client = start(tmp_path, "second", execution__state_recovery__path=str(found.location))
         wait_for(launcher, 1)
-        shutil.rmtree(tmp_path / "chk" / "first")
-        own = tmp_path / "chk" / "second"
+        shutil.rmtree(tmp_path / "chk" / job_directory("first"))
+        own = tmp_path / "chk" / job_directory("second")
         read = [file for file in check_snapshot(str(own)) if not file.problems]
         assert read and all(file.name.startswith(own.as_uri()) for file in read)
         launcher.clusters[-1].kill(1)
@@ -83,7 +84,7 @@ def test_the_first_checkpoint_after_no_claim_needs_no_file_of_the_old_one(tmp_pa
 def test_a_claimed_checkpoint_goes_when_the_job_has_its_own(tmp_path: Path) -> None:
     """Only what no other snapshot of the old directory names: here a second manifest shares its files."""
     found = first_job(tmp_path)
-    old = tmp_path / "chk" / "first"
+    old = tmp_path / "chk" / job_directory("first")
     files = set(found.manifest.files())
     shared = min(files)
     other = replace(found.manifest, epoch=Epoch(1), operators=_only(found.manifest, shared))

@@ -12,6 +12,7 @@ from local_jobs import Stoppable, environment, finish, published, until
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.log import Log
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import JobFailedError
 from penstock.datastream import MapFunction, RuntimeContext
 from penstock.testing.local import local_cluster
@@ -98,7 +99,7 @@ def test_publication_that_fails_loses_nothing(tmp_path: Path) -> None:
         with clock.stopped():
             blocked = [published(launcher) + n for n in (3, 4, 5)]
             for epoch in blocked:
-                (tmp_path / "chk" / "blocked" / f"chk-{epoch}").write_text("in the way")
+                (tmp_path / "chk" / job_directory("blocked") / f"chk-{epoch}").write_text("in the way")
         until(lambda: published(launcher) > max(blocked), "later snapshots are published")
         (tmp_path / "gate").touch()
         finish(client)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from local_jobs import environment, finish, until
 
 from penstock.common import Types, WatermarkStrategy
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import JobFailedError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
@@ -109,7 +110,7 @@ def stopped_job(place: Path) -> Path:
         wait_for(launcher, 6)
         until(lambda: len(read_log(place / "out")) > 100, "output is committed")
         client.cancel().result()
-    return place / "chk" / "integrity"
+    return place / "chk" / job_directory("integrity")
 
 
 # --- going back ------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ def test_a_running_job_that_crashes_falls_back(tmp_path: Path, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING), local_cluster() as launcher:
         client = start(tmp_path, execution__checkpointing__min_pause="300 ms")
         wait_for(launcher, 3)
-        root = tmp_path / "chk" / "integrity"
+        root = tmp_path / "chk" / job_directory("integrity")
         found = newest(root)
         for path, blobs in state_files(found).items():
             flip(root / path, blobs[0].offset)
@@ -237,7 +238,7 @@ def test_a_job_restored_from_a_damaged_directory_is_exact_or_refused(
 ) -> None:
     place = tmp_path_factory.mktemp("copy") / "place"
     shutil.copytree(whole.parent.parent, place)
-    root = place / "chk" / "integrity"
+    root = place / "chk" / job_directory("integrity")
     last = candidates_paths(root)
     file = data.draw(st.sampled_from(last))
     flip(

@@ -8,6 +8,7 @@ import pytest
 from flow_graphs import GRAPHS, Pace
 from local_jobs import finish, output, published, start_graph, until, wait_for_snapshots
 
+from penstock.coordinator.place import job_directory
 from penstock.core.handles import NativeHandle
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.store import open_store
@@ -48,7 +49,7 @@ def nothing_left(disk: Path) -> bool:
 
 
 def handles(place: Path, graph: str) -> list[object]:
-    found = Repository(open_store(str(place / "chk")), f"job-{graph}").latest_valid()
+    found = Repository(open_store(str(place / "chk")), job_directory(f"job {graph}")).latest_valid()
     assert found is not None
     return [h for op in found.manifest.operators for s in op.subtasks for h in s.state.keyed]
 
@@ -94,7 +95,7 @@ def test_complete_checkpoints(graph: str, tmp_path: Path, quick_disk: Path) -> N
     chosen = settings("rocksdb", quick_disk, execution__checkpointing__incremental="false")
     run_until_cancelled(graph, tmp_path, 2, chosen)
     assert not any(isinstance(handle, NativeHandle) for handle in handles(tmp_path, graph))
-    assert not (tmp_path / "chk" / f"job-{graph}" / "shared").exists()
+    assert not (tmp_path / "chk" / job_directory(f"job {graph}") / "shared").exists()
     run_to_end(graph, tmp_path, 2, chosen)
 
 

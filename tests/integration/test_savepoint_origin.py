@@ -13,6 +13,7 @@ from flow_graphs import GRAPHS, Pace
 from local_jobs import finish, output, published, start_graph, until, wait_for_snapshots
 
 from penstock.common.job_client import JobClient
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import SnapshotError
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.patience import PATIENCE_S
@@ -127,7 +128,11 @@ def test_a_retained_checkpoint_is_restored_the_same_way(tmp_path: Path, launcher
     client = start(tmp_path)
     wait_for_snapshots(launcher, 2)
     crash(client)
-    (kept,) = [path for path in (tmp_path / "chk" / "job-keyed").iterdir() if path.name.startswith("chk-")]
+    (kept,) = [
+        path
+        for path in (tmp_path / "chk" / job_directory("job keyed")).iterdir()
+        if path.name.startswith("chk-")
+    ]
     client = start(tmp_path, str(kept))
     assert restored(launcher).epoch == int(kept.name.removeprefix("chk-"))
     wait_for_snapshots(launcher, 3)

@@ -15,6 +15,7 @@ from local_jobs import environment, finish, output, start_graph, until, wait_for
 
 from penstock.common import WatermarkStrategy
 from penstock.common.job_client import JobClient
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.signals import SnapshotKind
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
@@ -255,7 +256,7 @@ def test_bad_directories_are_refused_in_words(tmp_path: Path, launcher: LocalLau
         client.trigger_savepoint().result(TIMEOUT)
     wait_for_snapshots(launcher, 1)
     with pytest.raises(ConfigError, match="directory of the job's checkpoints"):
-        client.trigger_savepoint(str(tmp_path / "chk" / "job-keyed")).result(TIMEOUT)
+        client.trigger_savepoint(str(tmp_path / "chk" / job_directory("job keyed"))).result(TIMEOUT)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="because it is a file"):
         client.stop_with_savepoint(True, str(tmp_path / "file")).result(TIMEOUT)

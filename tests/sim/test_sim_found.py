@@ -8,6 +8,7 @@ from sim_graphs import GRAPHS
 import penstock.coordinator.runner
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import RequestKind
+from penstock.coordinator.place import job_directory
 from penstock.coordinator.settings import JobSettings
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.core.errors import CorruptSnapshotError, FencedError
@@ -54,7 +55,9 @@ def test_a_fenced_driver_does_not_speak_of_damage(monkeypatch: pytest.MonkeyPatc
             driver._claim(False)
 
         def read_late(*arguments: object) -> None:
-            Repository(SimStore(world, auditor, 0, lambda operation: None), "simulated", "other").claim()
+            Repository(
+                SimStore(world, auditor, 0, lambda operation: None), job_directory("simulated"), "other"
+            ).claim()
             raise gone
 
         monkeypatch.setattr(penstock.coordinator.runner, "restored_job", read_late)
@@ -72,10 +75,10 @@ def test_a_damaged_entry_below_a_fence_is_not_taken_for_an_empty_journal() -> No
         run._begin()
         assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
         store = SimStore(world, auditor, 0, lambda operation: None)
-        Repository(store, "simulated", "second").claim()
+        Repository(store, job_directory("simulated"), "second").claim()
         entries = sorted(name for name in world.files if "/journal/" in name)
         world.files[entries[-2]] = world.files[entries[-2]][:20]
-        third = Repository(store, "simulated", "third")
+        third = Repository(store, job_directory("simulated"), "third")
         third.claim()
         with pytest.raises(CorruptSnapshotError, match="may have announced a snapshot"):
             third.latest_valid()
@@ -94,7 +97,9 @@ def test_a_driver_that_was_replaced_does_not_say_that_the_job_has_stopped() -> N
         driver = run._drivers[0]
         driver.ask(RequestKind.STOP)
         assert world.scheduler.run(lambda: driver.brain.desk.final_published, 5_000, 10_000)
-        Repository(SimStore(world, auditor, 0, lambda operation: None), "simulated", "other").claim()
+        Repository(
+            SimStore(world, auditor, 0, lambda operation: None), job_directory("simulated"), "other"
+        ).claim()
         assert world.scheduler.run(lambda: not driver.running, 5_000, 10_000)
     assert driver.ended_with is None
     assert any("is complete, but another driver may go on with the job" in text for _, text in world.story)

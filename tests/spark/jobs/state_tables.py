@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 
 from penstock.common import Configuration
 from penstock.connectors.log import Log, Producer
+from penstock.coordinator.place import job_directory
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo import hourly_counts
 from penstock.demo.clicks import PARTITIONS, TOPIC, make_clicks
@@ -40,7 +41,7 @@ def read_all(spark: SparkSession, work: Path) -> None:
     click(work, clicks)
     results = run_until(work, start(work, settings(work)), len(clicks))
     tell("job", {user: int(total) for user, total in (line.rsplit(" ", 1) for line in results)})
-    job = str(work / "checkpoints" / "click-job")
+    job = str(work / "checkpoints" / job_directory("click job"))
     register(spark)
     table = spark.read.format("penstock-state").option("operator", "counting")
     counts = table.option("state", "count").load(job)
@@ -81,7 +82,7 @@ def bootstrap(spark: SparkSession, work: Path) -> None:
     click(work, [("user 0", 7), ("user 2999", 7), ("new", 7)])
     client = start(work, settings(work, changed.write(str(work / "changed"))))
     tell("went on", sorted(run_until(work, client, 3)))
-    after = open_snapshot(str(work / "checkpoints" / "click-job"))
+    after = open_snapshot(str(work / "checkpoints" / job_directory("click job")))
     tell("kept", after.read("counting", "count").num_rows)
     twice = rows.union(rows.limit(1))
     try:

@@ -13,6 +13,7 @@ from penstock.cli import doctor as doctor_module
 from penstock.cli.main import cli
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.log import Log, LogSource, Producer, Text
+from penstock.coordinator.place import job_directory
 from penstock.core.clock import SystemClock
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
@@ -57,12 +58,13 @@ def test_jobs_and_epochs_are_listed(checkpoints):
     assert result.exit_code == 0, result.stderr
     rows = json.loads(result.output)
     assert len(rows) == 2 and rows[0]["epoch"] > rows[1]["epoch"]
-    assert {row["job"] for row in rows} == {"counting-words"}
+    assert {row["job"] for row in rows} == {"counting words"}
     assert all(row["bytes"] > 0 and row["problem"] is None for row in rows)
     age = SystemClock().now_ms() - rows[0]["created_ms"]
     assert 0 <= age < 24 * 3_600_000
-    assert "counting-words" in invoke("list", str(checkpoints)).output
-    assert json.loads(invoke("list", str(checkpoints / "counting-words"), "--json").output) == rows
+    assert "counting words" in invoke("list", str(checkpoints)).output
+    inside = invoke("list", str(checkpoints / job_directory("counting words")), "--json")
+    assert json.loads(inside.output) == rows
 
 
 def test_a_directory_without_checkpoints(tmp_path):
@@ -73,7 +75,7 @@ def test_a_directory_without_checkpoints(tmp_path):
 
 def test_one_snapshot_is_described_and_verified(checkpoints):
     (newest, _) = json.loads(invoke("list", str(checkpoints), "--json").output)
-    for path in (newest["location"], str(checkpoints / "counting-words")):
+    for path in (newest["location"], str(checkpoints / job_directory("counting words"))):
         result = invoke("show", path)
         assert result.exit_code == 0, result.stderr
         assert "counting words" in result.output and "counter" in result.output

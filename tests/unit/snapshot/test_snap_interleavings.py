@@ -20,10 +20,11 @@ import pytest
 from snap_fixtures import make_manifest
 
 from penstock.core.errors import CorruptSnapshotError, FencedError
-from penstock.snapshot.finding import latest_valid, load_entries
+from penstock.snapshot.finding import latest_valid
 from penstock.snapshot.journal import Entry, Fence, Published, candidates, history
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.permit import CommitPermit, Ownership
+from penstock.snapshot.reading import load_entries
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.storage import FileWriter, SnapshotStore
 

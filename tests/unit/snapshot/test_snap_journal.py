@@ -74,7 +74,7 @@ def test_snap_foreign_bytes_are_unreadable_entries() -> None:
         assert decode(Seq(2), junk) == Unreadable(Seq(2), digest(junk))
     assert decode(Seq(3), raw) == Unreadable(Seq(3), digest(raw))
     with pytest.raises(FormatVersionError):
-        decode(Seq(2), raw.replace(b'"format_version":3', b'"format_version":4'))
+        decode(Seq(2), raw.replace(b'"format_version":3', b'"format_version":5'))
 
 
 def test_snap_every_flipped_bit_of_an_entry_is_noticed() -> None:

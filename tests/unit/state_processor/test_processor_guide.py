@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click_job import click, run_until, settings, start
 
+from penstock.coordinator.place import job_directory
 from penstock.state_processor import open_snapshot
 from penstock.testing.local import local_cluster
 
@@ -20,7 +21,10 @@ def names(tmp_path):
     click(tmp_path, [("ann", 1), ("bob", 2), ("bob", 3)])
     with local_cluster(slots=2):
         run_until(tmp_path, start(tmp_path, settings(tmp_path)), 3)
-    return {"CHECKPOINTS": str(tmp_path / "checkpoints" / "click-job"), "DIRECTORY": str(tmp_path)}
+    return {
+        "CHECKPOINTS": str(tmp_path / "checkpoints" / job_directory("click job")),
+        "DIRECTORY": str(tmp_path),
+    }
 
 
 def test_the_guide(names):

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from click_job import HOUR, TIMER, click, run_until, settings, start
 
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.state_processor import open_snapshot
 from penstock.testing.local import local_cluster
@@ -22,7 +23,7 @@ def job(tmp_path_factory):
     click(place, CLICKS)
     with local_cluster(slots=2):
         run_until(place, start(place, settings(place), windows=True), len(CLICKS))
-    return str(place / "checkpoints" / "click-job")
+    return str(place / "checkpoints" / job_directory("click job"))
 
 
 def as_dict(table):

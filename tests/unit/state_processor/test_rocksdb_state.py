@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from click_job import TIMER, click, run_until, settings, start
 
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import NativeHandle
 from penstock.state_processor import SavepointWriter, open_snapshot
@@ -31,7 +32,7 @@ def as_dict(table):
 
 
 def test_rows_are_read_from_its_files(place):
-    job = str(place / "checkpoints" / "click-job")
+    job = str(place / "checkpoints" / job_directory("click job"))
     snapshot = open_snapshot(job)
     handles = [found.handle for found in snapshot.survey(snapshot.operator("counting"))]
     assert handles and all(isinstance(handle, NativeHandle) for handle in handles)
@@ -43,7 +44,7 @@ def test_rows_are_read_from_its_files(place):
 
 
 def test_pickled_rows_need_trust(place):
-    job = str(place / "checkpoints" / "click-job")
+    job = str(place / "checkpoints" / job_directory("click job"))
     with pytest.raises(SnapshotError, match="trusted=True"):
         open_snapshot(job).read("counting", "seen")
     seen = as_dict(open_snapshot(job, trusted=True).read("counting", "seen"))
@@ -51,7 +52,7 @@ def test_pickled_rows_need_trust(place):
 
 
 def test_a_savepoint_for_any_backend_comes_out_of_it(place, tmp_path):
-    job = str(place / "checkpoints" / "click-job")
+    job = str(place / "checkpoints" / job_directory("click job"))
     with pytest.raises(SnapshotError, match="trusted=True"):
         SavepointWriter.from_existing(job).write(str(tmp_path / "no"))
     writer = SavepointWriter.from_existing(job, trusted=True).remove_operator("clicks")

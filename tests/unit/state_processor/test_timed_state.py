@@ -9,6 +9,7 @@ from click_job import CLICK, click, run_until, settings
 
 from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.connectors.log import LogSink, LogSource, Text
+from penstock.coordinator.place import job_directory
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.state_processor import SavepointWriter, open_snapshot
@@ -54,7 +55,7 @@ def run_job(place, clicks, savepoint=None):
 def test_types_and_times_are_shown_and_survive_changes(tmp_path):
     now = time.time_ns() // 1_000_000
     run_job(tmp_path / "a", [("ann", 1), ("ann", 2), ("bob", 3)])
-    job = str(tmp_path / "a" / "checkpoints" / "click-job")
+    job = str(tmp_path / "a" / "checkpoints" / job_directory("click job"))
     snapshot = open_snapshot(job)
     profiles = {row["key"]: row["value"] for row in snapshot.read("profiles", "profile").to_pylist()}
     assert profiles == {"ann": {"name": "ANN", "clicks": 2}, "bob": {"name": "BOB", "clicks": 1}}

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from click_job import COUNT, HOURS, TIMER, click, run_until, settings, start
 
+from penstock.coordinator.place import job_directory
 from penstock.core.errors import ConfigError, KeyError_, SnapshotError
 from penstock.core.hashing import hash_value
 from penstock.core.row import Row
@@ -49,7 +50,9 @@ def test_a_job_counts_on_from_a_bootstrapped_savepoint(tmp_path, key):
     savepoint = SavepointWriter.new().with_operator("counting", {key: counts(ann=10, bob=20)})
     where = savepoint.write(str(tmp_path / "savepoint"))
     assert sorted(goes_on(tmp_path, where)) == ["ann 11", "ann 12", "bob 21", "dora 1"]
-    after = open_snapshot(str(tmp_path / "checkpoints" / "click-job")).read("counting", "count")
+    after = open_snapshot(str(tmp_path / "checkpoints" / job_directory("click job"))).read(
+        "counting", "count"
+    )
     assert as_dict(after) == {"ann": 12, "bob": 21, "dora": 1}
 
 
@@ -91,7 +94,9 @@ def test_declared_types_are_stored_and_not_pickled(tmp_path):
     where = SavepointWriter.new().with_operator("counting", {HOURS: rows}).write(str(tmp_path / "s"))
     assert dict(as_dict(open_snapshot(where).read("counting", "hours"))["ann"]) == {1: 2, 3: 4}
     goes_on(tmp_path, where, [("ann", 3)])
-    after = open_snapshot(str(tmp_path / "checkpoints" / "click-job")).read("counting", "hours")
+    after = open_snapshot(str(tmp_path / "checkpoints" / job_directory("click job"))).read(
+        "counting", "hours"
+    )
     assert dict(as_dict(after)["ann"]) == {1: 2, 3: 5}
     text = pa.table({"key": ["ann"], "value": ["no map"]})
     wrong = SavepointWriter.new().with_operator("counting", {HOURS: text})
@@ -107,12 +112,12 @@ def test_timers_fire_where_they_were_put(tmp_path):
         {"domain": "event", "time": TIMER, "key": "ann", "namespace": None}
     ]
     goes_on(tmp_path, where, [("ann", 3)])
-    after = open_snapshot(str(tmp_path / "checkpoints" / "click-job")).timers("counting")
+    after = open_snapshot(str(tmp_path / "checkpoints" / job_directory("click job"))).timers("counting")
     assert sorted(after["time"].to_pylist()) == [TIMER, TIMER + 3]
 
 
 def test_an_existing_snapshot_is_changed(existing, tmp_path):
-    job = str(existing / "checkpoints" / "click-job")
+    job = str(existing / "checkpoints" / job_directory("click job"))
     writer = SavepointWriter.from_existing(job).change("counting", "count", lambda key, value: value * 100)
     where = writer.write(str(tmp_path / "s"))
     assert as_dict(open_snapshot(where).read("counting", "count")) == {"ann": 200, "bob": 100, "dora": 100}
@@ -126,7 +131,7 @@ def test_an_existing_snapshot_is_changed(existing, tmp_path):
 
 
 def test_a_changed_snapshot_is_started_from(existing, tmp_path):
-    job = str(existing / "checkpoints" / "click-job")
+    job = str(existing / "checkpoints" / job_directory("click job"))
     rows = counts(ann=1000)
     where = SavepointWriter.from_existing(job).change("counting", "count", rows).write(str(tmp_path / "s"))
     click(existing, [("ann", 5), ("bob", 6)])
@@ -137,7 +142,7 @@ def test_a_changed_snapshot_is_started_from(existing, tmp_path):
 
 
 def test_keys_and_operators_are_removed(existing, tmp_path):
-    job = str(existing / "checkpoints" / "click-job")
+    job = str(existing / "checkpoints" / job_directory("click job"))
     with pytest.raises(SnapshotError, match="trusted=True"):
         SavepointWriter.from_existing(job).delete_keys("counting", ["ann"]).write(str(tmp_path / "no"))
     writer = SavepointWriter.from_existing(job, trusted=True).delete_keys("counting", ["ann"])
@@ -151,7 +156,9 @@ def test_keys_and_operators_are_removed(existing, tmp_path):
 
 def test_a_savepoint_needs_nothing_else(existing, tmp_path):
     where = tmp_path / "s"
-    SavepointWriter.from_existing(str(existing / "checkpoints" / "click-job")).write(str(where))
+    SavepointWriter.from_existing(str(existing / "checkpoints" / job_directory("click job"))).write(
+        str(where)
+    )
     (existing / "checkpoints").rename(tmp_path / "gone")
     moved = where.rename(tmp_path / "moved")
     snapshot = open_snapshot(str(moved), trusted=True)
@@ -176,7 +183,7 @@ def test_mistakes_are_told(tmp_path, existing):
         new().change("nobody", "s", twice)
     with pytest.raises(ConfigError):
         new(40_000).with_operator("op", {})
-    base = SavepointWriter.from_existing(str(existing / "checkpoints" / "click-job"))
+    base = SavepointWriter.from_existing(str(existing / "checkpoints" / job_directory("click job")))
     with pytest.raises(SnapshotError, match=r"it has count, hours"):
         base.change("counting", "nothing", twice)
     written = new().with_operator("op", {"s": counts(a=1)})
