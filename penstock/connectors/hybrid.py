@@ -26,6 +26,7 @@ from penstock.connectors.source import (
 )
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
+from penstock.core.packed import Names, PackedNames
 
 _LOOK_MS = 200
 
@@ -75,6 +76,9 @@ class HybridSource(Source):
         source, inner = self._inside(split)
         return source.reads_in_order(inner)
 
+    def awaits_end(self, split: Split) -> bool:
+        return isinstance(split.info, _Earlier)
+
     def holds_time(self, split: Split) -> bool:
         source, inner = self._inside(split)
         return source.holds_time(inner)
@@ -117,7 +121,8 @@ class _Before(BetweenSources):
     """State of the enumerator while an earlier source is read; of the last one it is that source's own."""
 
     number: int
-    dealt: tuple[str, ...]
+    dealt: PackedNames | tuple[str, ...]
+    """Older snapshots have the names as they are."""
     inner_done: bool
     inner: Any
 
@@ -150,8 +155,6 @@ class _HybridEnumerator(SplitEnumerator):
     def __init__(self, sources: Sequence[Source], parallelism: int) -> None:
         self._sources = sources
         self._parallelism = parallelism
-        self._finished: set[str] = set()
-        self._dealt: set[str] = set()
         self._enter(0)
 
     def discover(self) -> Iterable[Split]:
@@ -175,7 +178,7 @@ class _HybridEnumerator(SplitEnumerator):
         inner = self._inner.snapshot()
         if self._is_last:
             return inner
-        return _Before(self._number, tuple(sorted(self._dealt)), self._inner_done, inner)
+        return _Before(self._number, self._dealt.packed(), self._inner_done, inner)
 
     def restore(self, state: Any) -> None:
         if not isinstance(state, _Before):
@@ -183,7 +186,7 @@ class _HybridEnumerator(SplitEnumerator):
             self._inner.restore(state)
             return
         self._enter(state.number)
-        self._dealt, self._inner_done = set(state.dealt), state.inner_done
+        self._dealt, self._inner_done = Names.restored(state.dealt), state.inner_done
         self._inner.restore(state.inner)
 
     @property
@@ -193,7 +196,8 @@ class _HybridEnumerator(SplitEnumerator):
     def _enter(self, number: int) -> None:
         self._number = number
         self._inner = self._sources[number].create_enumerator(self._parallelism)
-        self._dealt = set()
+        self._dealt = Names()
+        self._finished: set[str] = set()
         self._inner_done = False
         self._calls = 0
 
@@ -206,12 +210,11 @@ class _HybridEnumerator(SplitEnumerator):
             return []
         found = [self._named(split) for split in self._inner.discover()]
         self._inner_done = interval is None or self._inner.is_exhausted()
-        self._dealt.update(split.id for split in found)
-        return found
+        return found if self._is_last else [split for split in found if self._dealt.add(split.id)]
 
     def _named(self, split: Split) -> Split:
         number = self._number
         return split if self._is_last else Split(f"{number}/{split.id}", _Earlier(number, split))
 
     def _may_switch(self) -> bool:
-        return not self._is_last and self._inner_done and self._dealt <= self._finished
+        return not self._is_last and self._inner_done and self._finished.issuperset(self._dealt)

@@ -30,6 +30,7 @@ from penstock.connectors.on_error import Diverted
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
+from penstock.core.packed import Names, PackedNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,13 @@ class SplitsFinished:
     generation: int
     """Of the attempt that read them; a later one may have to read them again."""
     split_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """State of an enumerator that remembers nothing: the names of all splits that were dealt."""
+
+    names: PackedNames
 
 
 class BetweenSources:
@@ -135,13 +143,17 @@ class SplitEnumerator(ABC):
         return False
 
     def on_finished(self, split_ids: Iterable[str]) -> None:  # noqa: B027 - optional hook
-        """These splits are read; told if ``Source.reports_finished``, after a restore all of them again.
+        """These splits are read; told of those that the source :meth:`Source.awaits_end` of, after a restore
+        of all of them again.
 
         Called on another thread than the other methods.
         """
 
     def snapshot(self) -> Any:
-        """What must be remembered so that ``discover`` does not return a split twice."""
+        """What must be remembered so that ``discover`` does not return a split twice.
+
+        If that is nothing (``None``), the names of all splits are remembered instead.
+        """
         return None
 
     def restore(self, state: Any) -> None:  # noqa: B027 - optional hook
@@ -153,18 +165,16 @@ class FixedSplits(SplitEnumerator):
 
     def __init__(self, splits: Iterable[Split]) -> None:
         self._splits = list(splits)
-        self._seen: set[str] = set()
+        self._seen = Names()
 
     def discover(self) -> Iterable[Split]:
-        fresh = [split for split in self._splits if split.id not in self._seen]
-        self._seen.update(split.id for split in fresh)
-        return fresh
+        return [split for split in self._splits if self._seen.add(split.id)]
 
     def snapshot(self) -> Any:
-        return sorted(self._seen)
+        return self._seen.packed()
 
     def restore(self, state: Any) -> None:
-        self._seen = set(state)
+        self._seen = Names.restored(state)
 
 
 class Source(ABC):
@@ -199,6 +209,11 @@ class Source(ABC):
     def reads_in_order(self, split: Split) -> bool:
         """:attr:`read_in_order` for this split: whether it waits until those before it are done."""
         return self.read_in_order
+
+    def awaits_end(self, split: Split) -> bool:
+        """Whether the enumerator must hear when ``split`` is read; it deals one of which that is not so only
+        when it has heard of all of which it is."""
+        return self.reports_finished
 
     def holds_time(self, split: Split) -> bool:
         """Whether event time stands still until this split is read: its records come in no order of time."""

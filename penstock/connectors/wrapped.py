@@ -35,6 +35,9 @@ class WrappedSource(Source):
     def reads_in_order(self, split: Split) -> bool:
         return self.wrapped.reads_in_order(split)
 
+    def awaits_end(self, split: Split) -> bool:
+        return self.wrapped.awaits_end(split)
+
     def holds_time(self, split: Split) -> bool:
         return self.wrapped.holds_time(split)
 

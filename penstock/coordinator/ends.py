@@ -6,12 +6,13 @@ import logging
 from typing import Any
 
 from penstock.connectors.sink import Committer, Sink
-from penstock.connectors.source import BetweenSources, Source, Split, SplitEnumerator, SplitsFinished
+from penstock.connectors.source import BetweenSources, Dealt, Source, Split, SplitEnumerator, SplitsFinished
 from penstock.coordinator.commit import commit_all
 from penstock.coordinator.events import Commit, CommitDone, Discover, SplitsDiscovered
 from penstock.core.errors import FormatVersionError
 from penstock.core.ids import OperatorId
 from penstock.core.messages import DriverMessage
+from penstock.core.packed import Names
 from penstock.core.pickling import dumps, loads
 from penstock.graph.plan import Plan
 
@@ -27,6 +28,8 @@ class JobEnds:
         self._parallelism: dict[OperatorId, int] = {}
         self._enumerators: dict[OperatorId, tuple[int, SplitEnumerator]] = {}
         self._first: dict[OperatorId, tuple[tuple[Split, ...], bytes]] = {}
+        self._dealt: dict[OperatorId, Names] = {}
+        """Of sources whose enumerators remember nothing."""
         self._committers: dict[OperatorId, Committer] = {}
         for vertex, planned in plan.operators():
             self._parallelism[planned.operator_id] = vertex.parallelism
@@ -52,11 +55,11 @@ class JobEnds:
         if instruction.restore:
             splits = self._start(source, instruction)
         else:
-            splits = tuple(self._enumerators[operator_id][1].discover())
+            splits = self._new(operator_id)
         _, enumerator = self._enumerators[operator_id]
+        state = self._remembered(operator_id)
         if instruction.from_end:
             splits = tuple(source.from_end(split) for split in splits)
-        state = dumps(enumerator.snapshot())
         final = source.discovery_interval_ms is None or enumerator.is_exhausted()
         expecting = not final and enumerator.expects_splits()
         return SplitsDiscovered(instruction.generation, operator_id, splits, state, final, expecting)
@@ -71,15 +74,32 @@ class JobEnds:
         first = self._first.get(operator_id) if instruction.state is None else None
         state = instruction.state if first is None else first[1]
         enumerator = source.create_enumerator(self._parallelism[operator_id])
+        self._dealt[operator_id] = Names()
         if state is not None:
-            enumerator.restore(_fitting(loads(state), source))
+            found = loads(state)
+            if isinstance(found, Dealt):
+                self._dealt[operator_id] = Names.restored(found.names)
+                found = None
+            enumerator.restore(_fitting(found, source))
         self._enumerators[operator_id] = (int(instruction.generation), enumerator)
         if first is not None:
             return first[0]
-        splits = tuple(enumerator.discover())
+        splits = self._new(operator_id)
         if instruction.state is None:
-            self._first[operator_id] = (splits, dumps(enumerator.snapshot()))
+            self._first[operator_id] = (splits, self._remembered(operator_id))
         return splits
+
+    def _new(self, operator_id: OperatorId) -> tuple[Split, ...]:
+        """Splits that were not dealt before, also if the enumerator does not remember that they were."""
+        _, enumerator = self._enumerators[operator_id]
+        found = tuple(enumerator.discover())
+        if enumerator.snapshot() is not None:
+            return found
+        return tuple(split for split in found if self._dealt[operator_id].add(split.id))
+
+    def _remembered(self, operator_id: OperatorId) -> bytes:
+        state = self._enumerators[operator_id][1].snapshot()
+        return dumps(Dealt(self._dealt[operator_id].packed()) if state is None else state)
 
     def commit(self, instruction: Commit) -> CommitDone:
         """Run the committers."""

@@ -22,8 +22,9 @@ from penstock.connectors.watermarks import CombinedWatermarks, WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.copying import copied
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime
+from penstock.core.packed import Names
 from penstock.operators.operator import Operator, OperatorContext
-from penstock.operators.source_splits import AssignedSplit, claim
+from penstock.operators.source_splits import AssignedSplit, WaitingSplits, claim, stored_names
 from penstock.operators.time_report import TimeReporter, describe_holder
 from penstock.operators.timestamps import AHEAD_COUNTER, BOUND_GAUGE, WatermarkEmitter, stamp
 from penstock.state.operator_state import ListMode
@@ -44,7 +45,11 @@ class SourceOperator(Operator):
         self._source = source
         self._strategy = strategy
         self._splits: dict[str, AssignedSplit] = {}
-        self._waiting: deque[AssignedSplit] = deque()
+        """Those that are not done."""
+        self._done = Names()
+        """Those whose end the enumerator waits for, and those that older snapshots say are done."""
+        self._opened = 0
+        self._waiting = WaitingSplits()
         self._reading: deque[AssignedSplit] = deque()
         self._no_more = False
         self._had_others = False
@@ -65,16 +70,23 @@ class SourceOperator(Operator):
             self._reporter.report(MIN_TIME, counts=True, reading=True, holder="it has only just begun")
         self._state = ctx.operator_state.list_state(SPLIT_STATE, ListMode.UNION)
         for assigned in claim(self._state.get(), ctx.info.subtask, ctx.info.parallelism):
-            self._take(assigned)
+            if assigned.done:
+                self._done.add(assigned.split.id)
+            else:
+                self._take(assigned)
         self._store()
-        self._report_finished(assigned for assigned in self._splits.values() if assigned.done)
+        self._report_finished(self._done)
         self._start_reading()
 
     def add_splits(self, splits: Iterable[Split]) -> None:
         """Splits were assigned to this subtask; those it knows already are ignored."""
+        source, waited_for = self._source, True
         for split in splits:
-            if split.id not in self._splits:
+            if split.id not in self._splits and split.id not in self._done:
                 self._take(AssignedSplit(split))
+                waited_for = waited_for and source.awaits_end(split)
+        if source.reports_finished and not waited_for:
+            self._done = Names()  # the enumerator has waited for all before it dealt this one
         self._start_reading()
 
     def no_more_splits(self) -> None:
@@ -200,13 +212,14 @@ class SourceOperator(Operator):
 
     def _take(self, assigned: AssignedSplit) -> None:
         self._splits[assigned.split.id] = assigned
-        if not assigned.done:
-            self._waiting.append(assigned)
+        self._waiting.append(assigned)
 
     def _start_reading(self) -> None:
         """Open waiting splits: all, or only the next one if the source is read in order."""
-        while self._waiting and not (self._reading and self._source.reads_in_order(self._waiting[0].split)):
-            assigned = self._waiting.popleft()
+        waiting = self._waiting
+        while waiting and not (self._reading and self._source.reads_in_order(waiting.first().split)):
+            assigned = waiting.popleft()
+            assigned.number = self._opened = self._opened + 1
             assigned.reader = self._source.open_split(assigned.split, assigned.start, self.ctx.clock)
             self._reading.append(assigned)
             self._emitter.send(self._watermarks.add_split(assigned.split.id, assigned.learned))
@@ -233,20 +246,26 @@ class SourceOperator(Operator):
         if self._emitter.next_ms is not None:
             self._emitter.send(self._watermarks.probe(self._emitter.quiet_ms))
         self._reading.remove(assigned)
-        assigned.end()
+        assigned.release()
+        del self._splits[assigned.split.id]
         self._emitter.send(self._watermarks.remove_split(assigned.split.id))
-        self._report_finished([assigned])
+        if self._source.reports_finished and self._source.awaits_end(assigned.split):
+            self._done.add(assigned.split.id)
+            self._report_finished([assigned.split.id])
         self.ctx.metrics.remove_group(SPLIT_GROUP, assigned.split.id)
         self._start_reading()
 
-    def _report_finished(self, done: Iterable[AssignedSplit]) -> None:
-        ids = tuple(assigned.split.id for assigned in done) if self._source.reports_finished else ()
+    def _report_finished(self, done: Iterable[str]) -> None:
+        ids = tuple(done) if self._source.reports_finished else ()
         if ids:
             settings = self.ctx.settings
             settings["to_driver"](SplitsFinished(settings["generation"], ids))
 
     def _store(self) -> None:
-        info = self.ctx.info
-        for assigned in self._reading:
+        me = (self.ctx.info.subtask, self.ctx.info.parallelism)
+        reading = sorted(self._reading, key=lambda assigned: assigned.number)
+        for assigned in reading:
             assigned.learned = self._watermarks.tracker(assigned.split.id).snapshot()
-        self._state.update(a.stored(info.subtask, info.parallelism) for a in self._splits.values())
+        stored = [assigned.stored(*me) for assigned in reading]
+        done = stored_names(self._done, *me) if self._source.reports_finished else ()
+        self._state.update([*stored, *self._waiting.stored(*me), *done])

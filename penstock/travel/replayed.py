@@ -113,6 +113,9 @@ class ReplayedSource(WrappedSource):
     def reads_in_order(self, split: Split) -> bool:
         return self.wrapped.reads_in_order(_original(split))
 
+    def awaits_end(self, split: Split) -> bool:
+        return self.wrapped.awaits_end(_original(split))
+
     def holds_time(self, split: Split) -> bool:
         return self.wrapped.holds_time(_original(split))
 

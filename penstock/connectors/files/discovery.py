@@ -16,6 +16,7 @@ from penstock.connectors.files.formats import FileFormat, FileRange
 from penstock.connectors.files.storage import FoundFile, missing, storage_of
 from penstock.connectors.source import Split, SplitEnumerator
 from penstock.core.errors import ConnectorError
+from penstock.core.packed import Names
 
 _WILD = re.compile(r"[*?\[]")
 
@@ -59,7 +60,7 @@ class FileEnumerator(SplitEnumerator):
         self._format = file_format
         self._split_bytes = split_bytes
         self._must_match = must_match
-        self._seen: set[str] = set()
+        self._seen = Names()
 
     def discover(self) -> Iterable[Split]:
         fresh: list[Split] = []
@@ -68,8 +69,7 @@ class FileEnumerator(SplitEnumerator):
             if self._must_match and not found and _WILD.search(pattern):
                 raise ConnectorError(f"no file matches {pattern!r}. Check the spelling of the pattern.")
             for file in found:
-                if file.path not in self._seen:
-                    self._seen.add(file.path)
+                if self._seen.add(file.path):
                     fresh += self._divide(file)
         return fresh
 
@@ -84,11 +84,11 @@ class FileEnumerator(SplitEnumerator):
             for start, end in zip(edges, ends, strict=True)
         ]
 
-    def snapshot(self) -> list[str]:
-        return sorted(self._seen)
+    def snapshot(self) -> Any:
+        return self._seen.packed()
 
     def restore(self, state: Any) -> None:
-        self._seen = set(state)
+        self._seen = Names.restored(state)
 
 
 def find_files(pattern: str) -> list[FoundFile]:

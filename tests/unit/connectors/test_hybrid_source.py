@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,24 @@ def test_splits_are_expected_until_the_last_source_is_dealt() -> None:
     enumerator.on_finished(first)
     assert enumerator.expects_splits()
     assert list(enumerator.discover()) and not enumerator.expects_splits()
+
+
+def test_the_enumerator_forgets_who_has_finished_when_it_switches() -> None:
+    enumerator = two().create_enumerator(2)
+    enumerator.on_finished([split.id for split in enumerator.discover()])
+    assert all(not two().awaits_end(split) for split in enumerator.discover()), "the last source's"
+    assert enumerator._finished == set() and len(enumerator._dealt) == 0  # type: ignore[attr-defined]
+
+
+def test_an_enumerator_of_an_older_snapshot_has_its_names_unpacked() -> None:
+    enumerator = two().create_enumerator(2)
+    first = [split.id for split in enumerator.discover()]
+    state = replace(enumerator.snapshot(), dealt=tuple(sorted(first)))
+    restored = two().create_enumerator(2)
+    restored.restore(state)
+    assert list(restored.discover()) == []
+    restored.on_finished(first)
+    assert len(list(restored.discover())) == 2
 
 
 @pytest.mark.parametrize("reported", [False, True])

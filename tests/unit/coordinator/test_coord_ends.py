@@ -10,10 +10,11 @@ import pytest
 from coord_rig import Numbers, permit
 
 from penstock.connectors.sink import CommitOutcome, Committer, Sink
+from penstock.connectors.source import Split, SplitEnumerator
 from penstock.coordinator.ends import JobEnds
-from penstock.coordinator.events import Commit
+from penstock.coordinator.events import Commit, Discover
 from penstock.core.handles import Committable
-from penstock.core.ids import Epoch, SubtaskIndex
+from penstock.core.ids import Epoch, Generation, SubtaskIndex
 from penstock.exchange.partition import Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import PlanOptions, compile_plan
@@ -84,3 +85,53 @@ def test_a_committer_that_cannot_be_closed_does_not_keep_the_job_from_ending(
         ends.close()
     assert Stubborn.closed == 2
     assert sum("the connection is gone" in line for line in caplog.messages) == 2
+
+
+class Forgetful(SplitEnumerator):
+    """Finds the same splits whenever it is asked, and remembers nothing."""
+
+    def discover(self) -> list[Split]:
+        return [Split("a"), Split("b")]
+
+
+class ForgetfulSource(Numbers):
+    discovery_interval_ms = 10
+
+    def create_enumerator(self, parallelism: int) -> Any:
+        return Forgetful()
+
+
+def forgetful_ends() -> tuple[JobEnds, Any]:
+    builder = GraphBuilder()
+    source = builder.add(NodeKind.SOURCE, "source", Operator, uid="source", source=ForgetfulSource())
+    links = (Link(source, partitioning=Rebalance()),)
+    builder.add(NodeKind.SINK, "out", Operator, uid="out", links=links, sink=PlainSink())
+    plan = compile_plan(builder.nodes, "test", PlanOptions(1))
+    [found] = [planned.operator_id for _, planned in plan.operators() if planned.node.source is not None]
+    return JobEnds(plan), found
+
+
+def test_splits_of_an_enumerator_that_remembers_nothing_are_dealt_once() -> None:
+    ends, source = forgetful_ends()
+    first = ends.discover(Discover(Generation(1), source, None, restore=True))
+    again = ends.discover(Discover(Generation(1), source, None, restore=False))
+    assert [split.id for split in first.splits] == ["a", "b"] and again.splits == ()
+    other, source = forgetful_ends()
+    restored = other.discover(Discover(Generation(2), source, again.state, restore=True))
+    assert restored.splits == (), "neither after a restore"
+    assert other.discover(Discover(Generation(2), source, None, restore=False)).splits == ()
+
+
+def test_an_older_snapshot_of_an_enumerator_that_remembers_nothing_leaves_it_to_the_readers() -> None:
+    ends, source = forgetful_ends()
+    found = ends.discover(Discover(Generation(1), source, pickle.dumps(None), restore=True))
+    assert [split.id for split in found.splits] == ["a", "b"]
+
+
+def test_an_attempt_without_a_snapshot_gets_the_first_splits_again() -> None:
+    ends, source = forgetful_ends()
+    first = ends.discover(Discover(Generation(1), source, None, restore=True))
+    ends.discover(Discover(Generation(1), source, None, restore=False))
+    again = ends.discover(Discover(Generation(2), source, None, restore=True))
+    assert again.splits == first.splits
+    assert ends.discover(Discover(Generation(2), source, None, restore=False)).splits == ()
