@@ -51,16 +51,15 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
-from penstock.coordinator.origin import Named, choose, dispose_claimed, line_origin
-from penstock.coordinator.place import check_owner
-from penstock.coordinator.restore import check_restorable, restored_job
+from penstock.coordinator.looking import Look
+from penstock.coordinator.origin import Named, dispose_claimed, line_origin
+from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
-from penstock.core.errors import CorruptSnapshotError, PenstockError, SnapshotError, as_error
+from penstock.core.errors import CorruptSnapshotError, SnapshotError, as_error
 from penstock.core.ids import Epoch, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, TriggerSnapshot
 from penstock.graph.plan import Plan
-from penstock.snapshot.finding import Found
 from penstock.snapshot.repository import Repository, write_savepoint
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
@@ -100,6 +99,7 @@ class JobRunner:
         self._initial = initial
         self._retained = retained
         self._allow_non_restored = allow_non_restored
+        self._look = Look(repository, plan, initial, allow_non_restored)
         self._claimable = initial.found if initial is not None and claim else None
         self._published = 0
         self._book = RequestBook()
@@ -271,10 +271,10 @@ class JobRunner:
 
     def _claim(self, checksums: bool) -> Event:
         repository = self._repository
-        found = self._look(checksums)  # refused here, whoever runs the job goes on
+        found = self._look(checksums=checksums)  # refused here, whoever runs the job goes on
         generation, _ = repository.claim()
         if repository.moved_on():
-            found = self._look(checksums, fenced=True)
+            found = self._look(checksums=checksums, fenced=True)
         self._sweep()
         last = repository.next_epoch() - 1
         if found is None:
@@ -293,25 +293,6 @@ class JobRunner:
             raise
         restored = replace(restored, origin=line_origin(found, self._initial))
         return Claimed(generation, Epoch(last), restored)
-
-    def _look(self, checksums: bool, fenced: bool = False) -> Found | None:
-        """What to go on from, matched against the program.  It harms nobody, unless ``fenced`` is true:
-        the driver before has published between the first look and the fence."""
-        own = self._repository.latest_valid(checksums=checksums)
-        check_owner(own, self._plan.job_name)
-        found = choose(own, self._initial)
-        if found is None:
-            return None
-        try:
-            check_restorable(self._plan, found.manifest, self._allow_non_restored)
-        except PenstockError as error:
-            if not fenced:
-                raise
-            raise SnapshotError(
-                f"{error}. The job was taken over already, and its last driver stopped: it published this "
-                f"snapshot after the one that the program was matched with. Start that driver again"
-            ) from error
-        return found
 
     def _sweep(self) -> None:
         """No gang runs between a claim and its start: what the last one left half done stays so."""

@@ -6,13 +6,12 @@ snapshot of a hundred thousand of them costs what a few hundred references cost.
 
 from __future__ import annotations
 
-import pickle
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.core.pickling import dumps
+from penstock.core.pickling import dumps, loads
 
 _LOT = 4096
 _LEVEL = 1
@@ -25,7 +24,7 @@ def pack(values: Iterable[Any]) -> bytes:
 
 def unpack(data: bytes) -> tuple[Any, ...]:
     """The values that were packed."""
-    values: tuple[Any, ...] = pickle.loads(zlib.decompress(data))
+    values: tuple[Any, ...] = loads(zlib.decompress(data))
     return values
 
 
