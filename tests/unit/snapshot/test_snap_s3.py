@@ -11,6 +11,7 @@ from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 from s3_server import s3_server
 
 from penstock.common import Configuration
+from penstock.coordinator.place import job_directory
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
@@ -107,7 +108,7 @@ def test_snap_s3_job_survives_a_crash(bucket: str, tmp_path: Path) -> None:
         deadline = clock.monotonic() + PATIENCE_S
         while job.facts()["checkpoints"] < 2:
             assert clock.monotonic() < deadline
-        checked = list(check_snapshot(f"{bucket}/chk/on-s3"))
+        checked = list(check_snapshot(f"{bucket}/chk/{job_directory('on s3')}"))
         assert any(file.name.endswith(".state") for file in checked)
         launcher.clusters[-1].kill(1)
         gate.touch()

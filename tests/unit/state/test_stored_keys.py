@@ -85,6 +85,7 @@ def test_keys_of_an_older_version_are_where_they_are_looked_for(
 ) -> None:
     keys = [pd.Timestamp(f"2024-01-01 00:00:{n:02}") for n in range(60)]
     found = restored([stored(keys, monkeypatch)], parallelism)
+    assert sum(len(state.table("count")) for state in found) == len(keys)
     for place, key in enumerate(keys):
         mine = found[owner(key.to_pydatetime(), parallelism)]
         assert mine.table("count").get(key.to_pydatetime()) == place
