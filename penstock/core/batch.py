@@ -20,6 +20,7 @@ import pyarrow as pa
 from penstock.core.ids import MIN_TIME
 from penstock.core.keys import canonical_keys
 from penstock.core.row import Row
+from penstock.core.sizing import rows_bytes, sampled_bytes
 
 Times = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
@@ -33,7 +34,7 @@ class Batch:
     ``rows``, or the names of key columns beside ``columns``.
     """
 
-    __slots__ = ("columns", "key_columns", "keys", "rows", "times")
+    __slots__ = ("_size", "columns", "key_columns", "keys", "rows", "times")
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Batch:
         self.times = times
         self.keys = keys
         self.key_columns = key_columns
+        self._size: int | None = None
 
     @classmethod
     def of_rows(
@@ -79,10 +81,19 @@ class Batch:
         return self.columns is not None
 
     def nbytes(self) -> int:
-        """Approximate size: exact for columns, an estimate per object for rows."""
-        if self.columns is not None:
-            return int(self.columns.nbytes) + (0 if self.times is None else self.times.nbytes)
-        return 64 * len(self)
+        """What it occupies: exact for columns, an estimate for rows (``sizing.py``); made once."""
+        if self._size is None:
+            size = 0 if self.times is None else self.times.nbytes
+            if self.columns is not None:
+                size += int(self.columns.nbytes)
+            else:
+                size += rows_bytes(self.rows or ()) + (sampled_bytes(self.keys) if self.keys else 0)
+            self._size = size
+        return self._size
+
+    def about_bytes(self) -> int:
+        """The same by a few rows only, where one giant that is missed does no harm."""
+        return self.nbytes() if self.columns is not None else sampled_bytes(self.rows or ())
 
     def to_rows(self) -> list[Any]:
         """The records as Python values; columns become :class:`Row` objects named after them."""
@@ -138,6 +149,14 @@ def concat(batches: Sequence[Batch]) -> Batch:
     """One batch of several with the same layout (and schema, if columnar)."""
     if len(batches) == 1:
         return batches[0]
+    joined = _joined(batches)
+    sizes = [batch._size for batch in batches if batch._size is not None]
+    if len(sizes) == len(batches):
+        joined._size = sum(sizes)
+    return joined
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
     times = None
     if any(b.times is not None for b in batches):
         times = np.concatenate(

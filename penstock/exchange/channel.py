@@ -16,9 +16,16 @@ from typing import Protocol
 from penstock.core.batch import Batch
 from penstock.core.ids import ChannelId
 from penstock.core.signals import Element, EndOfInput
+from penstock.core.sizing import SEGMENT_BYTES
 
 SIGNAL_BYTES = 0
 ALL = sys.maxsize
+DEFAULT_LIMIT = 8 << 20
+
+
+def piece_bytes(limit: int) -> int:
+    """How much travels together on a channel with this bound: so much that several fit."""
+    return max(limit // 8, min(limit, SEGMENT_BYTES))
 
 
 def element_bytes(element: Element) -> int:
@@ -100,6 +107,9 @@ class InputChannel:
 class Sender(Protocol):
     """The sending end of a channel."""
 
+    limit: int
+    """The channel's bound, in bytes."""
+
     def send(self, element: Element) -> None:
         """Pass an element on. Never blocks; check ``writable`` before producing more data."""
         ...
@@ -112,14 +122,14 @@ class Sender(Protocol):
 class LocalSender:
     """To a task in the same slot: the queue itself, nothing is copied."""
 
-    __slots__ = ("_channel", "_limit")
+    __slots__ = ("_channel", "limit")
 
     def __init__(self, channel: InputChannel, limit: int) -> None:
         self._channel = channel
-        self._limit = limit
+        self.limit = limit
 
     def send(self, element: Element) -> None:
         self._channel.put(element, element_bytes(element))
 
     def writable(self) -> bool:
-        return self._channel.queued_bytes < self._limit
+        return self._channel.queued_bytes < self.limit

@@ -32,6 +32,7 @@ from penstock.core.signals import (
     SnapshotKind,
     Watermark,
 )
+from penstock.exchange import frames
 from penstock.exchange.frames import Buffer, Frame, FrameKind
 
 _SIGNAL = struct.Struct("<Bqqq")
@@ -59,18 +60,35 @@ class ChannelEncoder:
         self._schema: tuple[Any, tuple[str, ...]] | None = None
         self._streamed = False
 
-    def encode(self, element: Element) -> int:
-        """Queue an element; the bytes it counts (0 for signals)."""
+    def encode(self, element: Element) -> list[int]:
+        """Queue an element; the sizes of the frames that hold it, none for a signal.
+
+        A batch that does not fit into a frame travels in several.
+        """
         if not isinstance(element, Batch):
             self._out.queue(FrameKind.SIGNAL, *self._channel, 0, _signal_bytes(element))
-            return 0
+            return []
+        if len(element) > 1 and element.nbytes() > frames.MAX_PAYLOAD:
+            return self._encode_halves(element)
         times: Any = b"" if element.times is None else np.ascontiguousarray(element.times)
         if element.columns is not None:
-            return self._encode_columns(element, times)
-        body = dumps(pack_rows(element))
-        return self._out.queue(FrameKind.ROWS, *self._channel, len(element), _flag(times), times, body)
+            kind, body = FrameKind.COLUMNS, self._column_bytes(element)
+        else:
+            kind, body = FrameKind.ROWS, memoryview(dumps(pack_rows(element)))
+        size = _FLAG + memoryview(times).nbytes + body.nbytes
+        if size > frames.MAX_PAYLOAD:
+            if len(element) > 1:
+                return self._encode_halves(element)
+            raise _too_large(size)
+        return [self._out.queue(kind, *self._channel, len(element), _flag(times), times, body)]
 
-    def _encode_columns(self, batch: Batch, times: Any) -> int:
+    def _encode_halves(self, batch: Batch) -> list[int]:
+        middle = len(batch) // 2
+        halves = batch.slice(0, middle), batch.slice(middle, len(batch))
+        return [size for half in halves for size in self.encode(_with_own_dictionaries(half))]
+
+    def _column_bytes(self, batch: Batch) -> memoryview:
+        """The columns; their schema goes ahead if it is new."""
         schema = (batch.columns.schema, batch.key_columns)
         known = self._schema
         if known is None or known[1] != schema[1] or not known[0].equals(schema[0]):
@@ -79,8 +97,7 @@ class ChannelEncoder:
             self._out.queue(FrameKind.SCHEMA, *self._channel, 0, *payload)
             self._schema = schema
             self._streamed = _has_dictionary(batch.columns.schema)
-        body = memoryview(to_stream(batch.columns) if self._streamed else batch.columns.serialize())
-        return self._out.queue(FrameKind.COLUMNS, *self._channel, len(batch), _flag(times), times, body)
+        return memoryview(to_stream(batch.columns) if self._streamed else batch.columns.serialize())
 
 
 class ChannelDecoder:
@@ -133,6 +150,26 @@ class ChannelDecoder:
                 raise TransportError(f"a peer sent {columns.num_rows} rows and said {rows}")
             return Batch(columns=columns, times=times, key_columns=self._keys)
         return unpack_rows(loads(view[start:]), times)
+
+
+def _with_own_dictionaries(batch: Batch) -> Batch:
+    """A part of a batch with only those dictionary entries that it uses."""
+    columns = batch.columns
+    if columns is None or not _has_dictionary(columns.schema):
+        return batch
+    arrays = [
+        array.dictionary_decode().cast(array.type) if pa.types.is_dictionary(array.type) else array
+        for array in columns.columns
+    ]
+    compact = pa.RecordBatch.from_arrays(arrays, schema=columns.schema)
+    return Batch(columns=compact, times=batch.times, key_columns=batch.key_columns)
+
+
+def _too_large(size: int) -> TransportError:
+    return TransportError(
+        f"one record takes {size} bytes, and a frame holds at most {frames.MAX_PAYLOAD}; split the record, or "
+        "keep what is so large in a file or an object store and send only where it is"
+    )
 
 
 def _has_dictionary(schema: pa.Schema) -> bool:

@@ -1,9 +1,9 @@
 """Channels between slots over TCP: one authenticated connection per pair, driven by the slot's loop.
 
 The slot with the lower number calls, the other answers, at a door (``door.py``) with threads of its own;
-everything after the greeting is non-blocking and belongs to the loop's thread.  Credits: a receiver returns
-the bytes of each element it has taken, and a sender counts what is on its way; see ``channel.py`` for the
-bound.
+everything after the greeting is non-blocking and belongs to the loop's thread.  Credits: a receiver tells of
+each element it has taken, in order, and a sender counts what is on its way; see ``channel.py`` for the bound.
+It counts what an element occupies as objects if that is more than on the wire: so it will at the receiver.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import contextlib
 import queue
 import selectors
 import socket
+from collections import deque
 
+from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, SlotId
 from penstock.core.signals import Element
@@ -29,17 +31,28 @@ class RemoteSender:
     def __init__(self, peer: Peer, channel: ChannelId, limit: int) -> None:
         self._encoder = ChannelEncoder(channel, peer.frames)
         self._peer = peer
-        self._limit = limit
+        self.limit = limit
         self.in_flight = 0
+        self._counted: deque[int] = deque()
+        """What each frame on its way counts, oldest first."""
 
     def send(self, element: Element) -> None:
         """Queue an element for the wire."""
-        self.in_flight += self._encoder.encode(element)
+        frames = self._encoder.encode(element)
         self._peer.touched = True
+        if isinstance(element, Batch):
+            grown = max(1.0, element.nbytes() / max(1, sum(frames)))
+            for size in frames:
+                self._counted.append(int(size * grown))
+                self.in_flight += self._counted[-1]
+
+    def taken(self) -> None:
+        """The receiver has taken the oldest of them."""
+        self.in_flight -= self._counted.popleft()
 
     def writable(self) -> bool:
         """Whether less than the bound is on its way."""
-        return self.in_flight < self._limit
+        return self.in_flight < self.limit
 
 
 class Peer:
@@ -64,7 +77,7 @@ class Peer:
         if frame.kind is FrameKind.CREDIT:
             sender = self.senders.get(key)
             if sender is not None:
-                sender.in_flight -= frame.d
+                sender.taken()
             return
         found = self.inputs.get(key)
         if found is None:

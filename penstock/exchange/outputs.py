@@ -1,59 +1,81 @@
 """The sending side of a task: routers, per-channel buffers and the flush rule.
 
-A buffer is sent when it holds enough rows, when the buffer timeout has passed, or when the task has
+A buffer is sent when it holds enough rows or bytes, when the buffer timeout has passed, or when the task has
 run out of input (it calls :meth:`OutputEdge.flush`).  So light load gives single-record latency, heavy
 load gives big batches, and nobody tunes.  Signals go behind whatever is buffered, never before it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.core.batch import Batch, can_concat, concat
+from penstock.core.errors import TransportError
 from penstock.core.ids import EventTime
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
-from penstock.exchange.channel import Sender
+from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
 from penstock.exchange.partition import Router
 
 
 class _Buffer:
     """What is gathered for one channel."""
 
-    __slots__ = ("parts", "rows", "sender")
+    __slots__ = ("enough_bytes", "parts", "rows", "sender", "size")
 
     def __init__(self, sender: Sender) -> None:
         self.sender = sender
+        self.enough_bytes = piece_bytes(sender.limit)
         self.parts: list[Batch] = []
         self.rows = 0
+        self.size = 0
 
     def flush(self) -> None:
         if self.parts:
-            parts, self.parts, self.rows = self.parts, [], 0
+            parts, self.parts, self.rows, self.size = self.parts, [], 0, 0
             self.sender.send(concat(parts))
 
-    def add(self, batch: Batch, enough: int) -> None:
+    def add(self, batch: Batch, enough: int) -> int:
+        """Gather a share; its bytes."""
         if self.parts and not can_concat(self.parts[0], batch):
             self.flush()
+        size = batch.nbytes()
         self.parts.append(batch)
         self.rows += len(batch)
-        if self.rows >= enough:
+        self.size += size
+        if self.rows >= enough or self.size >= self.enough_bytes:
             self.flush()
+        return size
 
 
 class OutputEdge:
-    """One outgoing exchange of a task, seen as the ``Output`` of the chain's last operator."""
+    """One outgoing exchange of a task, seen as the ``Output`` of the chain's last operator.
 
-    def __init__(self, router: Router, senders: dict[int, Sender], enough_rows: int) -> None:
+    ``name`` says in errors where it leads.
+    """
+
+    def __init__(
+        self, router: Router, senders: dict[int, Sender], enough_rows: int, name: str = "the next step"
+    ) -> None:
         self._router = router
+        self._name = name
+        self.emitted_bytes = 0
+        """All that was ever given to it."""
         self._buffers = {target: _Buffer(sender) for target, sender in senders.items()}
         self._enough = enough_rows
+        self.limit = min(sender.limit for sender in senders.values())
+        """The bound of its tightest channel, in bytes."""
         self._dirty = False
 
     def emit(self, batch: Batch) -> None:
         """Route records into the buffers."""
         if not len(batch):
             return
-        for target, share in self._router.route(batch):
-            self._buffers[target].add(share, self._enough)
         self._dirty = True
+        try:
+            for target, share in self._router.route(batch):
+                self.emitted_bytes += self._buffers[target].add(share, self._enough)
+        except TransportError as error:
+            raise self._located(error) from error
 
     def side(self, tag: str, batch: Batch) -> None:
         """Side outputs are separate edges; one that ends here has no reader."""
@@ -76,11 +98,51 @@ class OutputEdge:
         """Send what is buffered; says whether there was anything."""
         if not self._dirty:
             return False
-        for buffer in self._buffers.values():
-            buffer.flush()
+        try:
+            for buffer in self._buffers.values():
+                buffer.flush()
+        except TransportError as error:
+            raise self._located(error) from error
         self._dirty = False
         return True
 
+    def _located(self, error: TransportError) -> TransportError:
+        return TransportError(f"on the way to {self._name}: {error}")
+
+    def gathered_bytes(self) -> int:
+        """What waits in the buffers."""
+        return sum(buffer.size for buffer in self._buffers.values())
+
     def writable(self) -> bool:
         """Whether all channels are below their bounds."""
-        return all(buffer.sender.writable() for buffer in self._buffers.values())
+        return all([buffer.sender.writable() for buffer in self._buffers.values()])
+
+
+class Outputs:
+    """All outgoing exchanges of a task."""
+
+    def __init__(self, edges: Sequence[OutputEdge]) -> None:
+        self._edges = tuple(edges)
+        self.limit = min((edge.limit for edge in edges), default=DEFAULT_LIMIT)
+        """The bound of the tightest channel, in bytes."""
+
+    def broadcast(self, signal: Element) -> None:
+        """Send a signal on every channel, in order with the data."""
+        for edge in self._edges:
+            edge.broadcast(signal)
+
+    def flush(self) -> bool:
+        """Send what is buffered; says whether there was anything."""
+        return any([edge.flush() for edge in self._edges])
+
+    def writable(self) -> bool:
+        """Whether all channels are below their bounds."""
+        return all([edge.writable() for edge in self._edges])
+
+    def emitted_bytes(self) -> int:
+        """All that was ever given to them."""
+        return sum([edge.emitted_bytes for edge in self._edges])
+
+    def gathered_bytes(self) -> int:
+        """What waits in their buffers."""
+        return sum(edge.gathered_bytes() for edge in self._edges)

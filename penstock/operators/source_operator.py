@@ -55,6 +55,8 @@ class SourceOperator(Operator):
         self._had_others = False
         """Whether there were records since the last probe, for which splits may have had to wait."""
         self._positions: dict[Epoch, list[tuple[AssignedSplit, Any]]] = {}
+        self.polled_bytes = 0
+        """What the last poll that gave something has read."""
 
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
@@ -133,6 +135,7 @@ class SourceOperator(Operator):
                 continue
             bad = self._divert(reader)
             if batch is not None and len(batch):
+                self.polled_bytes = batch.about_bytes()
                 self._emit(assigned, batch, now)
                 return bad + len(batch)
             if bad:

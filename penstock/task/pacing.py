@@ -1,8 +1,9 @@
 """How many rows a task takes on at a time.
 
 While user code works through a batch nothing else happens in the slot, and every barrier waits.  So a
-task serves no more rows at once than take about :data:`BUDGET_S`; where a row costs microseconds that is
-more than any batch has, and nothing is cut.
+task serves no more rows at once than take about :data:`BUDGET_S`, and than make about as many bytes as a
+channel may hold; where a row costs microseconds and is small that is more than any batch has, and nothing is
+cut.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ GROWTH = 4
 class Pace:
     """Learns what a row costs. ``rows`` is how many to take on next, at most ``most``."""
 
-    __slots__ = ("_fixed_s", "_last", "_most", "rows")
+    __slots__ = ("_fixed_s", "_last", "_most", "_most_bytes", "rows")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_bytes: int | None = None) -> None:
         self._most = most
+        self._most_bytes = most_bytes
         self._last = (0, 0.0)
         self._fixed_s = 0.0
         """What a call costs however few rows it has, as a fetch from afar does: fewer rows do not help."""
         self.rows = min(FIRST_ROWS, most)
 
-    def took(self, rows: int, seconds: float) -> None:
-        """``rows`` rows took this long."""
+    def took(self, rows: int, seconds: float, moved: int = 0) -> None:
+        """``rows`` rows took this long, and so many bytes were read for them or made of them."""
         before, took_before = self._last
         if rows < before:
             per_row = max(0.0, (took_before - seconds) / (before - rows))
@@ -39,6 +41,8 @@ class Pace:
         certain = self._fitting(rows, seconds)
         guessed = min(self._fitting(rows, seconds - self._fixed_s), GROWTH * self.rows)
         self.rows = max(certain, guessed)
+        if self._most_bytes is not None and moved * self.rows > self._most_bytes * rows:
+            self.rows = max(1, self._most_bytes * rows // moved)
 
     def _fitting(self, rows: int, seconds: float) -> int:
         if seconds * self._most <= BUDGET_S * rows:

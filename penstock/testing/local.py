@@ -64,11 +64,11 @@ class _LateSender:
     def __init__(self, channels: dict[ChannelId, InputChannel], channel: ChannelId, limit: int) -> None:
         self._channels = channels
         self._id = channel
-        self._limit = limit
+        self.limit = limit
 
     def _sender(self) -> LocalSender:
         found = self._channels.setdefault(self._id, InputChannel(self._id))
-        return LocalSender(found, self._limit)
+        return LocalSender(found, self.limit)
 
     def send(self, element: Any) -> None:
         """Records that cross slots are not the same objects there, as over a wire."""

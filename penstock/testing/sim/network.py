@@ -59,14 +59,14 @@ class _Link:
 class _SimSender:
     def __init__(self, link: _Link, limit: int) -> None:
         self._link = link
-        self._limit = limit
+        self.limit = limit
 
     def send(self, element: Element) -> None:
         own = copied_batch(element) if isinstance(element, Batch) else element
         self._link.send(own, element_bytes(element))
 
     def writable(self) -> bool:
-        return self._link.outstanding < self._limit
+        return self._link.outstanding < self.limit
 
 
 class GangNetwork:

@@ -164,8 +164,8 @@ def test_large_payloads_go_through_while_both_sides_take_turns(
 def test_what_an_element_counts_is_the_size_of_its_frame(pair: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = FramedSocket(pair[0]), FramedSocket(pair[1])
     encoder = ChannelEncoder(CHANNEL, sender)
-    size = encoder.encode(column_batch([1, 2], True, True, "b"))
-    assert encoder.encode(END_OF_INPUT) == 0
+    (size,) = encoder.encode(column_batch([1, 2], True, True, "b"))
+    assert encoder.encode(END_OF_INPUT) == []
     sender.send()
     kinds = {frame.kind: len(frame.payload) for frame in receiver.receive()}
     assert kinds[FrameKind.COLUMNS] == size and list(kinds) == [
