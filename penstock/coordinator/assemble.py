@@ -31,6 +31,7 @@ from penstock.core.job import JobID, JobStatus
 from penstock.core.pickling import ship
 from penstock.core.restart import longest_pause_ms, restart_from_config
 from penstock.graph.bounded import BATCH, runs_in_batch
+from penstock.graph.budget import CHANNEL_BYTES, NETWORK_BYTES
 from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec
 from penstock.graph.overtaking import UNALIGNED
@@ -264,7 +265,8 @@ def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> dict[st
         BATCH: batch,
         OBJECT_REUSE: config.get(options.OBJECT_REUSE),
         "max_rows": config.get(options.BATCH_MAX_ROWS),
-        "channel_bytes": config.get(options.CHANNEL_BYTES),
+        CHANNEL_BYTES: config.get(options.CHANNEL_BYTES),
+        NETWORK_BYTES: config.get(options.NETWORK_MEMORY),
         "heartbeat_interval_ms": config.get(options.HEARTBEAT_INTERVAL),
         "allow_non_restored": settings.allow_non_restored,
         "max_parallelism_set": spec.max_parallelism is not None,

@@ -372,6 +372,11 @@ HEARTBEAT_INTERVAL = _duration("heartbeat.interval", "10 s", "How often slots sa
 HEARTBEAT_TIMEOUT = _duration("heartbeat.timeout", "50 s", "Silence after which a slot counts as lost.")
 BATCH_MAX_ROWS = _integer("penstock.batch.max-rows", 8192, "Rows that travel together at most.")
 CHANNEL_BYTES = _memory("penstock.channel.bytes", "8 mb", "Bytes in flight per channel at most.")
+NETWORK_MEMORY = _memory(
+    "taskmanager.memory.network.max",
+    "256 mb",
+    "Bytes of records in flight that a slot holds at most; its channels share them, at least 32 kb each.",
+)
 SPARK_MASTER = _text("penstock.spark.master", "Spark master, if no Spark session exists yet.")
 SLOTS_TIMEOUT = _duration(
     "penstock.slots.timeout", "30 s", "How long to wait for Spark to start all slots together."

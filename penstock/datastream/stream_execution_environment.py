@@ -35,6 +35,7 @@ from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job import Launcher
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.graph.bounded import BATCH, runs_in_batch
+from penstock.graph.budget import CHANNEL_BYTES, NETWORK_BYTES
 from penstock.graph.explain import plan_json, plan_text
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
@@ -347,7 +348,12 @@ class StreamExecutionEnvironment(PortedSettings):
         parallelism = spec.parallelism or self._launcher().default_parallelism()
         choices = PlanOptions(parallelism, spec.max_parallelism, self.is_chaining_enabled())
         batch = runs_in_batch(spec.configuration.get(options.RUNTIME_MODE), spec.nodes)
-        return compile_plan(list(spec.nodes), spec.name, choices, {BATCH: batch})
+        settings = {
+            BATCH: batch,
+            CHANNEL_BYTES: spec.configuration.get(options.CHANNEL_BYTES),
+            NETWORK_BYTES: spec.configuration.get(options.NETWORK_MEMORY),
+        }
+        return compile_plan(list(spec.nodes), spec.name, choices, settings)
 
     def get_execution_plan(self) -> str:
         """The plan as JSON, in Flink's form."""

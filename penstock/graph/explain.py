@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.exchange.partition import Forward
 from penstock.graph.bounded import BATCH, form_of
+from penstock.graph.budget import NetworkBudget
 from penstock.graph.nodes import Node, NodeId
 from penstock.graph.overtaking import why_aligned
 from penstock.graph.plan import Edge, Plan
@@ -63,6 +64,8 @@ def plan_text(plan: Plan) -> str:
             if edge.source == vertex.id:
                 note = f"   ({form_of(plan, edge).value})" if batch else _alignment(plan, edge)
                 lines.append(f"        {edge.partitioning.strategy} -> {names[edge.target]}{note}")
+    if plan.edges and not batch:
+        lines.append(f"  {NetworkBudget(plan)}")
     clocked = wall_clock([planned.node for _, planned in plan.operators()])
     if clocked:
         lines.append("  depends on the wall clock or on chance, so that a replay may differ:")

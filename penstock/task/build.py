@@ -17,6 +17,7 @@ from penstock.exchange.channel import InputChannel, LocalSender, Sender
 from penstock.exchange.gate import InputGate, Overtaking
 from penstock.exchange.outputs import OutputEdge
 from penstock.exchange.partition import channel_targets, make_router
+from penstock.graph.budget import NetworkBudget
 from penstock.graph.nodes import NodeId
 from penstock.graph.overtaking import may_overtake
 from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
@@ -60,13 +61,14 @@ class _Place:
     env: TaskEnvironment
     network: Network
     channels: dict[ChannelId, InputChannel]
+    budget: NetworkBudget
 
 
 def build_tasks(
     plan: Plan, slot: SlotId, deploy: Deploy, env: TaskEnvironment, network: Network
 ) -> list[Task]:
     """All subtasks of ``slot``, opened, in topological order."""
-    place = _Place(plan, slot, deploy, env, network, {})
+    place = _Place(plan, slot, deploy, env, network, {}, NetworkBudget(plan))
     mine = [vertex for vertex in plan.vertices if slot < vertex.parallelism]
     for vertex in mine:
         for edge in plan.edges:
@@ -151,11 +153,11 @@ def _restored_storage(place: _Place) -> StateStorage:
 
 def _output_edge(place: _Place, edge: Edge, vertex: Vertex, index: SubtaskIndex) -> OutputEdge:
     target = place.plan.vertex(edge.target)
-    limit = int(place.plan.settings.get("channel_bytes", 8 << 20))
     senders: dict[int, Sender] = {}
     for receiver in channel_targets(edge.partitioning, index, vertex.parallelism, target.parallelism):
         channel_id = ChannelId(edge.id, index, SubtaskIndex(receiver))
         slot = Plan.slot_of(Subtask(target.id, SubtaskIndex(receiver)))
+        limit = place.budget.limit(int(place.slot), int(slot))
         if slot == place.slot:
             senders[receiver] = LocalSender(place.channels[channel_id], limit)
         else:
@@ -163,7 +165,8 @@ def _output_edge(place: _Place, edge: Edge, vertex: Vertex, index: SubtaskIndex)
     router = make_router(
         edge.partitioning, index, vertex.parallelism, target.parallelism, target.max_parallelism
     )
-    return OutputEdge(router, senders, int(place.plan.settings.get("max_rows", 8192)))
+    most = int(place.plan.settings.get("max_rows", 8192))
+    return OutputEdge(router, senders, most, f"step {target.head.node.name!r}")
 
 
 def _build_operators(
