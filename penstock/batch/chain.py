@@ -51,10 +51,14 @@ class EndingOutput:
             return
         keyed = self._operator.ctx.keyed
         if keyed.has_timers:
-            keyed.timers.processing.fire_each_once(self._operator.on_processing_timer)
+            keyed.timers.processing.fire_each_once(self._fire)
             self._operator.flush_timers()
         if not self.held:
             self._out.watermark(time)
+
+    def _fire(self, time: EventTime, key: Any, namespace: Any) -> None:
+        for _ in self._operator.on_processing_timer(time, key, namespace) or ():
+            pass  # nobody waits for room
 
     def idle(self, is_idle: bool) -> None:
         """There is no waiting in BATCH mode."""

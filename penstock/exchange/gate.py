@@ -102,6 +102,10 @@ class InputGate:
         if number not in self._held:
             self._ready.append(number)
 
+    def queued_bytes(self) -> int:
+        """What waits in the channels."""
+        return sum(channel.queued_bytes for channel in self._channels)
+
     # --- serving ----------------------------------------------------------------------------
 
     def poll_snapshot(self) -> SnapshotEvent | None:

@@ -6,7 +6,9 @@ chained operators and several exchanges.  Each of them has records of its own (d
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from penstock.core.batch import Batch
 from penstock.core.copying import copied_batch
@@ -18,13 +20,38 @@ OnFailure = Callable[[Exception, Operator], Exception]
 
 
 class OperatorInput:
-    """An operator seen as the output of the one before it. Failures get the operator's name here."""
+    """An operator seen as the output of the one before it. Failures get the operator's name here.
 
-    __slots__ = ("_on_failure", "operator")
+    What comes in while the operator is suspended waits for it, in order.  That is little: whoever is before
+    it finds the outputs full as well, and is suspended next.
+    """
+
+    __slots__ = ("_on_failure", "_waiting", "operator")
 
     def __init__(self, operator: Operator, on_failure: OnFailure) -> None:
         self.operator = operator
         self._on_failure = on_failure
+        self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the operator has work left over."""
+        return self.operator.suspended is not None or bool(self._waiting)
+
+    def resume(self) -> None:
+        """Go on with the work left over, until it is done or the outputs are full."""
+        operator, waiting = self.operator, self._waiting
+        try:
+            operator.resume()
+            while waiting and operator.suspended is None and not operator.ctx.blocked():
+                call, arguments = waiting.popleft()
+                call(*arguments)
+        except Exception as error:
+            raise self._on_failure(error, operator) from None
+
+    def waiting_bytes(self) -> int:
+        """The records that wait for the operator."""
+        return sum(arg.nbytes() for _, args in self._waiting for arg in args if isinstance(arg, Batch))
 
     def emit(self, batch: Batch) -> None:
         """Give records to the operator."""
@@ -32,10 +59,14 @@ class OperatorInput:
 
     def process(self, batch: Batch, input_index: int) -> None:
         """Give records of one input to the operator."""
+        operator = self.operator
+        if operator.suspended is not None or self._waiting:
+            self._waiting.append((operator.process, (batch, input_index)))
+            return
         try:
-            self.operator.process(batch, input_index)
+            operator.process(batch, input_index)
         except Exception as error:
-            raise self._on_failure(error, self.operator) from None
+            raise self._on_failure(error, operator) from None
 
     def side(self, tag: str, batch: Batch) -> None:
         """An operator has no side input."""
@@ -43,6 +74,9 @@ class OperatorInput:
 
     def watermark(self, time: EventTime) -> None:
         """Tell the operator that event time advanced."""
+        if self.is_suspended:
+            self._waiting.append((self.operator.on_watermark, (time,)))
+            return
         try:
             self.operator.on_watermark(time)
         except Exception as error:
@@ -50,7 +84,10 @@ class OperatorInput:
 
     def idle(self, is_idle: bool) -> None:
         """Tell the operator that its input went idle or active."""
-        self.operator.on_idle(is_idle)
+        if self.is_suspended:
+            self._waiting.append((self.operator.on_idle, (is_idle,)))
+        else:
+            self.operator.on_idle(is_idle)
 
     def run(self, action: Callable[[], None]) -> None:
         """Call one of the operator's other methods with the same treatment of failures."""

@@ -8,6 +8,10 @@ Call order: ``open`` once, with state already restored; then any mix of ``proces
 and then the engine freezes the operator's state; at the end of input ``finish`` (flush everything:
 nothing may stay buffered) and ``close``.  On failure or cancellation only ``close`` is called.
 
+Outputs are bounded, and an operator that can make much of little (of a record, a timer, a watermark) does it
+step by step through :meth:`Operator.work`: where the outputs are full it is suspended, and goes on when there
+is room.  Until then it gets no records, no watermark and no barrier (``docs/design/022-memory-budget.md``).
+
 State lives in ``ctx.keyed`` (per key), ``ctx.timers`` and ``ctx.operator_state`` (per subtask), and
 nowhere else.  The classic mistake is an instance attribute that a snapshot does not see.
 """
@@ -15,7 +19,7 @@ nowhere else.  The classic mistake is an instance attribute that a snapshot does
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,7 +30,10 @@ from penstock.core.ids import Epoch, EventTime, OperatorId
 from penstock.core.metrics import MetricGroup
 from penstock.state.backend import KeyedState
 from penstock.state.operator_state import OperatorStateStore
-from penstock.state.timers import Timers
+from penstock.state.timers import Timer, Timers
+
+_TIMERS_PER_STEP = 16
+"""How many timers fire before the outputs are looked at, whatever they emit."""
 
 
 class Output(Protocol):
@@ -83,6 +90,10 @@ class OperatorContext:
     """
     blocked_ms: Callable[[], int] = lambda: 0
     """How long the task has been backpressured in all; set by the task."""
+    blocked: Callable[[], bool] = lambda: False
+    """Whether the task's outputs are full now; set by the task."""
+    emitted_bytes: Callable[[], int] = lambda: 0
+    """How many bytes have left the task in all; set by the task."""
 
     def __post_init__(self) -> None:
         self.keyed.clock = self.clock
@@ -104,6 +115,21 @@ class Operator(ABC):
     """Base of all operators: passes watermarks on and fires timers."""
 
     ctx: OperatorContext
+    suspended: Iterator[None] | None = None
+    """The rest of what it was doing when the outputs were full."""
+
+    def work(self, steps: Iterator[None]) -> None:
+        """Take one step after the other; when the outputs are full, leave the rest to :meth:`resume`."""
+        for _ in steps:
+            if self.ctx.blocked():
+                self.suspended = steps
+                return
+
+    def resume(self) -> None:
+        """Go on with what was suspended."""
+        steps, self.suspended = self.suspended, None
+        if steps is not None:
+            self.work(steps)
 
     def open(self, ctx: OperatorContext) -> None:
         """Get ready. Overriders call ``super().open(ctx)`` first."""
@@ -117,11 +143,26 @@ class Operator(ABC):
         """Event time has advanced: fire due timers, then pass the watermark on."""
         keyed = self.ctx.keyed
         if keyed.has_timers:
-            timers = keyed.timers
-            timers.watermark = time
-            timers.event.fire_until(time, self.on_event_timer)
-            self.flush_timers()
+            keyed.timers.watermark = time
+            self.work(self._advance(time))
+        else:
+            self.ctx.out.watermark(time)
+
+    def _advance(self, time: EventTime) -> Iterator[None]:
+        yield from self._fire_all(self.ctx.timers.event.due(time), self.on_event_timer)
         self.ctx.out.watermark(time)
+
+    def _fire_all(self, due: Iterable[Timer], fire: Callable[..., Iterator[None] | None]) -> Iterator[None]:
+        for fired, (time, key, namespace) in enumerate(due, 1):
+            rest = fire(time, key, namespace)
+            if rest is not None:
+                yield from rest
+            if self.has_enough():
+                self.flush_timers()
+                yield
+            elif not fired % _TIMERS_PER_STEP:
+                yield
+        self.flush_timers()
 
     def on_idle(self, is_idle: bool) -> None:
         """The input has gone idle, or is active again."""
@@ -131,8 +172,7 @@ class Operator(ABC):
         """The clock reached ``next_processing_time``: fire due timers."""
         keyed = self.ctx.keyed
         if keyed.has_timers:
-            keyed.timers.processing.fire_until(now_ms - 1, self.on_processing_timer)
-            self.flush_timers()
+            self.work(self._fire_all(keyed.timers.processing.due(now_ms - 1), self.on_processing_timer))
 
     def next_processing_time(self) -> int | None:
         """When ``on_processing_time`` must be called next, if at all."""
@@ -142,13 +182,17 @@ class Operator(ABC):
         due = keyed.timers.processing.next_time()
         return None if due is None else due + 1
 
-    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
-        """An event-time timer is due."""
+    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> Iterator[None] | None:
+        """An event-time timer is due. What it returns, if anything, is the rest of its work, step by step."""
         raise NotImplementedError
 
-    def on_processing_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
-        """A processing-time timer is due."""
+    def on_processing_timer(self, time: EventTime, key: Any, namespace: Any) -> Iterator[None] | None:
+        """A processing-time timer is due; the same."""
         raise NotImplementedError
+
+    def has_enough(self) -> bool:
+        """Whether timers have gathered so much that it should be emitted before the next one fires."""
+        return False
 
     def flush_timers(self) -> None:  # noqa: B027 - optional hook
         """Called after a round of timers: emit what they gathered, as one batch."""

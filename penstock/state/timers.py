@@ -8,7 +8,7 @@ index over it, rebuilt on restore, and may hold entries whose timer was deleted 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.core.ids import MIN_TIME, EventTime
@@ -16,6 +16,7 @@ from penstock.state.table import EntryShape, Table
 
 FireTimer = Callable[[EventTime, Any, Any], None]
 """Called with the timer's time, key and namespace."""
+Timer = tuple[EventTime, Any, Any]
 
 
 class TimerQueue:
@@ -62,20 +63,23 @@ class TimerQueue:
         """The earliest time a timer may be due at; an early bound if that one was deleted."""
         return self._heap[0][0] if self._heap else None
 
-    def fire_until(self, time: int, fire: FireTimer) -> None:
-        """Fire all timers at or before ``time``, also those registered by ``fire`` itself."""
-        heap = self._heap
-        while heap and heap[0][0] <= time:
-            due, _, key, namespace = heapq.heappop(heap)
-            entry = (due, key, namespace)
+    def due(self, time: int) -> Iterator[Timer]:
+        """All timers at or before ``time``, also those registered meanwhile; each is removed when given."""
+        while self._heap and self._heap[0][0] <= time:
+            at, _, key, namespace = heapq.heappop(self._heap)
+            entry = (EventTime(at), key, namespace)
             if entry in self._table:
                 self._table.remove(entry)
-                self.firing = due
-                fire(EventTime(due), key, namespace)
-                heap = self._heap
+                self.firing = at
+                yield entry
             elif self._deleted:
                 self._deleted -= 1
         self.firing = None
+
+    def fire_until(self, time: int, fire: FireTimer) -> None:
+        """Fire all timers at or before ``time``, also those registered by ``fire`` itself."""
+        for at, key, namespace in self.due(time):
+            fire(at, key, namespace)
 
     def fire_each_once(self, fire: FireTimer) -> None:
         """Fire the timers that are there now, in order of time; those registered meanwhile stay."""

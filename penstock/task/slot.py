@@ -135,6 +135,10 @@ class Slot:
         due = [task.next_deadline_ms() for task in self.tasks]
         return min((time for time in due if time is not None), default=None)
 
+    def held_bytes(self) -> int:
+        """Records that wait in the slot, outside of state: what its memory budget is about."""
+        return sum(task.held_bytes() for task in self.tasks)
+
     def heartbeat(self) -> Heartbeat:
         """A sign of life with the tasks' metrics."""
         return Heartbeat(

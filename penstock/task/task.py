@@ -25,7 +25,8 @@ from penstock.core.messages import (
     TriggerSnapshot,
 )
 from penstock.core.metrics import MetricGroup
-from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier, Element
+from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier
+from penstock.core.sizing import SEGMENT_BYTES
 from penstock.exchange.channel import ALL
 from penstock.exchange.events import (
     BarrierReady,
@@ -37,14 +38,17 @@ from penstock.exchange.events import (
     TimeAdvanced,
 )
 from penstock.exchange.gate import InputGate
-from penstock.exchange.outputs import OutputEdge
+from penstock.exchange.outputs import OutputEdge, Outputs
 from penstock.exchange.overtaken import Overtaken
 from penstock.operators.chain import OperatorInput
 from penstock.operators.operator import Operator
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.environment import TaskEnvironment
+from penstock.task.left_over import LeftOver
 from penstock.task.pacing import BUDGET_S, Pace
+from penstock.task.polling import SourcePolls
 from penstock.task.snapshot import SnapshotLadder
+from penstock.task.time_shares import TimeShares
 
 EVENTS_PER_STEP = 64
 """How many gate events one step may serve before the other tasks of the slot get their turn."""
@@ -81,29 +85,32 @@ class Task:
         self._head = self._operators[0]
         inputs = dict(operators)
         self._recovered = deque((inputs[target], batch) for target, batch in recovered)
-        self._timed = self._operators
+        self._timed, self._unfinished = self._operators, list(self._operators)
         self._asynchronous = [op.operator for op in self._operators if _works_beside(op.operator)]
         self._gate = gate
-        self._source = self._head.operator if gate is None else None
-        self._edges = edges
+        self._left_over = LeftOver(self._operators)
+        source = self._head.operator
+        self._polls = SourcePolls(self._head, source) if isinstance(source, SourceOperator) else None
+        self._outputs = Outputs(edges)
         self._ladder = ladder
         self._env = environment
         self._buffer_timeout = buffer_timeout_ms / 1000
-        self._pace = Pace(max_rows if gate is None else ALL)
+        self._pace = Pace(max_rows if gate is None else ALL, max(self._outputs.limit, SEGMENT_BYTES))
         self._last_flush = environment.clock.monotonic()
         self._last_epoch = Epoch(0)
         self._aborted: set[Epoch] = set()
         self._awaited: dict[Epoch, TriggerSnapshot] = {}
+        self._triggers: list[TriggerSnapshot] = []
+        """Snapshots that a source has to begin as soon as its operators have no work left over."""
+        self._in_snapshot = False
         self._input_ended = False
         self._ending = False
         self._records_in = metrics.counter("numRecordsIn")
-        self._measured_to = self._last_flush
-        self._busy_s = self._blocked_s = self._idle_s = 0.0
-        self._was_blocked = False
-        self._retry_ms = 1
-        self._retry_at: int | None = None
+        self._shares = TimeShares(self._last_flush)
         for operator in self._operators:
-            operator.operator.ctx.blocked_ms = lambda: int(self._blocked_s * 1000)
+            ctx = operator.operator.ctx
+            ctx.blocked_ms, ctx.blocked = self._shares.blocked_ms, self._is_blocked
+            ctx.emitted_bytes = self._outputs.emitted_bytes
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -111,13 +118,11 @@ class Task:
         """One bounded piece of work; false if there was nothing to do."""
         if self.phase is not Phase.RUNNING:
             return False
-        began = self._env.clock.monotonic()
-        self._account(began)
+        self._shares.begin(self._env.clock.monotonic())
         self._take_recovered()
         worked = self._work()
         if worked:
-            self._measured_to = self._env.clock.monotonic()
-            self._busy_s += self._measured_to - began
+            self._shares.worked(self._env.clock.monotonic())
         return worked
 
     def _take_recovered(self) -> None:
@@ -130,35 +135,32 @@ class Task:
             step, batch = self._recovered.popleft()
             step.process(batch, 0)
 
-    def _account(self, now: float) -> None:
-        """Time between two steps was spent waiting: for room downstream, or for input."""
-        if self._was_blocked:
-            self._blocked_s += now - self._measured_to
-        else:
-            self._idle_s += now - self._measured_to
-        self._measured_to = now
-
     def time_shares(self) -> dict[str, float]:
         """Milliseconds spent busy, backpressured and idle so far."""
-        return {
-            "busyTimeMs": self._busy_s * 1000,
-            "backPressuredTimeMs": self._blocked_s * 1000,
-            "idleTimeMs": self._idle_s * 1000,
-        }
+        return self._shares.milliseconds()
 
     def _work(self) -> bool:
-        worked = self._answer_barriers()
+        worked = self._left_over.resume(self.writable)
+        shares = self._shares
+        shares.was_blocked = bool(self._left_over)
+        if shares.was_blocked:
+            return worked
+        worked = self._answer_barriers() or worked
         if self._is_held():
             return worked
-        worked = self._run_timers() or worked
-        self._was_blocked = not self.writable()
-        if self._was_blocked:
+        shares.was_blocked = not self.writable()
+        if shares.was_blocked:
             return worked
+        if self._run_timers():
+            worked = True
+            shares.was_blocked = bool(self._left_over) or not self.writable()
+            if shares.was_blocked:
+                return True
         if self._ending:
             self._end()
             return self._flush() or worked or self.phase is not Phase.RUNNING
-        self._was_blocked = self._room() <= 0
-        if self._was_blocked:
+        shares.was_blocked = self._room() <= 0
+        if shares.was_blocked:
             return self._flush() or worked
         if self._read_source() if self._gate is None else self._read_gate(self._gate):
             self._flush_if_due()
@@ -167,7 +169,16 @@ class Task:
 
     def writable(self) -> bool:
         """Whether all outputs are below their bounds; if not, the task is backpressured."""
-        return all(edge.writable() for edge in self._edges) and not self._env.congested()
+        return self._outputs.writable() and not self._env.congested()
+
+    def _is_blocked(self) -> bool:
+        """What operators ask between two pieces. What a snapshot sets off is not interrupted."""
+        return not self._in_snapshot and not self.writable()
+
+    def held_bytes(self) -> int:
+        """Records that wait in the task: in its input channels, between its operators, in its buffers."""
+        queued = 0 if self._gate is None else self._gate.queued_bytes()
+        return queued + self._left_over.waiting_bytes() + self._outputs.gathered_bytes()
 
     def _room(self) -> int:
         """How many records may be read at once; operators that work beside the task may be full."""
@@ -181,15 +192,18 @@ class Task:
         """Processing time at which the task wants a step although no input arrived."""
         if self.phase is not Phase.RUNNING or self._is_held():
             return None
+        if self._left_over or not self.writable():
+            return None if self._gate is None else self._gate.next_deadline_ms()
         due = [op.operator.next_processing_time() for op in self._timed]
-        due.append(self._retry_at if self._gate is None else self._gate.next_deadline_ms())
+        inlet = self._gate or self._polls
+        due.append(None if inlet is None else inlet.next_deadline_ms())
         return min((time for time in due if time is not None), default=None)
 
     def _answer_barriers(self) -> bool:
         """Also a task that cannot emit takes part in snapshots: barriers may overtake."""
         gate = self._gate
         if gate is None:
-            return False
+            return self._begin_snapshots()
         if gate.next_deadline_ms() is not None:
             gate.on_time(self._env.clock.now_ms())
         worked = False
@@ -206,11 +220,13 @@ class Task:
             if due is not None and due <= now:
                 operator.run(partial(operator.operator.on_processing_time, now))
                 worked = True
+            if self._left_over:
+                break
         return worked
 
     def _read_gate(self, gate: InputGate) -> bool:
         served, pace = 0, self._pace
-        monotonic = self._env.clock.monotonic
+        monotonic, emitted_bytes = self._env.clock.monotonic, self._outputs.emitted_bytes
         began = last = monotonic()
         while served < EVENTS_PER_STEP and self.phase is Phase.RUNNING and (room := self._room()) > 0:
             event = gate.poll(room)
@@ -218,45 +234,37 @@ class Task:
                 break
             served += 1
             if isinstance(event, Data):
-                rows = len(event.batch)
+                rows, emitted = len(event.batch), emitted_bytes()
                 self._records_in.count += rows
                 self._head.process(event.batch, event.input_index)
                 last, before = monotonic(), last
-                pace.took(rows, last - before)
-                if not self.writable() or last - began > BUDGET_S:
+                pace.took(rows, last - before, emitted_bytes() - emitted)
+                if last - began > BUDGET_S:
                     break
             else:
                 self._on_signal(event)
                 last = monotonic()  # what a watermark sets off says nothing about the cost of rows
+            if not self.writable():
+                break
         return served > 0
 
     def _read_source(self) -> bool:
-        source = self._source
-        assert isinstance(source, SourceOperator)
+        polls = self._polls
+        assert polls is not None
         if self._input_ended:
             self._end()
             return True
         now = self._env.clock.now_ms()
-        if self._retry_at is not None and now < self._retry_at:
+        if not polls.due(now):
             return False
-        emitted = 0
-
-        def poll() -> None:
-            nonlocal emitted
-            emitted = source.poll(self._room())
-
-        began = self._env.clock.monotonic()
-        self._head.run(poll)
-        if source.finished:
+        began, moved = self._env.clock.monotonic(), self._outputs.emitted_bytes()
+        emitted = polls.poll(self._room(), now)
+        if polls.source.finished:
             self._end()
             return True
         if emitted:
-            self._pace.took(emitted, self._env.clock.monotonic() - began)
-            self._retry_ms, self._retry_at = 1, None
-        else:
-            wanted = source.next_poll_ms()
-            self._retry_at = now + self._retry_ms if wanted is None else max(wanted, now + 1)
-            self._retry_ms = min(2 * self._retry_ms, 16)
+            moved = max(self._outputs.emitted_bytes() - moved, polls.source.polled_bytes)
+            self._pace.took(emitted, self._env.clock.monotonic() - began, moved)
         return emitted > 0
 
     # --- signals ----------------------------------------------------------------------------
@@ -276,15 +284,11 @@ class Task:
         elif isinstance(event, SnapshotsCancelled):
             for epoch in event.epochs:
                 self._ladder.abort(epoch)
-                self._broadcast(CancelBarrier(epoch))
+                self._outputs.broadcast(CancelBarrier(epoch))
                 reason = "a newer snapshot overtook it"
                 self._env.report(SnapshotDeclined(epoch, self.subtask, reason, overtaken=True))
         elif isinstance(event, InputEnded) and event.all_ended:
             self._end()
-
-    def _broadcast(self, signal: Element) -> None:
-        for edge in self._edges:
-            edge.broadcast(signal)
 
     def _flush_if_due(self) -> None:
         if self._env.clock.monotonic() - self._last_flush >= self._buffer_timeout:
@@ -292,26 +296,30 @@ class Task:
 
     def _flush(self) -> bool:
         self._last_flush = self._env.clock.monotonic()
-        flushed = [edge.flush() for edge in self._edges]
-        return any(flushed)
+        return self._outputs.flush()
 
     def _end(self) -> None:
         """The end of input: last watermark, then the rest as soon as nothing is under way any more."""
         if not self._ending:
             self._ending = True
             if self._gate is None:
-                self._timed, self._retry_at = self._timed[1:], None
+                self._timed = self._timed[1:]
+                self.end_input()
                 self._head.operator.ctx.out.watermark(MAX_TIME)
-        if all(operator.is_drained() for operator in self._asynchronous):
+        if not self._left_over and all(operator.is_drained() for operator in self._asynchronous):
             self._finish()
 
     def _finish(self) -> None:
-        """Flush the operators, close the outputs."""
-        for operator in self._operators:
+        """Flush the operators, as far as the outputs take it; then close the outputs."""
+        while self._unfinished:
+            operator = self._unfinished.pop(0)
             operator.run(operator.operator.finish)
-        self._broadcast(END_OF_INPUT)
+            if self._left_over:
+                return
+        self._outputs.broadcast(END_OF_INPUT)
         self.phase = Phase.FINISHED
         self._env.report(TaskFinished(self.subtask))
+        self._begin_snapshots()
         for _, awaited in sorted(self._awaited.items()):
             self._snapshot(awaited.barrier(), 0.0)
 
@@ -327,17 +335,30 @@ class Task:
         self._awaited = {epoch: kept for epoch, kept in self._awaited.items() if epoch >= self._last_epoch}
         self._awaited[message.epoch] = message
         if self._gate is None or self.phase is Phase.FINISHED:
-            self._snapshot(message.barrier(), 0.0)
+            self._triggers.append(message)
+            self._begin_snapshots()
         else:
             self._gate.expect(message.barrier())
+
+    def _begin_snapshots(self) -> bool:
+        """Begin those that were asked for, unless operators are in the middle of something."""
+        finishing = self.phase is Phase.RUNNING and len(self._unfinished) < len(self._operators)
+        if not self._triggers or finishing or self._left_over:
+            return False
+        triggers, self._triggers = self._triggers, []
+        for trigger in triggers:
+            self._snapshot(trigger.barrier(), 0.0)
+        return True
 
     def _snapshot(self, barrier: Barrier, alignment_ms: float, overtaken: Overtaken | None = None) -> None:
         if barrier.epoch <= self._last_epoch or barrier.epoch in self._aborted:
             return
         self._last_epoch = barrier.epoch
         finished = self.phase is Phase.FINISHED
-        forward = (lambda: None) if finished else partial(self._broadcast, barrier)
+        forward = (lambda: None) if finished else partial(self._outputs.broadcast, barrier)
+        self._in_snapshot = True
         self._ladder.take(barrier, forward, finished, alignment_ms, overtaken)
+        self._in_snapshot = False
 
     def _is_held(self) -> bool:
         """Whether the job stops with a snapshot that this task has taken: nothing comes behind it."""
@@ -347,11 +368,13 @@ class Task:
     def end_input(self) -> None:
         """A source ends here, whatever it could still read."""
         self._input_ended = True
-        self._retry_at = None
+        if self._polls is not None:
+            self._polls.now()
 
     def abort(self, message: AbortSnapshot) -> None:
         """The coordinator gave a snapshot up."""
         self._awaited.pop(message.epoch, None)
+        self._triggers = [trigger for trigger in self._triggers if trigger.epoch != message.epoch]
         self._aborted = {epoch for epoch in (*self._aborted, message.epoch) if epoch > self._last_epoch}
         self._ladder.abort(message.epoch)
         if self._gate is not None and self.phase is Phase.RUNNING:
@@ -365,23 +388,23 @@ class Task:
 
     def assign(self, message: AssignSplits) -> None:
         """New splits for a source."""
-        if not isinstance(self._source, SourceOperator):
+        if self._polls is None:
             raise PenstockError(f"splits were sent to {self.subtask}, which is not a source")
-        self._source.add_splits(list(message.splits))
+        self._polls.source.add_splits(list(message.splits))
         if message.final:
-            self._source.no_more_splits()
-        self._retry_at = None
+            self._polls.source.no_more_splits()
+        self._polls.now()
 
     def settled(self) -> None:
         """A source has what is known to come."""
-        if isinstance(self._source, SourceOperator):
-            self._source.splits_settled()
+        if self._polls is not None:
+            self._polls.source.splits_settled()
 
     def align(self, message: AlignWatermarks) -> None:
         """Sources of the group may read on, or must wait."""
-        if isinstance(self._source, SourceOperator):
-            self._source.align(message.group, message.slowest)
-            self._retry_at = None
+        if self._polls is not None:
+            self._polls.source.align(message.group, message.slowest)
+            self._polls.now()
 
     def close(self) -> None:
         """Release everything; errors while closing do not hide the cause of the end."""

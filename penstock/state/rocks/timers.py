@@ -17,7 +17,7 @@ from penstock.state.rocks import keys, values
 from penstock.state.rocks.database import Database
 from penstock.state.rocks.table import RocksFrozen, read_entry
 from penstock.state.table import EntryShape, Frozen, Table
-from penstock.state.timers import FireTimer, TimerQueue
+from penstock.state.timers import Timer, TimerQueue
 
 HEAD = 4096
 """Timers that are read at once; up to twice as many are kept."""
@@ -167,13 +167,13 @@ class RocksTimerQueue(TimerQueue):
             self._read_on()
             order = self._order
 
-    def fire_until(self, time: int, fire: FireTimer) -> None:
-        while (due := self.next_time()) is not None and due <= time:
+    def due(self, time: int) -> Iterator[Timer]:
+        while (at := self.next_time()) is not None and at <= time:
             row_key = heapq.heappop(self._order)
             _, key, namespace = self._alive.pop(row_key)
             self._rows.drop(row_key)
-            self.firing = due
-            fire(EventTime(due), key, namespace)
+            self.firing = at
+            yield EventTime(at), key, namespace
         self.firing = None
 
     def _read_on(self) -> None:
