@@ -167,8 +167,8 @@ def _with_own_dictionaries(batch: Batch) -> Batch:
 
 def _too_large(size: int) -> TransportError:
     return TransportError(
-        f"one record takes {size} bytes, and a frame holds at most {frames.MAX_PAYLOAD}; split the record, or "
-        "keep what is so large in a file or an object store and send only where it is"
+        f"one record takes {size} bytes, and a frame holds at most {frames.MAX_PAYLOAD}; split the record, "
+        "or keep what is so large in a file or an object store and send only where it is"
     )
 
 

@@ -125,6 +125,7 @@ class Outputs:
         self._edges = tuple(edges)
         self.limit = min((edge.limit for edge in edges), default=DEFAULT_LIMIT)
         """The bound of the tightest channel, in bytes."""
+        self.piece_bytes = piece_bytes(self.limit)
 
     def broadcast(self, signal: Element) -> None:
         """Send a signal on every channel, in order with the data."""

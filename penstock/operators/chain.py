@@ -49,6 +49,11 @@ class OperatorInput:
         except Exception as error:
             raise self._on_failure(error, operator) from None
 
+    def drop(self) -> None:
+        """Forget the work left over."""
+        self.operator.suspended = None
+        self._waiting.clear()
+
     def waiting_bytes(self) -> int:
         """The records that wait for the operator."""
         return sum(arg.nbytes() for _, args in self._waiting for arg in args if isinstance(arg, Batch))

@@ -17,6 +17,7 @@ from penstock.connectors.timestamps import column_times
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.row import Row
+from penstock.operators.outflow import pieces
 from penstock.operators.user_function import FunctionOperator
 
 FORMATS = ("arrow", "pandas", "polars", "rows")
@@ -46,13 +47,21 @@ class MapBatchesOperator(FunctionOperator):
     def process(self, batch: Batch, input_index: int = 0) -> None:
         if not len(batch):
             return
+        self.work(self._results(batch))
+
+    def _results(self, batch: Batch) -> Iterator[None]:
         result = self._fn(self._offer(batch))
-        parts = list(result) if isinstance(result, Iterator) else [result]
-        results = [self._take_back(part) for part in parts if part is not None]
-        for fresh in results:
+        parts = result if isinstance(result, Iterator) else iter((result,))
+        results = (self._take_back(part) for part in parts if part is not None)
+        fresh, after = next(results, None), next(results, None)
+        alone = after is None
+        while fresh is not None:
             if len(fresh):
-                fresh.times = self._times(fresh, batch, alone=len(results) == 1)
-                self.ctx.out.emit(fresh)
+                fresh.times = self._times(fresh, batch, alone)
+                for piece in pieces(fresh, self.ctx):
+                    self.ctx.out.emit(piece)
+                    yield
+            fresh, after = after, next(results, None)
 
     def _offer(self, batch: Batch) -> Any:
         if self._format == "rows":

@@ -94,6 +94,8 @@ class OperatorContext:
     """Whether the task's outputs are full now; set by the task."""
     emitted_bytes: Callable[[], int] = lambda: 0
     """How many bytes have left the task in all; set by the task."""
+    piece_bytes: int = 1 << 20
+    """How much should be emitted at a time: several such pieces fit into the task's outputs."""
 
     def __post_init__(self) -> None:
         self.keyed.clock = self.clock

@@ -1,36 +1,77 @@
-"""How many results a step gathers before it sends them on.
+"""How results leave a step that may make any number of them of one record or one timer.
 
-One record, or one timer, may make any number of results of any size.  So a step sends them in pieces, and
-between two pieces it may be told to wait (``Operator.work``).  How many results a piece has is learned: from
-their own size, and from how much the steps behind make of them before they leave the task.
+They leave in pieces, and between two pieces the step may be told to wait (``Operator.work``).  How many
+results a piece has is learned: from their own size, and from how much the steps behind make of them before
+they leave the task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
-from penstock.core.sizing import sampled_bytes
+import numpy as np
 
-PIECE_BYTES = 1 << 20
+from penstock.core.batch import Batch, Times
+from penstock.core.sizing import sampled_bytes
+from penstock.operators.operator import OperatorContext
+
 MOST_ROWS = 8192
 _FIRST_ROWS = 256
 _GROWTH = 4
+LISTS = frozenset((list, tuple))
+"""Results that are there already; all others are asked for as they are sent."""
+
+Emit = Callable[[list[Any], Times | None], None]
+"""Sends results with their times, if they have any."""
 
 
 class Outflow:
-    """The size of the next piece, in ``rows``. ``emitted`` counts the bytes that have left the task."""
+    """Cuts results into pieces of ``rows``."""
 
-    __slots__ = ("_emitted", "rows")
+    __slots__ = ("_ctx", "_emit", "rows")
 
-    def __init__(self, emitted: Callable[[], int]) -> None:
-        self._emitted = emitted
+    def __init__(self, ctx: OperatorContext, emit: Emit) -> None:
+        self._ctx = ctx
+        self._emit = emit
         self.rows = _FIRST_ROWS
 
-    def send(self, items: list[Any], emit: Callable[[], None]) -> None:
-        """Send a piece, these ``items``, by calling ``emit``, and learn from it."""
-        before = self._emitted()
-        emit()
-        size = max(sampled_bytes(items), self._emitted() - before, 1)
-        fitting = PIECE_BYTES * len(items) // size
-        self.rows = max(1, min(fitting, MOST_ROWS, _GROWTH * self.rows))
+    def begin(self, items: list[Any], results: Iterable[Any]) -> Iterator[Any]:
+        """Add results to ``items``, of those that are made on demand only a piece; the rest of them."""
+        if type(results) in LISTS:
+            items.extend(results)
+            return iter(())
+        rest = iter(results)
+        items.extend(islice(rest, self.rows))
+        return rest
+
+    def pour(self, items: list[Any], times: Times | None, rest: Iterator[Any], time: int) -> Iterator[None]:
+        """Send ``items``, then the ``rest``, all of it at ``time``, a piece at each step."""
+        start = 0
+        while start < len(items):
+            stop = start + self.rows
+            self._send(items[start:stop], None if times is None else times[start:stop])
+            start = stop
+            yield
+        while piece := list(islice(rest, self.rows)):
+            self._send(piece, None if times is None else np.full(len(piece), time, np.int64))
+            yield
+
+    def _send(self, items: list[Any], times: Times | None) -> None:
+        ctx = self._ctx
+        before = ctx.emitted_bytes()
+        self._emit(items, times)
+        size = max(sampled_bytes(items), ctx.emitted_bytes() - before, 1)
+        self.rows = max(1, min(ctx.piece_bytes * len(items) // size, MOST_ROWS, _GROWTH * self.rows))
+
+
+def pieces(batch: Batch, ctx: OperatorContext) -> Iterator[Batch]:
+    """A batch cut into pieces; a small one is its own. Columns are moved as a whole, so more at once."""
+    most = 4 * ctx.piece_bytes if batch.is_columnar else ctx.piece_bytes
+    rows = max(1, most * len(batch) // max(1, batch.about_bytes()))
+    if rows >= len(batch):
+        yield batch
+        return
+    for start in range(0, len(batch), rows):
+        yield batch.slice(start, min(start + rows, len(batch)))

@@ -3,13 +3,15 @@
 :class:`ProcessBase` holds the one loop that all process operators share, one-input, two-input and
 broadcast alike.  It is the hot path of every stateful Python program, hence its shape: one context
 object reused for all records, key and time assigned by the ``for`` statement itself, results
-gathered in one list and sorted out after the loop.
+gathered in one list and sorted out after the loop.  Many results leave in pieces (``outflow.py``); where
+the outputs are full the loop is suspended, with the key and the time of the record it is at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from penstock.core.batch import Batch, Times
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.functions import KeyedProcessFunction, ProcessFunction
 from penstock.operators.operator import OperatorContext
+from penstock.operators.outflow import LISTS, Outflow
 from penstock.operators.output_tag import emit_results
 from penstock.operators.runtime_context import NO_KEY
 from penstock.operators.timer_service import KeyedTimerService, TimeDomain, TimerService, UnkeyedTimerService
@@ -29,6 +32,7 @@ ProcessCall = Callable[[Any, Any], Any]
 
 NO_KEYS: Iterable[Any] = repeat(NO_KEY)
 _NO_TIMES: Iterable[int] = repeat(MIN_TIME)
+_NO_MORE: Iterator[Any] = iter(())
 
 
 class CallContext:
@@ -74,7 +78,7 @@ class ProcessBase(FunctionOperator):
     """The loop, the clocks and the timers of all process operators.
 
     Results of ``process`` leave as one batch per input batch, results of timers as one batch per
-    round of timers, each result with the time of the record or timer it came from.
+    round of timers, unless they are many; each result with the time of the record or timer it came from.
     """
 
     call_context: CallContext
@@ -89,6 +93,7 @@ class ProcessBase(FunctionOperator):
             KeyedTimerService(ctx.clock, ctx.keyed) if self._keyed else UnkeyedTimerService(ctx.clock)
         )
         self.call_context = self.make_context(self._service, ctx.keyed.scope)
+        self._outflow = Outflow(ctx, partial(emit_results, ctx.out))
         super().open(ctx)
 
     def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:
@@ -97,43 +102,64 @@ class ProcessBase(FunctionOperator):
 
     def run(self, call: ProcessCall, batch: Batch, fctx: CallContext, keys: Iterable[Any] = NO_KEYS) -> None:
         """Call ``call`` for each record of ``batch`` and emit the results."""
-        scope = fctx.scope
+        self.work(self._results(call, batch, fctx, keys))
+
+    def _results(
+        self, call: ProcessCall, batch: Batch, fctx: CallContext, keys: Iterable[Any]
+    ) -> Iterator[None]:
+        scope, outflow = fctx.scope, self._outflow
         times = _NO_TIMES if batch.times is None else batch.times.tolist()
         items: list[Any] = []
         ends: list[int] = []
         extend, mark = items.extend, ends.append
-        value = None
+        value, start, most = None, 0, outflow.rows
+        rest: Iterator[Any] = _NO_MORE
         try:
             for scope.key, value, fctx.time in zip(keys, batch.to_rows(), times, strict=False):
                 result = call(value, fctx)
                 if result is not None:
-                    extend(result)
+                    if type(result) in LISTS:
+                        extend(result)
+                    else:
+                        rest = iter(result)
+                        extend(islice(rest, most))
                 mark(len(items))
+                if len(items) >= most:
+                    yield from outflow.pour(items, spread_times(batch.times, ends, start), rest, fctx.time)
+                    start, most, rest = start + len(ends), outflow.rows, _NO_MORE
+                    items, ends = [], []
+                    extend, mark = items.extend, ends.append
         except Exception:
             self.blame(value)
             raise
-        emit_results(self.ctx.out, items, None if batch.times is None else spread_times(batch.times, ends))
+        emit_results(self.ctx.out, items, spread_times(batch.times, ends, start))
 
     def on_watermark(self, time: EventTime) -> None:
         self._service.watermark = time
         super().on_watermark(time)
 
-    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
-        self._fire(time, key, TimeDomain.EVENT_TIME)
+    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> Iterator[None] | None:
+        return self._fire(time, key, TimeDomain.EVENT_TIME)
 
-    def on_processing_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
-        self._fire(time, key, TimeDomain.PROCESSING_TIME)
+    def on_processing_timer(self, time: EventTime, key: Any, namespace: Any) -> Iterator[None] | None:
+        return self._fire(time, key, TimeDomain.PROCESSING_TIME)
 
-    def _fire(self, time: EventTime, key: Any, domain: TimeDomain) -> None:
+    def _fire(self, time: EventTime, key: Any, domain: TimeDomain) -> Iterator[None] | None:
         fctx = self.call_context
         fctx.scope.key = key
         fctx.time = time
         fctx.domain = domain
         items = self._timer_items
         result = self._user.on_timer(time, fctx)
-        if result is not None:
-            items.extend(result)
-            self._timer_times.extend(repeat(time, len(items) - len(self._timer_times)))
+        if result is None:
+            return None
+        rest = self._outflow.begin(items, result)
+        times = self._timer_times
+        times.extend(repeat(time, len(items) - len(times)))
+        if len(items) < self._outflow.rows:
+            return None
+        self._timer_items, self._timer_times = [], []
+        return self._outflow.pour(items, np.array(times, dtype=np.int64), rest, time)
 
     def forget_keys(self) -> None:
         super().forget_keys()
@@ -146,8 +172,12 @@ class ProcessBase(FunctionOperator):
             emit_results(self.ctx.out, items, np.array(times, dtype=np.int64))
 
 
-def spread_times(times: Times, ends: list[int]) -> Times:
-    """The time of each result, given how many results there were after each record."""
+def spread_times(times: Times | None, ends: list[int], start: int = 0) -> Times | None:
+    """The time of each result, given how many there were after each record, from record ``start`` on."""
+    if times is None:
+        return None
+    if start or len(ends) < len(times):
+        times = times[start : start + len(ends)]
     if ends == list(range(1, len(ends) + 1)):
         return times
     return np.repeat(times, np.diff(ends, prepend=0))

@@ -8,16 +8,18 @@ runs at C speed and leaves in ``len(out)`` the position of the record that made 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import compress
+from itertools import compress, islice
 from typing import Any
 
 import numpy as np
 
-from penstock.core.batch import Batch
+from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError
+from penstock.core.ids import MIN_TIME
 from penstock.core.row import Row
 from penstock.operators.functions import FilterFunction, FlatMapFunction, Function, MapFunction
-from penstock.operators.operator import Operator
+from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.outflow import LISTS, Outflow
 from penstock.operators.process import NO_KEYS, spread_times
 from penstock.operators.user_function import FunctionOperator, bind
 
@@ -88,24 +90,45 @@ class FlatMapOperator(_RowOperator):
         super().__init__(user, FlatMapFunction, "flat_map", keyed)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
+        self.work(self._results(batch))
+
+    def _results(self, batch: Batch) -> Iterator[None]:
+        """Gather results and send them on, in pieces if they are many; as the loop of ``process.py``."""
         items: list[Any] = []
         ends: list[int] = []
         extend, mark, call = items.extend, ends.append, self._call
-        scope = self.ctx.keyed.scope
+        scope, outflow = self.ctx.keyed.scope, self._outflow
         keys = batch.key_list() if self._sets_key else NO_KEYS
-        value = None
+        value, start, most = None, 0, outflow.rows
+        rest: Iterator[Any] = iter(())
         try:
             for scope.key, value in zip(keys, batch.to_rows(), strict=False):
                 results = call(value)
                 if results is not None:
-                    extend(results)
+                    if type(results) in LISTS:
+                        extend(results)
+                    else:
+                        rest = iter(results)
+                        extend(islice(rest, most))
                 mark(len(items))
+                if len(items) >= most:
+                    at = MIN_TIME if batch.times is None else int(batch.times[start + len(ends) - 1])
+                    yield from outflow.pour(items, spread_times(batch.times, ends, start), rest, at)
+                    start, most, rest = start + len(ends), outflow.rows, iter(())
+                    items, ends = [], []
+                    extend, mark = items.extend, ends.append
         except Exception:
             self.blame(value)
             raise
         if items:
-            times = None if batch.times is None else spread_times(batch.times, ends)
-            self.ctx.out.emit(Batch(rows=items, times=times))
+            self._send(items, spread_times(batch.times, ends, start))
+
+    def open(self, ctx: OperatorContext) -> None:
+        super().open(ctx)
+        self._outflow = Outflow(ctx, self._send)
+
+    def _send(self, items: list[Any], times: Times | None) -> None:
+        self.ctx.out.emit(Batch(rows=items, times=times))
 
 
 class ProjectOperator(Operator):

@@ -27,6 +27,11 @@ class LeftOver:
                 worked = True
         return worked
 
+    def drop(self) -> None:
+        """The task ends here: generators of user code are closed before their functions are."""
+        for operator in self._last_first:
+            operator.drop()
+
     def waiting_bytes(self) -> int:
         """Records that wait for an operator to be done."""
         return sum(operator.waiting_bytes() for operator in self._last_first)

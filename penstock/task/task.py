@@ -103,14 +103,13 @@ class Task:
         self._triggers: list[TriggerSnapshot] = []
         """Snapshots that a source has to begin as soon as its operators have no work left over."""
         self._in_snapshot = False
-        self._input_ended = False
-        self._ending = False
+        self._input_ended = self._ending = False
         self._records_in = metrics.counter("numRecordsIn")
         self._shares = TimeShares(self._last_flush)
         for operator in self._operators:
             ctx = operator.operator.ctx
             ctx.blocked_ms, ctx.blocked = self._shares.blocked_ms, self._is_blocked
-            ctx.emitted_bytes = self._outputs.emitted_bytes
+            ctx.emitted_bytes, ctx.piece_bytes = self._outputs.emitted_bytes, self._outputs.piece_bytes
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -410,6 +409,7 @@ class Task:
         """Release everything; errors while closing do not hide the cause of the end."""
         if self.phase is not Phase.CLOSED:
             self.phase = Phase.CLOSED
+            self._left_over.drop()
             for operator in self._operators:
                 with contextlib.suppress(Exception):
                     operator.operator.close()

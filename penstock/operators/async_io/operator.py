@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -30,6 +30,7 @@ from penstock.operators.async_io.functions import AsyncFunctionDescriptor
 from penstock.operators.async_io.queues import Mark, OrderedQueue, Request, RequestQueue, UnorderedQueue
 from penstock.operators.async_io.runners import Runner, SteppedRunner, ThreadRunner
 from penstock.operators.operator import OperatorContext
+from penstock.operators.outflow import MOST_ROWS, pieces
 from penstock.operators.user_function import FunctionOperator
 
 STATE_NAME = "async-requests"
@@ -158,6 +159,9 @@ class AsyncWaitOperator(FunctionOperator):
         self._emit()
 
     def _emit(self) -> None:
+        self.work(self._emissions())
+
+    def _emissions(self) -> Iterator[None]:
         """Send on what may go out, and issue what may be issued now."""
         answers = self._answers
         while answers:
@@ -173,16 +177,22 @@ class AsyncWaitOperator(FunctionOperator):
                 self._issued -= 1
                 rows.extend(item.result)
                 times.extend(repeat(item.time, len(item.result)))
+                if len(rows) >= MOST_ROWS:
+                    yield from self._send(rows, times)
+                    rows, times = [], []
             else:
-                self._send(rows, times)
+                yield from self._send(rows, times)
                 rows, times = [], []
                 self._pass_on(item)
-        self._send(rows, times)
+        yield from self._send(rows, times)
         self._issue()
 
-    def _send(self, rows: list[Any], times: list[int]) -> None:
+    def _send(self, rows: list[Any], times: list[int]) -> Iterator[None]:
         if rows:
-            self.ctx.out.emit(Batch.of_rows(rows, None if max(times) == MIN_TIME else times))
+            batch = Batch.of_rows(rows, None if max(times) == MIN_TIME else times)
+            for piece in pieces(batch, self.ctx):
+                self.ctx.out.emit(piece)
+                yield
 
     def _pass_on(self, mark: Mark) -> None:
         if mark.watermark is not None:

@@ -12,6 +12,7 @@ its next deadline.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cmp_to_key
 from itertools import repeat
 from typing import Any
@@ -70,7 +71,7 @@ class PatternOperator(FunctionOperator):
         self._run = Run(self._shelf, ctx.own)
         self._timers = ctx.timers
         self._queue = self._timers.event if self._event_time else self._timers.processing
-        self._gathered = Gathered(ctx.out, self._late_tag, ctx.metrics.counter(LATE_COUNTER))
+        self._gathered = Gathered(ctx, self._late_tag, ctx.metrics.counter(LATE_COUNTER))
         self._context = _Context(ctx)
         automaton = build(self._pattern.parts)
         self._matcher = Matcher(automaton, self._pattern.skip, self, ctx.clock, hears_of_timeouts(self._user))
@@ -98,9 +99,16 @@ class PatternOperator(FunctionOperator):
         keys: Any = batch.key_list() if self._has_keys else repeat(ALL_KEY)
         if self._event_time:
             self._wait(batch, keys)
+            self._gathered.flush()
         else:
-            for value, key in zip(batch.to_rows(), keys, strict=False):
-                self._work(key, (value,), self.ctx.clock.now_ms())
+            self.work(self._on_events(batch, keys))
+
+    def _on_events(self, batch: Batch, keys: Any) -> Iterator[None]:
+        for value, key in zip(batch.to_rows(), keys, strict=False):
+            self._work(key, (value,), self.ctx.clock.now_ms())
+            if self._gathered.is_full:
+                self._gathered.flush()
+                yield
         self._gathered.flush()
 
     def _wait(self, batch: Batch, keys: Any) -> None:
@@ -139,6 +147,9 @@ class PatternOperator(FunctionOperator):
 
     def on_processing_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
         self._work(key, (), time)
+
+    def has_enough(self) -> bool:
+        return self._gathered.is_full
 
     def flush_timers(self) -> None:
         self._gathered.flush()

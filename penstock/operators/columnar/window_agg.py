@@ -9,12 +9,12 @@ fires its windows again at the end of its batch, not once per record, with the f
 that the batch touched.
 
 Invariant, on which snapshots rely: between two calls, every row in the store has been emitted by every
-window that the watermark has passed.
+window that the watermark has passed.  (No snapshot is taken while the operator is suspended.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import numpy as np
@@ -30,6 +30,7 @@ from penstock.operators.columnar.panes import Mask, Panes
 from penstock.operators.columnar.plan import AggregatePlan, columns_of, event_times
 from penstock.operators.columnar.running import RunningMerge
 from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.outflow import pieces
 from penstock.state.chunks import PANE, Chunk, ChunkStore, split
 
 STATE_NAME = "window-partials"
@@ -92,16 +93,22 @@ class ColumnarWindowOperator(Operator):
         if partials is None:
             return
         fresh = {pane: self._store.conform(rows) for pane, rows in split(partials, PANE, self._panes.width)}
-        self._fire_again(fresh)
+        self.work(self._store_and_fire(fresh))
+
+    def _store_and_fire(self, fresh: dict[int, pa.Table]) -> Iterator[None]:
+        yield from self._fire_again(fresh)
         for pane, rows in fresh.items():
             self._running.touch(pane)
             self._store.append(pane, rows)
 
     def on_watermark(self, time: EventTime) -> None:
         """Fire the windows that end, forget the panes that no window needs, pass the watermark on."""
+        self.work(self._advance(time))
+
+    def _advance(self, time: EventTime) -> Iterator[None]:
         store = self._store
         for start in self._panes.due(store.panes(), store.watermark, time):
-            self._fire(start)
+            yield from self._fire(start)
         store.advance(time)
         for pane in store.panes():
             if not self._panes.is_late(pane, self._lateness, time):
@@ -145,7 +152,7 @@ class ColumnarWindowOperator(Operator):
         else:
             self.ctx.out.side(self._late_tag, batch.take(np.flatnonzero(late)))
 
-    def _fire_again(self, fresh: dict[int, pa.Table]) -> None:
+    def _fire_again(self, fresh: dict[int, pa.Table]) -> Iterator[None]:
         """Emit the windows that have fired already and get ``fresh`` rows, which are not stored yet."""
         if not self._lateness:
             return
@@ -157,15 +164,15 @@ class ColumnarWindowOperator(Operator):
             if panes.cleanup_time(start, self._lateness) > watermark:
                 touched = [fresh[pane] for pane in panes.of_window(start) if pane in fresh]
                 rest = [chunk.table for chunk in self._contents(start)]
-                self._emit(start, self._plan.merge_touched(rest, touched))
+                yield from self._emit(start, self._plan.merge_touched(rest, touched))
 
-    def _fire(self, start: int) -> None:
+    def _fire(self, start: int) -> Iterator[None]:
         """Emit a window that the watermark passes, except keys that it was emitted for before a restore."""
         if self._panes.per_window > 1:
             for pane in self._panes.of_window(start):
                 self._store.compact(pane)
         if self._panes.slide < self._panes.size and not self._holds_restored(start):
-            self._emit(start, self._running.at(start))
+            yield from self._emit(start, self._running.at(start))
             return
         self._running.reset()
         chunks = self._contents(start)
@@ -173,10 +180,10 @@ class ColumnarWindowOperator(Operator):
         if not pending:
             return
         if len(pending) == len(chunks):
-            self._emit(start, self._plan.merge(pending))
+            yield from self._emit(start, self._plan.merge(pending))
         else:
             done = [chunk.table for chunk in chunks if chunk.fired_to >= self._panes.max_time(start)]
-            self._emit(start, self._plan.merge_touched(done, pending))
+            yield from self._emit(start, self._plan.merge_touched(done, pending))
 
     def _contents(self, start: int) -> list[Chunk]:
         """The window's chunks, without rows that were in it when it was cleaned up before a restore."""
@@ -195,8 +202,10 @@ class ColumnarWindowOperator(Operator):
     def _tables(self, pane: int) -> list[pa.Table]:
         return [chunk.table for chunk in self._store.chunks(pane)]
 
-    def _emit(self, start: int, merged: pa.Table) -> None:
+    def _emit(self, start: int, merged: pa.Table) -> Iterator[None]:
         result = self._plan.finish(merged, start, start + self._panes.size)
         for columns in result.combine_chunks().to_batches(_BATCH_ROWS):
             times = np.full(columns.num_rows, self._panes.max_time(start), np.int64)
-            self.ctx.out.emit(Batch.of_columns(columns, times))
+            for piece in pieces(Batch.of_columns(columns, times), self.ctx):
+                self.ctx.out.emit(piece)
+                yield

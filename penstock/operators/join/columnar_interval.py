@@ -6,6 +6,7 @@ Same pairs, times and late records as the row operator, inner joins only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from penstock.operators.join.columns import TIME, ColumnJoin, batches_of, column
 from penstock.operators.join.interval import Interval, Side
 from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.outflow import pieces
 from penstock.state.chunks import PANE, split
 
 _NARROWEST_MS = 1000
@@ -51,13 +53,16 @@ class ColumnarIntervalJoinOperator(Operator):
             if not len(batch):
                 return
         table = columns_for(batch, self._join.keys[side]).append_column(TIME, pa.array(times))
-        self._meet(side, table, times)
+        self.work(self._meet_and_store(side, table, times))
+
+    def _meet_and_store(self, side: Side, table: pa.Table, times: Times) -> Iterator[None]:
+        yield from self._meet(side, table, times)
         store = self._stores[side]
         paned = table.append_column(PANE, pa.array(times // self._width * self._width))
         for pane, rows in split(paned, PANE, self._width):
             store.append(pane, store.conform(rows.drop_columns([PANE])))
 
-    def _meet(self, side: Side, mine: pa.Table, times: Times) -> None:
+    def _meet(self, side: Side, mine: pa.Table, times: Times) -> Iterator[None]:
         """Emit the pairs of a new batch with what is stored of the other side."""
         lower, upper = self._interval.seen_from(side)
         first, last = times + lower, times + upper
@@ -68,7 +73,7 @@ class ColumnarIntervalJoinOperator(Operator):
             others = self._alive(Side(1 - side), pane)
             reaching = np.flatnonzero((last >= pane) & (first < pane + self._width))
             if others is not None and len(reaching):
-                self._emit_pairs(side, mine.take(pa.array(reaching)), others)
+                yield from self._emit_pairs(side, mine.take(pa.array(reaching)), others)
 
     def _alive(self, side: Side, pane: int) -> pa.Table | None:
         """The stored rows of a pane that have not expired, also not before a restore."""
@@ -84,7 +89,7 @@ class ColumnarIntervalJoinOperator(Operator):
                 found.append(table)
         return pa.concat_tables(found) if found else None
 
-    def _emit_pairs(self, side: Side, mine: pa.Table, others: pa.Table) -> None:
+    def _emit_pairs(self, side: Side, mine: pa.Table, others: pa.Table) -> Iterator[None]:
         left, right = (mine, others) if side is Side.LEFT else (others, mine)
         left_rows, right_rows = self._join.match(left, right)
         left_times = left.column(TIME).to_numpy()[left_rows.to_numpy()]
@@ -98,7 +103,9 @@ class ColumnarIntervalJoinOperator(Operator):
             left, right, (left_rows.take(picked), right_rows.take(picked))
         )
         for batch in batches_of(columns, np.maximum(left_times, right_times)[close]):
-            self.ctx.out.emit(batch)
+            for piece in pieces(batch, self.ctx):
+                self.ctx.out.emit(piece)
+                yield
 
     def on_watermark(self, time: EventTime) -> None:
         """Forget the panes that nothing new can meet, pass the watermark on."""

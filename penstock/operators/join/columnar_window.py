@@ -6,6 +6,8 @@ the panes it is made of.  Same pairs, times and late records as the row operator
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -17,6 +19,7 @@ from penstock.operators.join.columns import ColumnJoin, RowChunks, batches_of, c
 from penstock.operators.join.interval import Side
 from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.outflow import pieces
 from penstock.state.chunks import PANE, split
 
 
@@ -51,9 +54,12 @@ class ColumnarWindowJoinOperator(Operator):
 
     def on_watermark(self, time: EventTime) -> None:
         """Join the windows that end, forget the panes that no window needs, pass the watermark on."""
+        self.work(self._advance(time))
+
+    def _advance(self, time: EventTime) -> Iterator[None]:
         left, panes = self._stores[Side.LEFT], self._panes
         for start in panes.due(left.panes(), left.watermark, time):
-            self._fire(start)
+            yield from self._fire(start)
         for store in self._stores:
             store.advance(time)
             for pane in store.panes():
@@ -62,7 +68,7 @@ class ColumnarWindowJoinOperator(Operator):
                 store.drop(pane)
         self.ctx.out.watermark(time)
 
-    def _fire(self, start: int) -> None:
+    def _fire(self, start: int) -> Iterator[None]:
         left, right = (self._contents(store, start) for store in self._stores)
         if left is None or right is None:
             return
@@ -74,7 +80,9 @@ class ColumnarWindowJoinOperator(Operator):
         columns[WINDOW_START] = np.full(count, start, np.int64)
         columns[WINDOW_END] = np.full(count, start + self._panes.size, np.int64)
         for batch in batches_of(columns, np.full(count, self._panes.max_time(start), np.int64)):
-            self.ctx.out.emit(batch)
+            for piece in pieces(batch, self.ctx):
+                self.ctx.out.emit(piece)
+                yield
 
     def _contents(self, store: RowChunks, start: int) -> pa.Table | None:
         """The rows of one side of a window, without those that it was joined with before a restore."""

@@ -10,12 +10,10 @@ time of its expiry, which no watermark downstream has passed yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
-
-import numpy as np
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, TimestampError
@@ -24,7 +22,7 @@ from penstock.operators.join.buffers import SideBuffer
 from penstock.operators.join.functions import JoinKind, ProcessJoinFunction, pair_call
 from penstock.operators.join.late import LateRecords
 from penstock.operators.operator import OperatorContext
-from penstock.operators.output_tag import emit_results
+from penstock.operators.results import Results
 from penstock.operators.user_function import FunctionOperator
 
 
@@ -104,12 +102,13 @@ class IntervalJoinOperator(FunctionOperator):
         self._buffers = [SideBuffer(table, ctx.own) for table in tables]
         self._late = LateRecords(ctx, self._late_tags)
         self._context = _Context()
-        self._items: list[Any] = []
-        self._times: list[int] = []
+        self._gathered = Results(ctx)
         super().open(ctx)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
-        side = Side(input_index)
+        self.work(self._take_all(batch, Side(input_index)))
+
+    def _take_all(self, batch: Batch, side: Side) -> Iterator[None]:
         take = self._taking(side)
         watermark = self._timers.watermark
         value = None
@@ -120,24 +119,23 @@ class IntervalJoinOperator(FunctionOperator):
                 if time < watermark:
                     self._late.add(side, value, time)
                 else:
-                    take(key, value, time)
+                    yield from take(key, value, time)
         except Exception:
             self.blame(value)
             raise
         self.flush_timers()
         self._late.flush()
 
-    def _taking(self, side: Side) -> Callable[[Any, Any, int], None]:
+    def _taking(self, side: Side) -> Callable[[Any, Any, int], Iterator[None]]:
         """What to do with each record of a side: let it meet its partners, and store it."""
         lower, upper = self._interval.seen_from(side)
         stay = self._interval.stay(side)
         own, others = self._buffers[side], self._buffers[1 - side]
         is_left, marks = side is Side.LEFT, self._outer[1 - side]
         scope, pair, register = self._scope, self._pair, self._timers.event.register
-        namespace = int(side)
-        mine = self.ctx.own
+        namespace, gathered, mine = int(side), self._gathered, self.ctx.own
 
-        def take(key: Any, value: Any, time: int) -> None:
+        def take(key: Any, value: Any, time: int) -> Iterator[None]:
             scope.key = key
             start, partners = others.within(key, time + lower, time + upper)
             for position, (other_time, other, met) in enumerate(partners, start):
@@ -148,6 +146,9 @@ class IntervalJoinOperator(FunctionOperator):
                     pair(mine(value), others.guard(other), time, other_time, later)
                 else:
                     pair(others.guard(other), mine(value), other_time, time, later)
+                if gathered.is_full:
+                    gathered.flush()
+                    yield
             if own.add(key, (time, value, bool(partners))):
                 register(time + stay, key, namespace)
 
@@ -160,22 +161,26 @@ class IntervalJoinOperator(FunctionOperator):
             context = self._context
             context.left, context.right, context.time = left_time, right_time, time
             results = self._user.process_element(left, right, context)
-        if results is not None:
-            self._items.extend(results)
-            self._times.extend([time] * (len(self._items) - len(self._times)))
+        self._gathered.add_all(results, time)
 
-    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
+    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> Iterator[None] | None:
         """Records of one key and side have expired; all those that the watermark has passed go at once."""
         side = Side(namespace)
         stay = self._interval.stay(side)
         dropped, first = self._buffers[side].drop(key, self._timers.watermark - stay)
         if first is not None:
             self._timers.event.register(first + stay, key, namespace)
-        if self._outer[side]:
-            self._scope.key = key
-            for item_time, value, met in dropped:
-                if not met:
-                    self._alone(side, self._buffers[side].guard(value), item_time, item_time + stay)
+        return self._all_alone(side, key, dropped) if self._outer[side] else None
+
+    def _all_alone(self, side: Side, key: Any, dropped: Iterable[Any]) -> Iterator[None]:
+        stay = self._interval.stay(side)
+        self._scope.key = key
+        for item_time, value, met in dropped:
+            if not met:
+                self._alone(side, self._buffers[side].guard(value), item_time, item_time + stay)
+            if self._gathered.is_full:
+                self._gathered.flush()
+                yield
 
     def _alone(self, side: Side, value: Any, value_time: int, time: int) -> None:
         if side is Side.LEFT:
@@ -183,11 +188,11 @@ class IntervalJoinOperator(FunctionOperator):
         else:
             self._pair(None, value, MIN_TIME, value_time, time)
 
+    def has_enough(self) -> bool:
+        return self._gathered.is_full
+
     def flush_timers(self) -> None:
-        items, times = self._items, self._times
-        if items:
-            self._items, self._times = [], []
-            emit_results(self.ctx.out, items, np.array(times, dtype=np.int64))
+        self._gathered.flush()
 
 
 def _no_time() -> TimestampError:

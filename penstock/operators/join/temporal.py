@@ -9,10 +9,9 @@ those after it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
-
-import numpy as np
 
 from penstock.core.batch import Batch
 from penstock.core.errors import TimestampError
@@ -22,7 +21,7 @@ from penstock.operators.join.buffers import SideBuffer
 from penstock.operators.join.functions import JoinKind, pair_call
 from penstock.operators.join.late import LateRecords
 from penstock.operators.operator import OperatorContext
-from penstock.operators.output_tag import emit_results
+from penstock.operators.results import Results
 from penstock.operators.user_function import FunctionOperator
 
 
@@ -53,8 +52,7 @@ class TemporalJoinOperator(FunctionOperator):
         self._records = SideBuffer(ctx.keyed.table("_join/records"), ctx.own)
         self._versions = SideBuffer(ctx.keyed.table("_join/versions"), ctx.own)
         self._late = LateRecords(ctx, (self._late_tag, None))
-        self._items: list[Any] = []
-        self._times: list[int] = []
+        self._gathered = Results(ctx)
         super().open(ctx)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
@@ -88,7 +86,7 @@ class TemporalJoinOperator(FunctionOperator):
         else:
             self._timers.event.register(time, key, int(_Due.VERSION))
 
-    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
+    def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> Iterator[None]:
         """Time has come for records of a key, or for a version that replaces another."""
         if namespace == _Due.RECORD:
             due, first = self._records.drop(key, self._timers.watermark)
@@ -97,6 +95,9 @@ class TemporalJoinOperator(FunctionOperator):
             self._scope.key = key
             for record_time, value in due:
                 self._join(key, self._records.guard(value), record_time)
+                if self._gathered.is_full:
+                    self._gathered.flush()
+                    yield
         self._forget(key)
 
     def _forget(self, key: Any) -> None:
@@ -114,16 +115,13 @@ class TemporalJoinOperator(FunctionOperator):
         if version is None and not self._keeps_left:
             return
         try:
-            results = self._pair(value, version)
-            if results is not None:
-                self._items.extend(results)
+            self._gathered.add_all(self._pair(value, version), time)
         except Exception:
             self.blame(value)
             raise
-        self._times.extend([time] * (len(self._items) - len(self._times)))
+
+    def has_enough(self) -> bool:
+        return self._gathered.is_full
 
     def flush_timers(self) -> None:
-        items, times = self._items, self._times
-        if items:
-            self._items, self._times = [], []
-            emit_results(self.ctx.out, items, np.array(times, dtype=np.int64))
+        self._gathered.flush()

@@ -11,7 +11,7 @@ in ``fast``, aggregates of overlapping windows the one in ``shared``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -97,7 +97,7 @@ class WindowOperator(Operator):
         # Asking for the timers here makes the engine tell us the watermark from the start.
         self._timers = ctx.timers
         runtime_context = RuntimeContext(ctx, keyed=True)
-        self._gathered = Gathered(ctx.out, self._late_tag, ctx.metrics.counter(LATE_COUNTER))
+        self._gathered = Gathered(ctx, self._late_tag, ctx.metrics.counter(LATE_COUNTER))
         self._assigner_context = AssignerContext(ctx, runtime_context)
         self._trigger_context = TriggerContext(ctx, self._cleanup_time, self._event_time)
         self._contents.open(ctx.keyed, runtime_context)
@@ -142,14 +142,22 @@ class WindowOperator(Operator):
         keys: Iterable[Any] = batch.key_list() if self._keyed else repeat(ALL_KEY)
         if self._fast is not None and self._fast.accepts(batch):
             self._fast.process(batch, keys)
+            self._gathered.flush()
         else:
-            on_element = self._on_merging_element if self._merging else self._on_element
-            for value, key, time in zip(batch.to_rows(), keys, batch.time_list(), strict=False):
-                self._record = value
-                self._scope.key = key
-                on_element(value, key, time)
-            self._record = NO_RECORD
-        self._gathered.flush()
+            self.work(self._on_elements(batch, keys))
+
+    def _on_elements(self, batch: Batch, keys: Iterable[Any]) -> Iterator[None]:
+        on_element = self._on_merging_element if self._merging else self._on_element
+        gathered = self._gathered
+        for value, key, time in zip(batch.to_rows(), keys, batch.time_list(), strict=False):
+            self._record = value
+            self._scope.key = key
+            on_element(value, key, time)
+            if gathered.is_full:
+                gathered.flush()
+                yield
+        self._record = NO_RECORD
+        gathered.flush()
 
     def _on_element(self, value: Any, key: Any, time: int) -> None:
         assigned = self._assigner.assign_windows(value, time, self._assigner_context)
@@ -204,6 +212,9 @@ class WindowOperator(Operator):
 
     def on_processing_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
         self._on_timer(self._trigger.on_processing_time, not self._event_time, time, key, namespace)
+
+    def has_enough(self) -> bool:
+        return self._gathered.is_full
 
     def flush_timers(self) -> None:
         self._gathered.flush()

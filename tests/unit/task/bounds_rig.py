@@ -25,20 +25,26 @@ LIMIT = 64 << 10
 
 
 def line(
-    steps: list[Callable[[], Operator]], key: Callable[[Any], Any] | None, strategy: Any, **settings: Any
+    steps: list[Callable[[], Operator]],
+    key: Callable[[Any], Any] | None,
+    strategy: Any,
+    chained: bool,
+    sink: Callable[[], Operator],
+    **settings: Any,
 ) -> Plan:
-    """source => steps, chained => collect: three tasks, or two if there are no steps."""
+    """source => steps, chained => sink: three tasks, or two if there are no steps or ``chained``."""
     builder = GraphBuilder()
     make = partial(SourceOperator, Feed(), strategy)
     last = builder.add(NodeKind.SOURCE, "source", make, uid="source", source=Feed())
     link: Any = Link(last, partitioning=Rebalance() if key is None else Hash(key, ()))
+    link = Link(last) if chained else link
     for number, step in enumerate(steps):
         keyed = key is not None and number == 0
         uid = f"step{number}"
         last = builder.add(NodeKind.OPERATOR, uid, step, uid=uid, keyed=keyed, links=(link,))
         link = Link(last)
     link = Link(last, partitioning=Rebalance())
-    builder.add(NodeKind.SINK, "collect", Collect, uid="collect", links=(link,))
+    builder.add(NodeKind.SINK, "collect", sink, uid="collect", links=(link,))
     known = {
         "checkpointing": True,
         "max_rows": 8192,
@@ -56,10 +62,13 @@ class Line(Rig):
         *steps: Callable[[], Operator],
         key: Callable[[Any], Any] | None = None,
         strategy: Any = None,
+        chained: bool = False,
+        sink: Callable[[], Operator] = Collect,
         **settings: Any,
     ) -> None:
         super().__init__()
-        self.plan = line(list(steps), key, strategy or WatermarkStrategy.no_watermarks(), **settings)
+        strategy = strategy or WatermarkStrategy.no_watermarks()
+        self.plan = line(list(steps), key, strategy, chained, sink, **settings)
         self.slot.handle(Deploy(Generation(1), cloudpickle.dumps(self.plan), {}, None, None, {}, 0))
         assert self.slot.tasks, self.reports
         self.tasks: list[Task] = list(self.slot.tasks)
