@@ -27,6 +27,11 @@ Emit = Callable[[list[Any], Times | None], None]
 """Sends results with their times, if they have any."""
 
 
+def rest_of(results: Any) -> Iterator[Any]:
+    """What is left of results that were begun with."""
+    return iter(()) if results is None or type(results) in LISTS else results
+
+
 class Outflow:
     """Cuts results into pieces of ``rows``."""
 

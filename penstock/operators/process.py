@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice, repeat
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from penstock.core.batch import Batch, Times
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.functions import KeyedProcessFunction, ProcessFunction
 from penstock.operators.operator import OperatorContext
-from penstock.operators.outflow import LISTS, Outflow
+from penstock.operators.outflow import LISTS, Outflow, rest_of
 from penstock.operators.output_tag import emit_results
 from penstock.operators.runtime_context import NO_KEY
 from penstock.operators.timer_service import KeyedTimerService, TimeDomain, TimerService, UnkeyedTimerService
@@ -32,7 +33,6 @@ ProcessCall = Callable[[Any, Any], Any]
 
 NO_KEYS: Iterable[Any] = repeat(NO_KEY)
 _NO_TIMES: Iterable[int] = repeat(MIN_TIME)
-_NO_MORE: Iterator[Any] = iter(())
 
 
 class CallContext:
@@ -113,7 +113,6 @@ class ProcessBase(FunctionOperator):
         ends: list[int] = []
         extend, mark = items.extend, ends.append
         value, start, most = None, 0, outflow.rows
-        rest: Iterator[Any] = _NO_MORE
         try:
             for scope.key, value, fctx.time in zip(keys, batch.to_rows(), times, strict=False):
                 result = call(value, fctx)
@@ -121,12 +120,14 @@ class ProcessBase(FunctionOperator):
                     if type(result) in LISTS:
                         extend(result)
                     else:
-                        rest = iter(result)
-                        extend(islice(rest, most))
+                        if type(result) is not GeneratorType:
+                            result = iter(result)
+                        extend(islice(result, most))
                 mark(len(items))
                 if len(items) >= most:
-                    yield from outflow.pour(items, spread_times(batch.times, ends, start), rest, fctx.time)
-                    start, most, rest = start + len(ends), outflow.rows, _NO_MORE
+                    spread = spread_times(batch.times, ends, start)
+                    yield from outflow.pour(items, spread, rest_of(result), fctx.time)
+                    start, most = start + len(ends), outflow.rows
                     items, ends = [], []
                     extend, mark = items.extend, ends.append
         except Exception:

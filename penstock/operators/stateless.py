@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import compress, islice
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from penstock.core.ids import MIN_TIME
 from penstock.core.row import Row
 from penstock.operators.functions import FilterFunction, FlatMapFunction, Function, MapFunction
 from penstock.operators.operator import Operator, OperatorContext
-from penstock.operators.outflow import LISTS, Outflow
+from penstock.operators.outflow import LISTS, Outflow, rest_of
 from penstock.operators.process import NO_KEYS, spread_times
 from penstock.operators.user_function import FunctionOperator, bind
 
@@ -100,7 +101,6 @@ class FlatMapOperator(_RowOperator):
         scope, outflow = self.ctx.keyed.scope, self._outflow
         keys = batch.key_list() if self._sets_key else NO_KEYS
         value, start, most = None, 0, outflow.rows
-        rest: Iterator[Any] = iter(())
         try:
             for scope.key, value in zip(keys, batch.to_rows(), strict=False):
                 results = call(value)
@@ -108,13 +108,16 @@ class FlatMapOperator(_RowOperator):
                     if type(results) in LISTS:
                         extend(results)
                     else:
-                        rest = iter(results)
-                        extend(islice(rest, most))
+                        if type(results) is not GeneratorType:
+                            results = iter(results)
+                        extend(islice(results, most))
                 mark(len(items))
                 if len(items) >= most:
                     at = MIN_TIME if batch.times is None else int(batch.times[start + len(ends) - 1])
-                    yield from outflow.pour(items, spread_times(batch.times, ends, start), rest, at)
-                    start, most, rest = start + len(ends), outflow.rows, iter(())
+                    yield from outflow.pour(
+                        items, spread_times(batch.times, ends, start), rest_of(results), at
+                    )
+                    start, most = start + len(ends), outflow.rows
                     items, ends = [], []
                     extend, mark = items.extend, ends.append
         except Exception:
