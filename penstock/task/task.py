@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Sequence
-from enum import Enum
 from functools import partial
 
 from penstock.core.batch import Batch
 from penstock.core.errors import PenstockError
-from penstock.core.ids import MAX_TIME, Epoch, OperatorId, Subtask
+from penstock.core.ids import MAX_TIME, OperatorId, Subtask
 from penstock.core.messages import (
     AbortSnapshot,
     AlignWatermarks,
@@ -41,25 +40,19 @@ from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
 from penstock.exchange.overtaken import Overtaken
 from penstock.operators.chain import OperatorInput
-from penstock.operators.operator import Operator
 from penstock.operators.source_operator import SourceOperator
+from penstock.task.asked import AskedSnapshots
+from penstock.task.beside import Beside
 from penstock.task.environment import TaskEnvironment
 from penstock.task.left_over import LeftOver
 from penstock.task.pacing import BUDGET_S, Pace
+from penstock.task.phases import Phase
 from penstock.task.polling import SourcePolls
 from penstock.task.snapshot import SnapshotLadder
 from penstock.task.time_shares import TimeShares
 
 EVENTS_PER_STEP = 64
 """How many gate events one step may serve before the other tasks of the slot get their turn."""
-
-
-class Phase(Enum):
-    """What a task is doing."""
-
-    RUNNING = "reading input"
-    FINISHED = "input has ended and all is flushed; answering snapshots until told to leave"
-    CLOSED = "resources are released"
 
 
 class Task:
@@ -86,7 +79,7 @@ class Task:
         inputs = dict(operators)
         self._recovered = deque((inputs[target], batch) for target, batch in recovered)
         self._timed, self._unfinished = self._operators, list(self._operators)
-        self._asynchronous = [op.operator for op in self._operators if _works_beside(op.operator)]
+        self._beside = Beside(operator.operator for operator in self._operators)
         self._gate = gate
         self._left_over = LeftOver(self._operators)
         source = self._head.operator
@@ -97,11 +90,7 @@ class Task:
         self._buffer_timeout = buffer_timeout_ms / 1000
         self._pace = Pace(max_rows if gate is None else ALL, max(self._outputs.limit, SEGMENT_BYTES))
         self._last_flush = environment.clock.monotonic()
-        self._last_epoch = Epoch(0)
-        self._aborted: set[Epoch] = set()
-        self._awaited: dict[Epoch, TriggerSnapshot] = {}
-        self._triggers: list[TriggerSnapshot] = []
-        """Snapshots that a source has to begin as soon as its operators have no work left over."""
+        self._asked = AskedSnapshots()
         self._in_snapshot = False
         self._input_ended = self._ending = False
         self._records_in = metrics.counter("numRecordsIn")
@@ -145,7 +134,7 @@ class Task:
         if shares.was_blocked:
             return worked
         worked = self._answer_barriers() or worked
-        if self._is_held():
+        if self._asked.end_the_job:
             return worked
         shares.was_blocked = not self.writable()
         if shares.was_blocked:
@@ -180,16 +169,12 @@ class Task:
         return queued + self._left_over.waiting_bytes() + self._outputs.gathered_bytes()
 
     def _room(self) -> int:
-        """How many records may be read at once; operators that work beside the task may be full."""
-        room = self._pace.rows
-        for operator in self._asynchronous:
-            left = operator.room()
-            room = room if left is None else min(room, left)
-        return room
+        """How many records may be read at once."""
+        return self._beside.room(self._pace.rows)
 
     def next_deadline_ms(self) -> int | None:
         """Processing time at which the task wants a step although no input arrived."""
-        if self.phase is not Phase.RUNNING or self._is_held():
+        if self.phase is not Phase.RUNNING or self._asked.end_the_job:
             return None
         if self._left_over or not self.writable():
             return None if self._gate is None else self._gate.next_deadline_ms()
@@ -199,8 +184,14 @@ class Task:
         return min((time for time in due if time is not None), default=None)
 
     def _answer_barriers(self) -> bool:
-        """Also a task that cannot emit takes part in snapshots: barriers may overtake."""
+        """Also a task that cannot emit takes part in snapshots: barriers may overtake.
+
+        One whose operators are in the middle of something does not: their state is not that of any moment
+        between two records.
+        """
         gate = self._gate
+        if self._is_finishing:
+            return False
         if gate is None:
             return self._begin_snapshots()
         if gate.next_deadline_ms() is not None:
@@ -243,7 +234,7 @@ class Task:
             else:
                 self._on_signal(event)
                 last = monotonic()  # what a watermark sets off says nothing about the cost of rows
-            if not self.writable():
+            if self._left_over or not self.writable():
                 break
         return served > 0
 
@@ -305,7 +296,7 @@ class Task:
                 self._timed = self._timed[1:]
                 self.end_input()
                 self._head.operator.ctx.out.watermark(MAX_TIME)
-        if not self._left_over and all(operator.is_drained() for operator in self._asynchronous):
+        if not self._left_over and self._beside.are_drained():
             self._finish()
 
     def _finish(self) -> None:
@@ -319,8 +310,11 @@ class Task:
         self.phase = Phase.FINISHED
         self._env.report(TaskFinished(self.subtask))
         self._begin_snapshots()
-        for _, awaited in sorted(self._awaited.items()):
-            self._snapshot(awaited.barrier(), 0.0)
+
+    @property
+    def _is_finishing(self) -> bool:
+        """Whether some operators have flushed everything and others have not."""
+        return self.phase is Phase.RUNNING and len(self._unfinished) < len(self._operators)
 
     # --- mail -------------------------------------------------------------------------------
 
@@ -331,38 +325,29 @@ class Task:
         trigger and answers when it finishes, each of several.
         """
         self._take_recovered()
-        self._awaited = {epoch: kept for epoch, kept in self._awaited.items() if epoch >= self._last_epoch}
-        self._awaited[message.epoch] = message
+        self._asked.add(message)
         if self._gate is None or self.phase is Phase.FINISHED:
-            self._triggers.append(message)
             self._begin_snapshots()
         else:
             self._gate.expect(message.barrier())
 
     def _begin_snapshots(self) -> bool:
         """Begin those that were asked for, unless operators are in the middle of something."""
-        finishing = self.phase is Phase.RUNNING and len(self._unfinished) < len(self._operators)
-        if not self._triggers or finishing or self._left_over:
+        if self._is_finishing or self._left_over:
             return False
-        triggers, self._triggers = self._triggers, []
-        for trigger in triggers:
+        waiting = self._asked.waiting()
+        for trigger in waiting:
             self._snapshot(trigger.barrier(), 0.0)
-        return True
+        return bool(waiting)
 
     def _snapshot(self, barrier: Barrier, alignment_ms: float, overtaken: Overtaken | None = None) -> None:
-        if barrier.epoch <= self._last_epoch or barrier.epoch in self._aborted:
+        if not self._asked.begin(barrier.epoch):
             return
-        self._last_epoch = barrier.epoch
         finished = self.phase is Phase.FINISHED
         forward = (lambda: None) if finished else partial(self._outputs.broadcast, barrier)
         self._in_snapshot = True
         self._ladder.take(barrier, forward, finished, alignment_ms, overtaken)
         self._in_snapshot = False
-
-    def _is_held(self) -> bool:
-        """Whether the job stops with a snapshot that this task has taken: nothing comes behind it."""
-        taken = self._awaited.get(self._last_epoch)
-        return taken is not None and taken.stop
 
     def end_input(self) -> None:
         """A source ends here, whatever it could still read."""
@@ -372,9 +357,7 @@ class Task:
 
     def abort(self, message: AbortSnapshot) -> None:
         """The coordinator gave a snapshot up."""
-        self._awaited.pop(message.epoch, None)
-        self._triggers = [trigger for trigger in self._triggers if trigger.epoch != message.epoch]
-        self._aborted = {epoch for epoch in (*self._aborted, message.epoch) if epoch > self._last_epoch}
+        self._asked.give_up(message.epoch)
         self._ladder.abort(message.epoch)
         if self._gate is not None and self.phase is Phase.RUNNING:
             self._gate.cancel(message.epoch)
@@ -415,8 +398,3 @@ class Task:
                     operator.operator.close()
                 with contextlib.suppress(Exception):
                     operator.operator.ctx.keyed.close()
-
-
-def _works_beside(operator: Operator) -> bool:
-    """Whether an operator has anything under way between two calls; the others are not asked each time."""
-    return type(operator).is_drained is not Operator.is_drained
