@@ -27,11 +27,11 @@ sys.path[:0] = [str(ROOT), str(SPARK_TESTS), str(SPARK_TESTS / "jobs"), str(ROOT
 
 from class_archive import quick_options  # noqa: E402
 from drivers import Driver  # noqa: E402
-from processes import executors, kill, python_workers  # noqa: E402
+from processes import command_line, executors, is_daemon, kill  # noqa: E402
 from soak_growth import judge  # noqa: E402
 from soak_job import PARALLELISM  # noqa: E402
 from soak_ledger import Ledger  # noqa: E402
-from soak_sample import ALLOWED, sample  # noqa: E402
+from soak_sample import ALLOWED, sample, session  # noqa: E402
 
 from penstock.connectors.log import Consumer, Log  # noqa: E402
 
@@ -41,7 +41,7 @@ PATIENCE_S = 300.0
 LOOK_S = 0.5
 WARM_UP = 0.25
 DRIVER_KILLS = 2
-RETENTION_BYTES = 4 << 20
+RETENTION_BYTES = 512 << 10
 
 
 class Soak:
@@ -103,11 +103,12 @@ class Soak:
         return driver
 
     def _kill_worker(self) -> None:
-        """A Python worker, or now and then an executor with all that is below it."""
+        """A Python worker or the daemon that forks them, or now and then an executor."""
         root = self._driver.process.pid
-        found = executors(root) if self._rng.random() < 0.2 else python_workers(root)
-        if found:
-            kill(self._rng.choice(found))
+        python = [pid for pid in session(root) if is_daemon(command_line(pid))]
+        found = executors(root) if self._rng.random() < 0.2 else []
+        if found or python:
+            kill(self._rng.choice(found or python))
             self.kills += 1
 
     def _kill_driver(self) -> None:
