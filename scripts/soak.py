@@ -31,7 +31,7 @@ from processes import command_line, executors, is_daemon, kill  # noqa: E402
 from soak_growth import judge  # noqa: E402
 from soak_job import PARALLELISM  # noqa: E402
 from soak_ledger import Ledger  # noqa: E402
-from soak_sample import ALLOWED, sample, session  # noqa: E402
+from soak_sample import ALLOWED, is_java, sample, session  # noqa: E402
 
 from penstock.connectors.log import Consumer, Log  # noqa: E402
 
@@ -105,7 +105,7 @@ class Soak:
     def _kill_worker(self) -> None:
         """A Python worker or the daemon that forks them, or now and then an executor."""
         root = self._driver.process.pid
-        python = [pid for pid in session(root) if is_daemon(command_line(pid))]
+        python = [pid for pid in session(root) if is_daemon(command_line(pid)) and not is_java(pid)]
         found = executors(root) if self._rng.random() < 0.2 else []
         if found or python:
             kill(self._rng.choice(found or python))

@@ -50,7 +50,12 @@ def look_at(pid: int) -> Process | None:
     except OSError:
         return None
     kb = int(status.get("VmRSS", "0 kB").split()[0])
-    return Process(kb, int(status["Threads"]), descriptors, "java" in command_line(pid).split(" ")[0])
+    return Process(kb, int(status["Threads"]), descriptors, is_java(pid))
+
+
+def is_java(pid: int) -> bool:
+    """By what runs, not by its arguments: those of a JVM name Python's daemon, too."""
+    return command_line(pid).split(" ")[0].endswith("java")
 
 
 def session(driver: int) -> list[int]:
