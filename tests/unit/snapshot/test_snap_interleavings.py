@@ -20,8 +20,9 @@ import pytest
 from snap_fixtures import make_manifest
 
 from penstock.core.errors import CorruptSnapshotError, FencedError
+from penstock.snapshot import journal
 from penstock.snapshot.finding import latest_valid
-from penstock.snapshot.journal import Entry, Fence, Published, candidates, history
+from penstock.snapshot.journal import Entry, Fence, Published, Seq, candidates, history, next_epoch
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.permit import CommitPermit, Ownership
 from penstock.snapshot.reading import load_entries
@@ -105,6 +106,9 @@ class Driver:
     permits: frozenset[CommitPermit] = frozenset()
     fenced: bool = False
     coarse: bool = False
+    crowded: int = journal.CROWDED
+    known: tuple[tuple[Seq, bytes], ...] = ()
+    """Entries that it has read before."""
     log: tuple[Any, ...] = ()
 
     @property
@@ -125,18 +129,23 @@ class Driver:
         repository._ownership = self.ownership
         repository._entries = list(self.entries)
         repository._founder = self.founder
+        repository._reader._known = dict(self.known)
+        journal.CROWDED = self.crowded
         try:
             changed = self._call(repository)
         except Pause:
             return None
         except FencedError:
             changed = {"fenced": True}
+        finally:
+            journal.CROWDED = Driver.crowded
         return replace(
             self,
             calls=self.calls[1:],
             ownership=repository._ownership,
             entries=tuple(repository._entries),
             founder=repository._founder,
+            known=tuple(repository._reader._known.items()),
             log=(),
             **changed,
         )
@@ -145,7 +154,7 @@ class Driver:
         match self.calls[0]:
             case "claim":
                 _, entries = repository.claim()
-                return {"epoch": max((e.epoch for e in entries if isinstance(e, Published)), default=0)}
+                return {"epoch": next_epoch(entries) - 1}
             case "recover":
                 found = repository.latest_valid()
                 return {"recovered": found.manifest.epoch if found else 0}
@@ -265,6 +274,38 @@ def no_permit_after_recovery(old: Driver, new: Driver) -> None:
     """Whatever the old driver may commit is part of what the new one recovered."""
     if new.recovered is not None:
         assert all(permit.epoch <= new.recovered for permit in old.permits)
+
+
+def compacting(driver: Driver) -> Driver:
+    """Each of its claims carries what counts, and deletes everything below."""
+    return replace(driver, crowded=0)
+
+
+def test_snap_a_zombie_behind_a_fence_that_carries_what_counts() -> None:
+    """Its numbers are deleted by the claim alone, with nothing published in between."""
+    new = compacting(successor("recover", "claim", "publish", "retain"))
+    states, ends = explore(zombie("publish", "publish"), new, coarse=True)
+    assert states > 300
+    assert {driver.fenced for driver, _ in ends} == {True, False}
+    assert any(not old.permits for old, _ in ends)
+    for old, taker in ends:
+        assert not taker.fenced
+        no_permit_after_recovery(old, taker)
+
+
+def test_snap_two_compacting_successors_race_for_the_job() -> None:
+    first = compacting(successor("recover", "publish", "retain", owner="a"))
+    second = compacting(successor("recover", "publish", owner="b"))
+    _, ends = explore(first, second, coarse=True)
+    for one, other in ends:
+        assert not (one.fenced and other.fenced)
+        assert one.ownership != other.ownership
+
+
+def test_snap_a_late_claim_at_a_number_that_a_compaction_deleted() -> None:
+    late, new = successor("publish", owner="late"), compacting(successor("claim", "claim", "publish"))
+    _, ends = explore(late, new, coarse=True)
+    assert {(one.fenced, other.fenced) for one, other in ends} >= {(False, True), (False, False)}
 
 
 def test_snap_two_drivers_share_one_history() -> None:
