@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from flow_graphs import Pace, log_sink, read_log
 from local_jobs import NO_TIME, environment, finish, until
 
+from penstock.coordinator import runner
 from penstock.core.errors import JobFailedError, SnapshotError
+from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.repository import Repository
 from penstock.testing.local import LocalLauncher, local_cluster
 
 COUNT = 600
@@ -155,3 +159,63 @@ def test_an_old_directory_of_another_name_is_left_alone(tmp_path: Path) -> None:
         finish(start(tmp_path, "orders [EU]", 50))
     assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before
     assert written(tmp_path, 50) == expected(50)
+
+
+@pytest.fixture
+def late_fence(monkeypatch: pytest.MonkeyPatch) -> Callable[[LocalLauncher], list[int]]:
+    """The first job publishes once more between the second one's look at its snapshots and its fence."""
+
+    def arrange(launcher: LocalLauncher) -> list[int]:
+        real, seen = Repository.claim, []
+
+        def claim(self: Repository, closing: bool = False) -> Any:
+            if not self.is_claimed and self is not launcher.jobs[0].job.repository:
+                seen.append(launcher.jobs[0].facts()["checkpoints"])
+                wait_for(launcher, 0, seen[-1] + 2)
+            return real(self, closing)
+
+        monkeypatch.setattr(Repository, "claim", claim)
+        return seen
+
+    return arrange
+
+
+def test_a_snapshot_published_before_the_fence_is_not_lost(
+    tmp_path: Path, late_fence: Callable[[LocalLauncher], list[int]]
+) -> None:
+    with local_cluster() as launcher:
+        first = start(tmp_path, "orders")
+        wait_for(launcher, 0, 2)
+        seen = late_fence(launcher)
+        second = start(tmp_path, "orders")
+        with pytest.raises(JobFailedError, match="does not own|came too late"):
+            finish(first)
+        (tmp_path / "gate-0").touch()
+        finish(second)
+        restored = launcher.jobs[1].coordinator._restored
+        assert restored is not None and restored.epoch >= seen[0] + 2
+    assert written(tmp_path, 0) == expected(0)
+
+
+def test_a_snapshot_published_before_the_fence_is_matched_too(
+    tmp_path: Path,
+    late_fence: Callable[[LocalLauncher], list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If the program cannot take that one, it is too late: the job was taken over, and is told so."""
+    real, matched = runner.check_restorable, []
+
+    def once(plan: Any, manifest: Manifest, allowed: bool) -> None:
+        matched.append(manifest.epoch)
+        if len(matched) > 1:
+            raise SnapshotError("the program has no such step")
+        real(plan, manifest, allowed)
+
+    with local_cluster() as launcher:
+        start(tmp_path, "orders")
+        wait_for(launcher, 0, 2)
+        late_fence(launcher)
+        monkeypatch.setattr(runner, "check_restorable", once)
+        with pytest.raises(JobFailedError, match="no such step. The job was taken over already"):
+            finish(start(tmp_path, "orders"))
+    assert matched[0] < matched[1]
