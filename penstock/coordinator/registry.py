@@ -1,6 +1,6 @@
 """The jobs that run on this machine, as files: how the command line finds them.
 
-Each driver writes ``$PENSTOCK_HOME/jobs/<job id>-<pid>.json`` for a job it runs, readable by its user
+Each driver writes ``$PENSTOCK_HOME/jobs/<job id>-<pid>-<port>.json`` for a job it runs, readable by its user
 only, and removes it when the job ends.  The file names a loopback port and the token to talk to it
 (see ``listener.py``).  Files of drivers that are gone are removed by whoever lists.
 """
@@ -60,7 +60,7 @@ class Entry:
     @property
     def path(self) -> Path:
         """Where the file is."""
-        return _directory() / f"{self.id}-{self.pid}.json"
+        return _directory() / f"{self.id}-{self.pid}-{self.port}.json"
 
     def status(self) -> dict[str, Any] | None:
         """What the driver says about its job; ``None`` if it does not answer."""
@@ -142,6 +142,7 @@ def register(
         }
         listener = Listener(token, answers)
         entry = Entry(job_id, name, os.getpid(), started, listener.port, token, command)
+        _warn_about_namesakes(entry)
         _write(entry)
     except OSError as error:
         _log.warning("job %r cannot be listed or cancelled from outside: %s", name, error)
@@ -161,6 +162,19 @@ def entries() -> list[Entry]:
         else:
             path.unlink(missing_ok=True)
     return sorted(found, key=lambda entry: entry.started_ms)
+
+
+def _warn_about_namesakes(entry: Entry) -> None:
+    """Right if this driver takes over from the other, and a trap if it has another checkpoint directory."""
+    others = [other.pid for other in entries() if other.id == entry.id]
+    if others:
+        _log.warning(
+            "a job called %r already runs here (pid %s). If both have the same checkpoint directory, this "
+            "one takes over; if not, both go on, and their sinks take each other's open transactions and "
+            "staged files for those of an earlier attempt. Give one of them another name",
+            entry.name,
+            ", ".join(map(str, others)),
+        )
 
 
 def find(which: str) -> Entry:
@@ -196,7 +210,9 @@ def _read(path: Path) -> Entry | None:
         entry = Entry(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    return entry if isinstance(entry.pid, int) and path.name == entry.path.name else None
+    name = f"{entry.id}-{entry.pid}"  # older drivers write it without the port
+    ours = path.name in (f"{name}.json", entry.path.name)
+    return entry if isinstance(entry.pid, int) and ours else None
 
 
 def _is_alive(pid: int) -> bool:

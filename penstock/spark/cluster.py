@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +44,8 @@ class SparkCluster(Cluster):
         self._generation = Generation(-1)
         self._over = threading.Event()
         """Whether the newest attempt is."""
+        # Two jobs may have one name, in two checkpoint directories, and begin in the same second.
+        self._run_id = uuid.uuid4().hex[:8]
         self._server = ControlServer(
             job.job_id.hex,
             self._secret,
@@ -92,7 +95,7 @@ class SparkCluster(Cluster):
         self._server.close()
 
     def _group(self, generation: Generation) -> str:
-        return f"penstock-{self._job.directory}-{generation}"
+        return f"penstock-{self._job.directory}-{self._run_id}-{generation}"
 
     def _run(self, generation: Generation, slots: int, over: threading.Event) -> None:
         error: Exception | None = None

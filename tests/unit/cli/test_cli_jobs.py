@@ -170,13 +170,24 @@ def test_a_stranger_on_the_port_is_not_believed():
 def test_files_are_for_their_user_only_and_go_with_the_job(home):
     made = fake("orders")
     path = made.entry.path
-    assert path.name == f"{made.entry.id}-{os.getpid()}.json"
+    assert path.name == f"{made.entry.id}-{os.getpid()}-{made.entry.port}.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == stat.S_IMODE(home.stat().st_mode) == 0o700
     assert made.entry.token not in repr(made.entry)
     made.close()
     made.close()
     assert not path.exists() and registry.entries() == []
+
+
+def test_two_jobs_of_one_name_in_one_process_are_both_found(home, caplog):
+    """They had one file: the second took it over, and whoever ended first took it away."""
+    first = fake("orders")
+    second = registry.register(first.entry.id, "orders", dict, dict)
+    assert second is not None and "already runs here" in caplog.text
+    assert {entry.port for entry in registry.entries()} == {first.entry.port, second.entry.port}
+    first.close()
+    assert [entry.port for entry in registry.entries()] == [second.entry.port]
+    second.close()
 
 
 def test_files_of_the_dead_are_removed_and_strange_files_left_alone(home):
