@@ -160,7 +160,10 @@ DEFAULT_PARALLELISM = _maybe_integer("parallelism.default", "Subtasks of a step 
 MAX_PARALLELISM = _integer(
     "pipeline.max-parallelism", -1, "Number of key groups, fixed by the first snapshot; -1 derives it."
 )
-JOB_NAME = _text("pipeline.name", "Name of the job, if execute() is not given one.")
+JOB_NAME = _text(
+    "pipeline.name",
+    "Name of the job, if execute() is not given one. Without either it goes by its program's file.",
+)
 AUTO_WATERMARK_INTERVAL = _duration(
     "pipeline.auto-watermark-interval", "200 ms", "How often watermarks are emitted; 0 turns them off."
 )
