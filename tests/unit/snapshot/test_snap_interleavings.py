@@ -22,7 +22,17 @@ from snap_fixtures import make_manifest
 from penstock.core.errors import CorruptSnapshotError, FencedError
 from penstock.snapshot import journal
 from penstock.snapshot.finding import latest_valid
-from penstock.snapshot.journal import Entry, Fence, Published, Seq, candidates, history, next_epoch
+from penstock.snapshot.journal import (
+    Entry,
+    Fence,
+    Published,
+    Seq,
+    candidates,
+    entry_path,
+    history,
+    next_epoch,
+    seq_of,
+)
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.permit import CommitPermit, Ownership
 from penstock.snapshot.reading import load_entries
@@ -276,14 +286,15 @@ def no_permit_after_recovery(old: Driver, new: Driver) -> None:
         assert all(permit.epoch <= new.recovered for permit in old.permits)
 
 
-def compacting(driver: Driver) -> Driver:
-    """Each of its claims carries what counts, and deletes everything below."""
-    return replace(driver, crowded=0)
+def compacting(driver: Driver, fences: int = 0) -> Driver:
+    """Its claims carry what counts, and delete everything below, if there are more fences than these."""
+    return replace(driver, crowded=fences)
 
 
-def test_snap_a_zombie_behind_a_fence_that_carries_what_counts() -> None:
+@pytest.mark.parametrize("fences", [0, 1])
+def test_snap_a_zombie_behind_a_fence_that_carries_what_counts(fences: int) -> None:
     """Its numbers are deleted by the claim alone, with nothing published in between."""
-    new = compacting(successor("recover", "claim", "publish", "retain"))
+    new = compacting(successor("recover", "claim", "publish", "retain"), fences)
     states, ends = explore(zombie("publish", "publish"), new, coarse=True)
     assert states > 300
     assert {driver.fenced for driver, _ in ends} == {True, False}
@@ -291,6 +302,22 @@ def test_snap_a_zombie_behind_a_fence_that_carries_what_counts() -> None:
     for old, taker in ends:
         assert not taker.fenced
         no_permit_after_recovery(old, taker)
+
+
+def test_snap_a_compaction_from_the_top_down_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ascending order is what a zombie is caught by, here as in retention."""
+
+    def downwards(self: Repository, seq: Seq) -> None:
+        numbers = (seq_of(path) for path in self.root.list("journal"))
+        for number in sorted((n for n in numbers if n is not None and n < seq), reverse=True):
+            self.root.delete(entry_path(number))
+
+    monkeypatch.setattr(Repository, "_delete_entries_below", downwards)
+    # Steps are remembered by driver: this one has a name of its own.
+    new = compacting(successor("recover", "claim", owner="downwards"), fences=1)
+    with pytest.raises(AssertionError):
+        for old, taker in explore(zombie("publish"), new, coarse=True)[1]:
+            no_permit_after_recovery(old, taker)
 
 
 def test_snap_two_compacting_successors_race_for_the_job() -> None:
