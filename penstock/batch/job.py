@@ -35,7 +35,7 @@ from penstock.coordinator.place import check_owner
 from penstock.core.clock import Clock
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
-from penstock.core.ids import Generation, SubtaskIndex
+from penstock.core.ids import Generation, OperatorId, SubtaskIndex
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage
 from penstock.core.pickling import dumps
@@ -133,7 +133,9 @@ class BatchRun(RunningJob):
                 "Run it again for new results",
                 self.job.plan.job_name,
             )
-            self._commit(found.manifest.committables, self._repository.permit_restored(found.manifest))
+            names = self._names()
+            listed = tuple(item for item in found.manifest.committables if item.operator_id in names)
+            self._commit(listed, self._repository.permit_restored(found.manifest))
         else:
             prepared = self._prepare(generation)
             if prepared:
@@ -145,11 +147,11 @@ class BatchRun(RunningJob):
         found = self._repository.latest_valid()
         check_owner(found, self.job.plan.job_name)
         if found is not None:
-            match(
-                found.manifest,
-                {planned.operator_id: planned.node.name for _, planned in self.job.plan.operators()},
-            )
+            match(found.manifest, self._names(), self.job.settings.allow_non_restored)
         return found
+
+    def _names(self) -> dict[OperatorId, str]:
+        return {planned.operator_id: planned.node.name for _, planned in self.job.plan.operators()}
 
     def _prepare(self, generation: Generation) -> tuple[Committable, ...]:
         """Run all vertices; what sinks prepared."""

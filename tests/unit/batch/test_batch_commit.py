@@ -85,7 +85,14 @@ class _ShelfCommitter(Committer):
         raise OSError("nobody cares")
 
 
-def run(place: Path, sink: Sink, checkpoints: Path | None = None, fail_at: int | None = None) -> None:
+def run(
+    place: Path,
+    sink: Sink,
+    checkpoints: Path | None = None,
+    fail_at: int | None = None,
+    name: str = "shelf",
+    uid: str = "sink",
+) -> None:
     """Numbers 0 to 99 into a sink, in two subtasks; every run leaves a mark."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_runtime_mode(RuntimeExecutionMode.BATCH).set_parallelism(2)
@@ -100,8 +107,8 @@ def run(place: Path, sink: Sink, checkpoints: Path | None = None, fail_at: int |
             raise ValueError("no")
         return str(value)
 
-    env.from_collection(range(100)).map(look).rebalance().sink_to(sink)
-    env.execute("shelf")
+    env.from_collection(range(100)).map(look).rebalance().sink_to(sink).uid(uid)
+    env.execute(name)
 
 
 def visible(place: Path) -> list[int]:
@@ -139,6 +146,31 @@ def test_a_rerun_after_a_death_in_the_commit_finishes_it_and_runs_nothing(
     run(place, Shelf(place), checkpoints)
     assert (place / "runs").read_text() == "xx", "the one after that is a new run"
     assert visible(place) == sorted([*range(100)] * 2)
+
+
+def test_a_rerun_does_not_finish_the_commit_of_a_job_whose_name_looks_alike(tmp_path: Path) -> None:
+    """It committed the other one's output, ran nothing, and forgot the list."""
+    checkpoints, first, second = tmp_path / "checkpoints", tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with pytest.raises(JobFailedError, match="the power is gone"):
+        run(first, Shelf(first, "dies"), checkpoints, name="полка")
+    run(second, Shelf(second), checkpoints, name="棚")
+    assert visible(second) == list(range(100))
+    run(first, Shelf(first), checkpoints, name="полка")
+    assert visible(first) == list(range(100))
+
+
+def test_a_changed_program_does_not_take_the_list_of_the_one_before(tmp_path: Path) -> None:
+    checkpoints = tmp_path / "checkpoints"
+    with pytest.raises(JobFailedError, match="the power is gone"):
+        run(tmp_path, Shelf(tmp_path, "dies"), checkpoints)
+    files = sorted(checkpoints.rglob("*.json"))
+    with pytest.raises(JobFailedError, match="state of operators that the program does not have"):
+        run(tmp_path, Shelf(tmp_path), checkpoints, uid="another")
+    assert sorted(checkpoints.rglob("*.json")) == files, "nothing was taken over"
+    run(tmp_path, Shelf(tmp_path), checkpoints)
+    assert visible(tmp_path) == list(range(100))
 
 
 def test_committers_finish_when_all_is_committed_and_not_before(
