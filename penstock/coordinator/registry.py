@@ -21,6 +21,7 @@ from penstock.coordinator.listener import Answer, Listener, ask
 from penstock.coordinator.outcomes import Ask, Outcomes
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, TransportError
+from penstock.core.job import normal_name
 
 _log = logging.getLogger("penstock")
 
@@ -179,7 +180,7 @@ def _warn_about_namesakes(entry: Entry) -> None:
 
 def find(which: str) -> Entry:
     """The one running job with this id, beginning of an id, or name."""
-    running = entries()
+    running, which = entries(), normal_name(which)
     matches = [entry for entry in running if which in (entry.id, entry.name)]
     matches = matches or [entry for entry in running if which and entry.id.startswith(which)]
     if len(matches) == 1:

@@ -49,7 +49,9 @@ def for_each_epoch(stream: DataStream, function: Any, directory: str | None, sch
     return stream.sink_to(frames.EpochDataFrames(function, spark, place, schema))
 
 
-def to_dataframe(stream: DataStream, spark: Any, job_name: str, directory: str | None, schema: Any) -> Any:
+def to_dataframe(
+    stream: DataStream, spark: Any, job_name: str | None, directory: str | None, schema: Any
+) -> Any:
     """See ``DataStream.to_dataframe``."""
     env = stream.get_execution_environment()
     endless = [node.name for node in env.graph.nodes if node.source is not None and not node.source.bounded]

@@ -342,7 +342,7 @@ class DataStream:
     def to_dataframe(
         self,
         spark: Any = None,
-        job_execution_name: str = "to_dataframe",
+        job_execution_name: str | None = None,
         directory: str | None = None,
         schema: Any = None,
     ) -> Any:
