@@ -34,6 +34,7 @@ from penstock.state.columns import decode, encode
 from penstock.state.schema import StateSchema
 from penstock.state.table import EntryShape, Frozen
 
+MAX_GROUP = 2**15 - 1
 GroupRange = tuple[int, int]
 """First and last key group, both included."""
 

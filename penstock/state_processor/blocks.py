@@ -18,7 +18,7 @@ from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, NativeHandle
 from penstock.core.stand_ins import loads_anywhere
 from penstock.snapshot.storage import SnapshotStore
-from penstock.state.files import KEY_GROUP, StateBlocks, block_head
+from penstock.state.files import KEY_GROUP, MAX_GROUP, StateBlocks, block_head
 from penstock.state.schema import StateSchema
 from penstock.state.table import EntryShape
 from penstock.state_processor.block import Block, Outline
@@ -54,7 +54,7 @@ def outlines(store: SnapshotStore, handle: object) -> Iterator[Outline]:
 
 
 def _stored_blocks(store: SnapshotStore, handle: KeyedHandle) -> Iterator[Block]:
-    found = StateBlocks(store.read_blob(handle.blob), *handle.key_groups)
+    found = StateBlocks(store.read_blob(handle.blob), 0, MAX_GROUP)
     for header, batch, mask, rest in found.parts():
         length = batch.nbytes + len(rest)
         yield Block(_outline(header, batch.schema, length), batch, mask, partial(loads_anywhere, rest))

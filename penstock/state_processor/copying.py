@@ -52,7 +52,7 @@ class Copier:
     def _blocks(self, piece: KeyedPiece, edits: Edits, max_parallelism: int) -> Iterator[tuple[bytes, bool]]:
         if isinstance(piece, KeyedHandle):
             data = self._source.read_blob(piece.blob)
-            return edited(data, piece, edits, max_parallelism, self._trusted)
+            return edited(data, edits, max_parallelism, self._trusted)
         if not self._trusted:
             raise untrusted(f"a checkpoint of the backend {piece.backend}", ["keyed state"])
         tables = read_native(piece, self._source, *piece.key_groups).tables()

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from penstock.core.errors import SnapshotError
-from penstock.core.handles import KeyedHandle
-from penstock.state.files import StateBlocks, TableBlock, block_head, write_blocks
+from penstock.state.files import MAX_GROUP, StateBlocks, TableBlock, block_head, write_blocks
 from penstock.state.schema import StateSchema, StoredForm
 from penstock.state.table import EntryShape, Frozen, Table
 from penstock.state_processor.block import untrusted
@@ -64,9 +63,7 @@ class Edits:
                 table.put(entry, value)
 
 
-def edited(
-    data: bytes, handle: KeyedHandle, edits: Edits, max_parallelism: int, trusted: bool
-) -> Iterator[tuple[bytes, bool]]:
+def edited(data: bytes, edits: Edits, max_parallelism: int, trusted: bool) -> Iterator[tuple[bytes, bool]]:
     """The blocks of a piece after the edits, each with whether it holds pickled values."""
     tables: Tables = {}
     view = memoryview(data)
@@ -81,7 +78,7 @@ def edited(
         if not edits.touches(name):
             yield raw, "pickled" in header
             continue
-        _load(raw, header, handle, tables, trusted)
+        _load(raw, header, tables, trusted)
     yield from _changed(tables, edits, max_parallelism)
 
 
@@ -109,7 +106,7 @@ def frozen(table: Table, schema: StateSchema | None) -> Frozen:
     return part
 
 
-def _load(raw: bytes, header: dict[str, Any], handle: KeyedHandle, tables: Tables, trusted: bool) -> None:
+def _load(raw: bytes, header: dict[str, Any], tables: Tables, trusted: bool) -> None:
     if "chunks" in header:
         raise SnapshotError(
             f"columnar state {header['chunks']!r} cannot be changed key by key; read it, and give the "
@@ -117,7 +114,7 @@ def _load(raw: bytes, header: dict[str, Any], handle: KeyedHandle, tables: Table
         )
     if "pickled" in header and not trusted:
         raise untrusted(f"state {header['table']!r}", list(header["pickled"]))
-    for block in StateBlocks(raw, *handle.key_groups).tables():
+    for block in StateBlocks(raw, 0, MAX_GROUP).tables():
         _gather(block, tables)
 
 
