@@ -146,7 +146,10 @@ class _Map(_Around, MapState[Any, Any]):
         self._inner.put_all(copied(dict(dict_value)))
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        return [(key, copied(value)) for key, value in self._inner.items()]
+        pairs = list(self._inner.items())
+        values = [value for _, value in pairs]
+        own = copied_all(values)
+        return pairs if own is values else [(pair[0], value) for pair, value in zip(pairs, own, strict=True)]
 
     def values(self) -> Iterable[Any]:
         return copied_all(self._inner.values())

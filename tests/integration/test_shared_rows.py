@@ -74,7 +74,8 @@ def test_no_branch_sees_what_another_does_to_a_record(rebalanced: bool, parallel
 
 def test_object_reuse_lets_branches_share_their_records() -> None:
     with local_cluster(1):
-        env = env_of(pipeline__object_reuse="true")
+        env = env_of()
+        env.get_config().enable_object_reuse()
         stream = env.from_collection(rows())
         found = both(env, stream.map(mark("left")), stream.map(mark("right")))
     assert found != EXPECTED, "copies were made although object reuse is on"
@@ -349,9 +350,11 @@ class Cached(AsyncFunction[Words, Words]):
 
     def __init__(self) -> None:
         self.result = {"n": 0, "seen": []}
+        self.results: list[Words] = []
 
     async def async_invoke(self, value: Words) -> list[Words]:
-        return [self.result]
+        self.results[:] = [self.result]
+        return self.results
 
 
 def test_a_result_that_the_function_keeps_is_not_changed_behind_its_back() -> None:

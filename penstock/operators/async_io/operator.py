@@ -23,7 +23,7 @@ from itertools import repeat
 from typing import Any
 
 from penstock.core.batch import Batch
-from penstock.core.copying import copied, copied_all
+from penstock.core.copying import copied
 from penstock.core.errors import ConfigError, as_error
 from penstock.core.ids import MIN_TIME, Epoch, EventTime
 from penstock.operators.async_io.functions import AsyncFunctionDescriptor
@@ -113,7 +113,7 @@ class AsyncWaitOperator(FunctionOperator):
     async def _answer(self, request: Request) -> None:
         """One request from the first attempt to the last; runs on the event loop."""
         try:
-            request.result = copied_all(_checked(await self._ask_in_time(request.value)))
+            request.result = copied(_checked(await self._ask_in_time(request.value)))
         except asyncio.CancelledError as cancelled:
             if _is_cancelled():
                 raise
