@@ -181,7 +181,7 @@ _COPIERS: dict[type, Copier] = dict(_BUILT_IN)
 
 
 def _copier_of(kind: type) -> Copier:
-    if issubclass(kind, Enum | np.generic | type | dt.tzinfo | dt.datetime | pa.Scalar | pa.Array):
+    if issubclass(kind, Enum | np.generic | type | dt.tzinfo | dt.date | dt.timedelta | pa.Scalar | pa.Array):
         return itself
     if issubclass(kind, tuple) and hasattr(kind, "_make") and _is_plain(kind, {"__new__", "__getnewargs__"}):
         return _named_tuple

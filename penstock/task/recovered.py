@@ -28,9 +28,9 @@ def recovered(
     its first channel: should a snapshot be taken while they wait, they are again ahead of all others.
     """
     first = _first_channels(channels)
-    for crossing, batch in _shares(plan, vertex, index, handles, storage):
-        if crossing.edge is not None:
-            yield first[crossing.edge.id], batch
+    for crossing, batch in _shares(plan, vertex, index, handles, storage, chained=False):
+        assert crossing.edge is not None
+        yield first[crossing.edge.id], batch
 
 
 def recovered_inside(
@@ -43,20 +43,26 @@ def recovered_inside(
     place = {planned.operator_id: number for number, planned in enumerate(vertex.operators)}
     found = [
         (crossing.target.operator_id, batch)
-        for crossing, batch in _shares(plan, vertex, index, handles, storage)
-        if crossing.edge is None
+        for crossing, batch in _shares(plan, vertex, index, handles, storage, chained=True)
     ]
     return sorted(found, key=lambda item: -place[item[0]])
 
 
 def _shares(
-    plan: Plan, vertex: Vertex, index: SubtaskIndex, handles: Iterable[ChannelHandle], storage: StateStorage
+    plan: Plan,
+    vertex: Vertex,
+    index: SubtaskIndex,
+    handles: Iterable[ChannelHandle],
+    storage: StateStorage,
+    *,
+    chained: bool,
 ) -> Iterator[tuple[Crossing, Batch]]:
     handles = list(handles)
     found = crossings(plan, handles)
     for handle in sorted(handles, key=lambda item: (item.edge, item.receiver, item.sender)):
         crossing = found[handle.edge]
-        if crossing.vertex.id == vertex.id and index in takers(crossing, handle):
+        here = crossing.vertex.id == vertex.id and (crossing.edge is None) is chained
+        if here and index in takers(crossing, handle):
             for batch in decode(storage.read_blob(handle.blob)):
                 share = _share(crossing, index, batch)
                 if share is not None:
