@@ -38,6 +38,10 @@ class OperatorInput:
         """Whether the operator has work left over."""
         return self.operator.suspended is not None or bool(self._waiting)
 
+    def keep(self, batch: Batch) -> None:
+        """Have records wait for the operator as if it were suspended: they come before all others."""
+        self._waiting.append((self.operator.process, (batch, 0)))
+
     def resume(self) -> None:
         """Go on with the work left over, until it is done or the outputs are full."""
         operator, waiting = self.operator, self._waiting

@@ -114,7 +114,11 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
     key_groups = key_group_range(index, vertex.parallelism, vertex.max_parallelism)
     writer = StateWriter(subtask, key_groups, vertex.max_parallelism, env, plan.edge_name)
     ladder = SnapshotLadder(subtask, operators, writer, env)
-    inside = recovered_inside(plan, vertex, index, place.deploy.channels, _restored_storage(place))
+    inputs = dict(operators)
+    for target, batch in recovered_inside(
+        plan, vertex, index, place.deploy.channels, _restored_storage(place)
+    ):
+        inputs[target].keep(batch)
     return Task(
         subtask,
         operators,
@@ -125,7 +129,6 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         vertex.buffer_timeout_ms,
         int(settings.get("max_rows", 8192)),
         metrics,
-        inside,
     )
 
 

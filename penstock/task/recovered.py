@@ -38,7 +38,8 @@ def recovered_inside(
 ) -> list[tuple[OperatorId, Batch]]:
     """The same for exchanges that are within the chain now: the operator that each batch goes to, in order.
 
-    What is nearer to the end of the chain is further on its way, and comes first.
+    They wait for it as work left over does: what is nearer to the end of the chain is further on its way and
+    goes first, all of it before anything new and before a snapshot, which could not hold it.
     """
     place = {planned.operator_id: number for number, planned in enumerate(vertex.operators)}
     found = [

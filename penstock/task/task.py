@@ -7,11 +7,8 @@ The slot's loop calls :meth:`Task.step` again and again; each call does a bounde
 from __future__ import annotations
 
 import contextlib
-from collections import deque
-from collections.abc import Sequence
 from functools import partial
 
-from penstock.core.batch import Batch
 from penstock.core.errors import PenstockError
 from penstock.core.ids import MAX_TIME, OperatorId, Subtask
 from penstock.core.messages import (
@@ -69,15 +66,12 @@ class Task:
         buffer_timeout_ms: int,
         max_rows: int,
         metrics: MetricGroup,
-        recovered: Sequence[tuple[OperatorId, Batch]] = (),
     ) -> None:
         self.subtask = subtask
         self.phase = Phase.RUNNING
         self.metrics = metrics
         self._operators = [operator for _, operator in operators]
         self._head = self._operators[0]
-        inputs = dict(operators)
-        self._recovered = deque((inputs[target], batch) for target, batch in recovered)
         self._timed, self._unfinished = self._operators, list(self._operators)
         self._beside = Beside(operator.operator for operator in self._operators)
         self._gate = gate
@@ -107,21 +101,10 @@ class Task:
         if self.phase is not Phase.RUNNING:
             return False
         self._shares.begin(self._env.clock.monotonic())
-        self._take_recovered()
         worked = self._work()
         if worked:
             self._shares.worked(self._env.clock.monotonic())
         return worked
-
-    def _take_recovered(self) -> None:
-        """Records that a restored snapshot had in flight between two operators of this chain.
-
-        They come before anything else, also before a snapshot, which could not hold them: no exchange is
-        there to be overtaken on.
-        """
-        while self._recovered:
-            step, batch = self._recovered.popleft()
-            step.process(batch, 0)
 
     def time_shares(self) -> dict[str, float]:
         """Milliseconds spent busy, backpressured and idle so far."""
@@ -324,7 +307,6 @@ class Task:
         A task between its sources' end and its own may never see the barrier: it remembers the
         trigger and answers when it finishes, each of several.
         """
-        self._take_recovered()
         self._asked.add(message)
         if self._gate is None or self.phase is Phase.FINISHED:
             self._begin_snapshots()
