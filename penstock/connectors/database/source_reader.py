@@ -9,6 +9,7 @@ in between the reader has nothing to give.  Other errors fail the job at once.
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections import deque
 from typing import Any
@@ -21,6 +22,7 @@ from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError
 
+_log = logging.getLogger("penstock")
 _PATIENCE = 6
 """So many times in a row a connection may be lost, before the reader gives up."""
 _FIRST_WAIT_MS = 100
@@ -144,6 +146,7 @@ class GrowthReader(PagedReader):
         self._seen: deque[tuple[int, Any]] = deque()
         """When which largest value was seen, oldest first, those too young to read up to."""
         self._settled: Any = None
+        self._warned = False
 
     def fetch(self, after: Key | None) -> Page | None:
         now = self._clock.now_ms()
@@ -161,8 +164,25 @@ class GrowthReader(PagedReader):
             self._due_ms = now
         return self._shape.to_page(rows) if rows else None
 
+    def _warn_if_below(self, largest: Any) -> None:
+        """Numbers that begin anew are a loss, and look as if the newest row had been deleted."""
+        read = None if self._position is None else self._position[0]
+        below = isinstance(largest, int) and isinstance(read, int) and largest < read
+        if below and not self._warned:
+            _log.warning(
+                "the largest %s of table %r is %d, and it was read up to %d. If the newest rows were "
+                "deleted, all is well; if the numbers begin anew, rows up to that one are never read: give "
+                "the source a new uid() then",
+                self._shape.leading.name,
+                self._shape.table,
+                largest,
+                read,
+            )
+        self._warned = below
+
     def _look_for_largest(self, now: int) -> None:
         largest = self._session.extent(self._shape)[1]
+        self._warn_if_below(largest)
         known = self._seen[-1][1] if self._seen else self._settled
         if largest is not None and largest != known:
             self._seen.append((now, largest))

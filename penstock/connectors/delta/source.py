@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from penstock.connectors.delta.table import TableAddress, arrow_schema
 from penstock.connectors.files.formats import FileRange
+from penstock.connectors.files.gone import OnMissing, open_found
 from penstock.connectors.files.parquet import ParquetReader
 from penstock.connectors.files.source import SPLIT_BYTES
 from penstock.connectors.files.storage import Storage, is_url
@@ -38,7 +39,8 @@ class DeltaPart(NamedTuple):
 class DeltaSource(Source):
     """Reads a version of a Delta table, the newest unless given; ``columns`` are those to read.
 
-    ``storage_options`` and ``file_options`` are as for ``DeltaSink``.
+    ``storage_options`` and ``file_options`` are as for ``DeltaSink``.  ``on_missing`` says what to do with
+    data files that VACUUM has removed meanwhile: ``"error"``, or ``"skip"`` them.
     """
 
     read_in_order = True
@@ -51,10 +53,12 @@ class DeltaSource(Source):
         columns: list[str] | None = None,
         storage_options: dict[str, str] | None = None,
         file_options: dict[str, Any] | None = None,
+        on_missing: OnMissing | str = OnMissing.ERROR,
     ) -> None:
         self._address = TableAddress.of(path, storage_options, file_options)
         self._version = version
         self._columns = columns
+        self._on_missing = OnMissing(on_missing)
 
     def check(self) -> None:
         self._open()
@@ -63,7 +67,13 @@ class DeltaSource(Source):
         return _DeltaFiles(self)
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
-        return _DeltaReader(split.info, position or 0, self._address.storage())
+        return open_found(
+            lambda: _DeltaReader(split.info, position or 0, self._address.storage()),
+            position or 0,
+            self._on_missing,
+            'on_missing="skip" of DeltaSource. VACUUM removes files of older versions: let it keep them for '
+            "longer than the job may take or be down",
+        )
 
     def splits(self) -> list[Split]:
         """All parts of all data files of the version. Called on the driver."""

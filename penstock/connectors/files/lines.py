@@ -30,7 +30,7 @@ from penstock.connectors.files.storage import shrunk, storage_of
 from penstock.connectors.on_error import BadRecords, DecodeError, Diverted, ErrorPolicy, salvage
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch, concat
-from penstock.core.errors import ConnectorError
+from penstock.core.errors import ConnectorError, PositionGoneError
 
 _BLOCK_BYTES = 1 << 20
 _PACKED = (".gz", ".bz2")
@@ -110,6 +110,7 @@ class LineReader(SplitReader):
             line_format.check_header(part.path, self._header)
         if position is not None:
             self._go_to(position)
+            self._check_line_start(position)
         elif part.start:
             self._go_to(part.start - 1)
             self._first_line()
@@ -127,6 +128,20 @@ class LineReader(SplitReader):
             raise shrunk(self._part.path, "byte", offset, reached)
         self._lines, self._rest = Lines(b"", np.zeros(0, np.int64)), b""
         self._base, self._offset, self._used, self._at_end = offset, offset, 0, False
+
+    def _check_line_start(self, position: int) -> None:
+        """A line ends right before the position, or the file was written anew with other lines."""
+        if position == 0 or self._part.path.endswith(_PACKED):
+            return
+        self._stream.seek(position - 1)
+        before, following = self._stream.read(1), self._stream.read(1)
+        if before != b"\n" and following:
+            raise PositionGoneError(
+                f"{self._part.path!r} was read up to byte {position}, where a line began, and now none does: "
+                "it was written anew or appended to meanwhile. Put the old file back, or start without the "
+                "snapshot."
+            )
+        self._stream.seek(position)
 
     def _first_line(self) -> bytes:
         """Pass over the line, or the rest of one, that is next."""

@@ -25,6 +25,7 @@ from penstock.connectors.files.discovery import (
     root_of,
 )
 from penstock.connectors.files.formats import BulkFormat, FileFormat, FileRange
+from penstock.connectors.files.gone import OnMissing, open_found
 from penstock.connectors.files.hive import PartitionColumns
 from penstock.connectors.files.json_lines import JsonLinesFormat
 from penstock.connectors.files.orc import OrcFormat
@@ -55,6 +56,7 @@ class FileSourceSettings:
     split_bytes: int = SPLIT_BYTES
     partitions: PartitionColumns | None = None
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)
+    on_missing: OnMissing = OnMissing.ERROR
 
 
 class FileSource(Source):
@@ -163,7 +165,12 @@ class FileSource(Source):
         # Snapshots of older versions hold the path alone.
         part = split.info if isinstance(split.info, FileRange) else FileRange(split.info)
         bad = BadRecords(self._settings.policy, part.path, split.id, f"{part.path!r}, byte")
-        reader = self._format.open_range(part, position, bad)
+        reader = open_found(
+            lambda: self._format.open_range(part, position, bad),
+            position,
+            self._settings.on_missing,
+            'on_missing("skip") of FileSource\'s builder',
+        )
         partitions = self._settings.partitions
         return reader if partitions is None else partitions.open(reader, part.path)
 
@@ -213,6 +220,10 @@ class FileSourceBuilder:
     def on_error(self, on_error: OnError | str, divert_to: Any = None) -> FileSourceBuilder:
         """What to do with lines that cannot be decoded; ``divert_to`` is the ``OutputTag`` to divert to."""
         return self._with(policy=ErrorPolicy.of(on_error, divert_to))
+
+    def on_missing(self, on_missing: OnMissing | str) -> FileSourceBuilder:
+        """What to do with files that are gone when they are to be read: ``"error"``, or ``"skip"`` them."""
+        return self._with(on_missing=OnMissing(on_missing))
 
     def build(self) -> FileSource:
         """The source."""

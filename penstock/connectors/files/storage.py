@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from penstock.core.errors import ConnectorError
+from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.core.exclusive import create_new, is_exclusive, rename_new, renames_onto_free_names
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -288,17 +288,28 @@ def join(base: str, *names: str) -> str:
     return "/".join([base.rstrip("/"), *(name for name in names if name)])
 
 
+class MissingFileError(ConnectorError):
+    """There is nothing at a path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"there is no file or directory {path!r}. Check the spelling, and that every machine of the "
+            "cluster sees it: a path on the driver's own disk is not on the executors'."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (MissingFileError, (self.path,))
+
+
 def missing(path: str) -> ConnectorError:
     """The error for a path that is not there."""
-    return ConnectorError(
-        f"there is no file or directory {path!r}. Check the spelling, and that every machine of the "
-        "cluster sees it: a path on the driver's own disk is not on the executors'."
-    )
+    return MissingFileError(path)
 
 
-def shrunk(path: str, unit: str, position: int, size: int) -> ConnectorError:
+def shrunk(path: str, unit: str, position: int, size: int) -> PositionGoneError:
     """The error for a file that ends before the place where reading is to go on."""
-    return ConnectorError(
+    return PositionGoneError(
         f"{path!r} was already read up to {unit} {position} but has only {size}: it was replaced or cut off "
         "meanwhile. Put the old file back, or start without the snapshot."
     )

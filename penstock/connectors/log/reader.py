@@ -18,7 +18,6 @@ from penstock.connectors.log.errors import OffsetTruncatedError
 from penstock.connectors.log.frame import SCHEMA
 from penstock.connectors.log.segment import segment_bases
 from penstock.connectors.on_truncated import OnTruncated
-from penstock.core.errors import ConnectorError
 
 READ_SCHEMA = pa.schema([pa.field("offset", pa.int64(), nullable=False), *SCHEMA])
 """Columns of what :meth:`PartitionReader.read` returns."""
@@ -124,7 +123,7 @@ class PartitionReader:
             inside = header is not None and header.header.next_offset > offset
             frame = cursor.next(payload=inside)
             if frame is None:
-                raise ConnectorError(
+                raise OffsetTruncatedError(
                     f"offset {offset} of {self._directory} was asked for, but the partition ends at "
                     f"{cursor.offset}: was the topic deleted and created again? Start at earliest or latest."
                 )

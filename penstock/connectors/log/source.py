@@ -6,13 +6,16 @@ split: so a restored job stops where the first attempt would have.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.connectors.decoding import Records, decode_batch
+from penstock.connectors.log.errors import OffsetTruncatedError
 from penstock.connectors.log.formats import ValueFormat, as_format
 from penstock.connectors.log.offsets import LogOffsets
 from penstock.connectors.log.topic import Log, Topic
@@ -31,6 +34,8 @@ from penstock.connectors.source import (
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 
+_log = logging.getLogger("penstock")
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
@@ -40,6 +45,13 @@ class PartitionRange:
     start: int
     end: int | None
     """Offset to stop before; ``None`` to go on for ever."""
+    topic_id: str | None = None
+    """Of the topic that these offsets belong to, if it has one."""
+
+    def __setstate__(self, state: list[Any]) -> None:
+        # Snapshots of older versions do not have the id.
+        for name, value in zip(self.__slots__, [*state, None], strict=False):
+            object.__setattr__(self, name, value)
 
 
 class LogSource(Source):
@@ -77,7 +89,7 @@ class LogSource(Source):
         topic = self._open()
         starts = self._start.resolve(topic)
         ends = [None] * topic.partitions if self._end is None else self._end.resolve(topic)
-        ranges = map(PartitionRange, range(topic.partitions), starts, ends)
+        ranges = map(PartitionRange, range(topic.partitions), starts, ends, repeat(topic.id))
         return FixedSplits(Split(f"{self._topic}-{part.partition}", part) for part in ranges)
 
     def from_end(self, split: Split) -> Split:
@@ -89,11 +101,34 @@ class LogSource(Source):
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         part: PartitionRange = split.info
-        offset = part.start if position is None else int(position)
         topic = self._open()
+        offset, part = self._in_topic(topic, part, position)
         where = f"topic {topic.name!r} partition {part.partition}, offset"
         bad = BadRecords(self._policy, topic.name, split.id, where)
-        return _LogReader(topic, part, offset, self._format, self._on_truncated, bad)
+        is_another = part.topic_id != split.info.topic_id
+        return _LogReader(topic, part, offset, self._format, self._on_truncated, bad, is_another)
+
+    def _in_topic(self, topic: Topic, part: PartitionRange, position: Any) -> tuple[int, PartitionRange]:
+        """The offset to read from; a topic made anew since is an error, or read from its beginning."""
+        if isinstance(position, tuple):  # in a topic that was made anew before
+            position, known = position
+        else:
+            known = part.topic_id
+        offset = part.start if position is None else int(position)
+        if known is None or topic.id == known:
+            return offset, replace(part, topic_id=known)
+        if self._on_truncated is OnTruncated.ERROR:
+            raise OffsetTruncatedError(
+                f"the topic {topic.name!r} was deleted and made anew: the job was at offset {offset} of the "
+                "old one, and what it had not read of it is gone. To read the new one from its beginning, "
+                'give on_truncated="earliest", or give the source a new uid'
+            )
+        _log.error(
+            "DATA LOSS: the topic %r was deleted and made anew; what was not read of the old one is gone, "
+            "and the new one is read from its beginning",
+            topic.name,
+        )
+        return 0, replace(part, topic_id=topic.id)
 
     def end_offset(self, split: Split) -> int:
         part: PartitionRange = split.info
@@ -125,8 +160,10 @@ class _LogReader(SplitReader):
         value_format: ValueFormat,
         on_truncated: OnTruncated,
         bad: BadRecords,
+        is_another: bool,
     ) -> None:
         self._bad = bad
+        self._topic_id = part.topic_id if is_another else None
         self._reader = topic.reader(part.partition, on_truncated)
         self._end = part.end
         self._offset = offset
@@ -145,7 +182,7 @@ class _LogReader(SplitReader):
         return batch
 
     def position(self) -> Any:
-        return self._offset
+        return self._offset if self._topic_id is None else (self._offset, self._topic_id)
 
     def close(self) -> None:
         self._reader.close()

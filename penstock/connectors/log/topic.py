@@ -63,7 +63,9 @@ class TopicDescription:
 class Topic:
     """An existing topic. Cheap to make; holds no open files."""
 
-    def __init__(self, path: Path, partitions: int, limits: Limits) -> None:
+    def __init__(self, path: Path, partitions: int, limits: Limits, topic_id: str | None = None) -> None:
+        self.id = topic_id
+        """What tells it from another topic of its name; older topics have none."""
         self.path = path
         self.name = path.name
         self.partitions = partitions
@@ -133,7 +135,8 @@ class Log:
         building.mkdir()
         for partition in range(partitions):
             create_partition(building / str(partition))
-        meta = {"version": _META_VERSION, "partitions": partitions, **asdict(limits)}
+        topic_id = uuid.uuid4().hex
+        meta = {"version": _META_VERSION, "id": topic_id, "partitions": partitions, **asdict(limits)}
         write_durably(building / _META, json.dumps(meta, indent=2).encode())
         try:
             building.rename(path)
@@ -141,7 +144,7 @@ class Log:
             shutil.rmtree(building)
             raise ConnectorError(f"topic {name!r} exists already in {self.root}") from e
         fsync_directory(self.root)
-        return Topic(path, partitions, limits)
+        return Topic(path, partitions, limits, topic_id)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and all its records. Readers that are at work see no more of it."""
@@ -162,7 +165,7 @@ class Log:
         path = self._path(name)
         try:
             meta = json.loads((path / _META).read_bytes())
-            return Topic(path, int(meta["partitions"]), _limits(meta))
+            return Topic(path, int(meta["partitions"]), _limits(meta), meta.get("id"))
         except (FileNotFoundError, NotADirectoryError):
             known = ", ".join(self.topics()) or "none"
             raise ConnectorError(

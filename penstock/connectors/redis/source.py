@@ -8,6 +8,7 @@ of them it has seen.  Begun in the middle, it does not know that until it has on
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,7 +20,9 @@ from penstock.connectors.redis.client import RedisConnection
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
-from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.errors import ConfigError, ConnectorError, PositionGoneError
+
+_log = logging.getLogger("penstock")
 
 _START = "0-0"
 
@@ -142,6 +145,8 @@ class _StreamReader(SplitReader):
             raise EndOfSplit
         with self._connection.errors():
             entries, now = self._read(max_rows)
+            if self._made_anew(now):
+                entries, now = self._read(max_rows)
         self._check_trimmed(now)
         if end is not None:
             entries = [entry for entry in entries if order(entry[0]) <= order(end)]
@@ -184,13 +189,37 @@ class _StreamReader(SplitReader):
     def _check_trimmed(self, now: Standing) -> None:
         passed = now.first is None or order(now.first) > order(self._last)
         lost = 0 if self._seen is None else now.gone - self._seen
-        if not passed or lost <= 0 or self._on_trimmed is OnTrimmed.EARLIEST:
+        if not passed or lost <= 0:
             return
-        raise ConnectorError(
-            f"the Redis stream {self._part.stream!r} was cut off: {lost} entries behind {self._last} are "
-            "gone and were not read. Let it keep more (MAXLEN, MINID), or go on with what is left by "
-            'on_trimmed="earliest"'
+        gone = (
+            f"the Redis stream {self._part.stream!r} was cut off: {lost} entries behind {self._last} are gone"
         )
+        if self._on_trimmed is OnTrimmed.ERROR:
+            raise PositionGoneError(
+                f"{gone} and were not read. Let it keep more (MAXLEN, MINID), or go on with what is left by "
+                'on_trimmed="earliest"'
+            )
+        _log.error("DATA LOSS: %s; reading goes on with what is left", gone)
+        self._seen = now.gone
+
+    def _made_anew(self, now: Standing) -> bool:
+        """Whether the stream is another one than that which was read: fewer entries were ever added to it."""
+        if self._seen is None or now.added is None or now.added >= self._seen:
+            return False
+        if self._on_trimmed is OnTrimmed.ERROR:
+            raise PositionGoneError(
+                f"the Redis stream {self._part.stream!r} was deleted or made anew: the job has read up to "
+                f"{self._last}, its entry number {self._seen}, and only {now.added} were ever added to what "
+                "is there. What it had not read is gone; read the new one from its beginning with "
+                'on_trimmed="earliest"'
+            )
+        _log.error(
+            "DATA LOSS: the Redis stream %r was deleted or made anew; what was not read is gone, and it is "
+            "read from its beginning",
+            self._part.stream,
+        )
+        self._last, self._seen = _START, now.gone
+        return True
 
     def position(self) -> tuple[str, int | None]:
         return self._last, self._seen

@@ -189,3 +189,17 @@ def test_a_start_with_a_zone_is_that_moment(database: Database) -> None:
         watcher = Watcher(database.source(table).poll("at_", settle="0 s", start_after=start).build())
         assert watcher.ids() == [2, 3]
         watcher.reader.close()
+
+
+def test_numbers_that_begin_anew_are_told_once(
+    database: Database, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody can tell it from newest rows that were deleted, so it is no error."""
+    database.run(f"INSERT INTO {table} VALUES (1, 7), (2, 8)")
+    watcher = Watcher(database.source(table).poll("seen", every="1 s", settle="0 s").build())
+    assert watcher.ids() == [1, 2] and "begin anew" not in caplog.text
+    database.run(f"DELETE FROM {table}")
+    database.run(f"INSERT INTO {table} VALUES (3, 1)")
+    assert watcher.after(1000) == [] and watcher.after(1000) == []
+    assert caplog.text.count("is 1, and it was read up to 8") == 1
+    watcher.reader.close()

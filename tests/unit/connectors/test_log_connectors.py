@@ -1,6 +1,7 @@
 """The log as source and sink of a job: exactly once through restarts, rescales and fresh starts."""
 
 import itertools
+import json
 import pickle
 from enum import Enum
 
@@ -19,11 +20,12 @@ from penstock.connectors.log import (
     Raw,
     Text,
 )
+from penstock.connectors.log.source import PartitionRange
 from penstock.connectors.sink import CommitOutcome, WriterContext
-from penstock.connectors.source import EndOfSplit
+from penstock.connectors.source import EndOfSplit, Split
 from penstock.core.batch import Batch
-from penstock.core.clock import ManualClock
-from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.clock import ManualClock, SystemClock
+from penstock.core.errors import ConfigError, ConnectorError, PositionGoneError
 from penstock.core.hashing import hash_value
 from penstock.core.ids import MIN_TIME
 from penstock.testing.conformance import SinkConformance, SourceConformance
@@ -277,3 +279,38 @@ def test_check_wants_the_topic(tmp_path):
         LogSink(tmp_path, "t", Raw()).check()
     with pytest.raises(ConnectorError, match="penstock topic create t"):
         LogSource(tmp_path, "t", Raw()).create_enumerator(1)
+
+
+def test_a_topic_made_anew_is_another_topic(tmp_path, caplog):
+    """Also if it holds more records than the job has read."""
+    log = Log(tmp_path)
+    with Producer(log.create_topic("t")) as producer:
+        producer.send_many([b"old"] * 3)
+    strict, lenient = (LogSource(tmp_path, "t", Text(), on_truncated=way) for way in ("error", "earliest"))
+    [split] = strict.create_enumerator(1).discover()
+    log.delete_topic("t")
+    with Producer(log.create_topic("t")) as producer:
+        producer.send_many([b"new %d" % i for i in range(5)])
+    with pytest.raises(PositionGoneError, match="made anew: the job was at offset 2"):
+        strict.open_split(split, 2, SystemClock())
+    reader = lenient.open_split(split, 2, SystemClock())
+    assert reader.poll(2).to_rows() == ["new 0", "new 1"] and "DATA LOSS" in caplog.text
+    position = pickle.loads(pickle.dumps(reader.position()))
+    for source in (lenient, strict):
+        again = source.open_split(split, position, SystemClock())
+        assert again.poll(9).to_rows() == ["new 2", "new 3", "new 4"]
+
+
+def test_topics_and_snapshots_of_older_versions_have_no_ids(tmp_path):
+    topic = Log(tmp_path).create_topic("t")
+    with Producer(topic) as producer:
+        producer.send_many([b"a", b"b"])
+    part = object.__new__(PartitionRange)
+    part.__setstate__([0, 0, None])
+    reader = LogSource(tmp_path, "t", Text()).open_split(Split("t-0", part), 1, SystemClock())
+    assert reader.poll(9).to_rows() == ["b"] and reader.position() == 2
+    meta = topic.path / "meta.json"
+    meta.write_text(json.dumps({k: v for k, v in json.loads(meta.read_text()).items() if k != "id"}))
+    source = LogSource(tmp_path, "t", Text())
+    [split] = source.create_enumerator(1).discover()
+    assert source.open_split(split, 1, SystemClock()).poll(9).to_rows() == ["b"]

@@ -21,7 +21,7 @@ from penstock.connectors.sink import CommitOutcome, Sink, WriterContext
 from penstock.connectors.source import EndOfSplit, Source, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
-from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.errors import ConfigError, ConnectorError, PositionGoneError
 from penstock.core.ids import Epoch
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.conformance.sink_suite import SinkConformance
@@ -136,6 +136,25 @@ def test_a_trimmed_stream_is_noticed(place: RedisConnection, client: Any, name: 
         reader.poll(3)
     lenient = RedisStreamSource(place, name, on_trimmed="earliest")
     assert [row["i"] for row in (reader_of(lenient, position).poll(9) or []).to_rows()] == ["8", "9"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("again", [0, 3])
+def test_a_stream_made_anew_is_noticed(place: RedisConnection, client: Any, name: str, again: int) -> None:
+    """It would be read from the old place on, and what went with the old one be missed without a word."""
+    for i in range(10):
+        client.xadd(name, {"i": i})
+    reader = reader_of(RedisStreamSource(place, name))
+    assert len(reader.poll(4) or ()) == 4
+    client.delete(name)
+    for i in range(again):
+        client.xadd(name, {"i": f"new {i}"}, id=f"{i + 1}-0")
+    with pytest.raises(PositionGoneError, match=f"its entry number 4, and only {again} were ever added"):
+        reader.poll(10)
+    lenient = reader_of(RedisStreamSource(place, name, on_trimmed="earliest"), reader.position())
+    batch = lenient.poll(10)
+    found = [] if batch is None else [row["i"] for row in batch.to_rows()]
+    assert found == [f"new {i}" for i in range(again)]
+    assert lenient.poll(10) is None and lenient.position()[1] == again
 
 
 def test_entries_before_the_given_start_may_go(place: RedisConnection, client: Any, name: str) -> None:
