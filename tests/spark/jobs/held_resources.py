@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from local_jobs import until
+LOOKS, PAUSE_S = 200, 0.1
 
 
 def threads() -> Counter[str]:
@@ -49,7 +50,8 @@ def nothing_left(*roots: Path) -> Iterator[None]:
         ]
 
     yield
-    try:
-        until(lambda: not extra(), "everything is given back", 15)
-    except AssertionError:
-        raise AssertionError(f"left behind: {extra()}") from None
+    for _ in range(LOOKS):
+        if not extra():
+            return
+        time.sleep(PAUSE_S)
+    raise AssertionError(f"left behind: {extra()}")
