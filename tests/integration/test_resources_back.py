@@ -19,6 +19,7 @@ from penstock.core.errors import JobFailedError
 from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 COUNT = 400
 BACKENDS = ["hashmap", "rocksdb"]
@@ -76,13 +77,13 @@ def failed(launcher: LocalLauncher, place: Path, backend: str) -> None:
 def cancelled(launcher: LocalLauncher, place: Path, backend: str) -> None:
     client = start(place, backend, fail_at=-1)
     wait_for_snapshots(launcher, 2)
-    client.cancel().result(30)
+    client.cancel().result(PATIENCE_S)
 
 
 def stopped(launcher: LocalLauncher, place: Path, backend: str) -> None:
     client = start(place, backend, fail_at=-1)
     wait_for_snapshots(launcher, 1)
-    client.stop_with_savepoint(False, str(place.parent / "savepoints")).result(30)
+    client.stop_with_savepoint(False, str(place.parent / "savepoints")).result(PATIENCE_S)
 
 
 ENDS: list[Callable[[LocalLauncher, Path, str], None]] = [
@@ -110,7 +111,9 @@ def test_a_job_gives_everything_back(end: Any, backend: str, place: Path) -> Non
 
 def test_a_batch_job_gives_everything_back(place: Path) -> None:
     with local_cluster(2) as launcher:
-        start(place, "hashmap", execution__runtime_mode="BATCH").get_job_execution_result().result(30)
+        start(place, "hashmap", execution__runtime_mode="BATCH").get_job_execution_result().result(PATIENCE_S)
         with nothing_left(place):
-            start(place, "hashmap", execution__runtime_mode="BATCH").get_job_execution_result().result(30)
+            start(place, "hashmap", execution__runtime_mode="BATCH").get_job_execution_result().result(
+                PATIENCE_S
+            )
             launcher.jobs.clear()
