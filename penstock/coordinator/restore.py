@@ -103,7 +103,9 @@ def _records_in_flight(plan: Plan, manifest: Manifest) -> dict[SlotId, tuple[Cha
     for handle in manifest.channels:
         crossing = ways[handle.edge]
         entry = manifest.operator(crossing.target.operator_id)
-        before = None if entry is None else (entry.parallelism, entry.max_parallelism)
+        before = None
+        if entry is not None and not manifest.has_old_hashes:
+            before = entry.parallelism, entry.max_parallelism
         for index in takers(crossing, handle, before):
             found.setdefault(SlotId(index), []).append(handle)
     return {slot: tuple(handles) for slot, handles in found.items()}

@@ -27,7 +27,7 @@ from penstock.core.signals import SnapshotKind
 from penstock.exchange.partition import Hash
 from penstock.graph.overtaking import Crossing, may_overtake, takers, why_aligned
 from penstock.graph.plan import Plan
-from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.manifest import Manifest, OperatorEntry
 
 
 def triggered(rig: Rig) -> list[TriggerSnapshot]:
@@ -97,6 +97,18 @@ def test_records_of_an_exchange_without_keys_are_dealt_by_number() -> None:
     old = [handle(plan, receiver) for receiver in range(5)]
     dealt = _records_in_flight(plan, manifest(*old))
     assert dealt == {SlotId(0): (old[0], old[2], old[4]), SlotId(1): (old[1], old[3])}
+
+
+def test_records_in_flight_of_an_older_format_may_be_anybodys() -> None:
+    """Keys of some kinds have another hash today, so whoever has the key now must find the record."""
+    plan = plan_of(2)
+    keyed = replace(plan, edges=tuple(replace(edge, partitioning=Hash()) for edge in plan.edges))
+    record = handle(keyed, 0)
+    vertex = keyed.vertex(keyed.edges[0].target)
+    entry = OperatorEntry(vertex.head.operator_id, None, "x", vertex.id, 2, vertex.max_parallelism)
+    today = replace(manifest(record), operators=(entry,))
+    assert set(_records_in_flight(keyed, today)) == {SlotId(0)}
+    assert set(_records_in_flight(keyed, replace(today, format_version=2))) == {SlotId(0), SlotId(1)}
 
 
 def test_records_of_an_exchange_that_is_gone_are_refused() -> None:
