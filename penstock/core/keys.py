@@ -72,15 +72,6 @@ def canonical_keys(keys: list[Any]) -> list[Any]:
     return list(map(_canonical, keys))
 
 
-def canonical_key(key: Any) -> Any:
-    """The same for one key."""
-    if type(key) in _PLAIN:
-        return key
-    if key is None:
-        raise KeyError_(_NO_NONE)
-    return _canonical(key)
-
-
 def canonical_column(values: Any) -> Any:
     """A key column in which values that are one key are the same bits, as Arrow compares them."""
     if not pa.types.is_floating(values.type):
