@@ -17,6 +17,7 @@ from penstock.connectors.sink import CommitOutcome
 from penstock.coordinator.commits import MOST_WAITING
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 
 def test_slow_commits_hold_checkpoints_and_nothing_is_lost(
@@ -26,7 +27,7 @@ def test_slow_commits_hold_checkpoints_and_nothing_is_lost(
     done: set[Any] = set()  # a committer may be given the same twice
 
     def decide(committable: Any) -> CommitOutcome:
-        assert go.wait(60)
+        assert go.wait(PATIENCE_S)
         done.add(committable)
         return CommitOutcome.COMMITTED
 
@@ -42,8 +43,8 @@ def test_slow_commits_hold_checkpoints_and_nothing_is_lost(
         assert len(job.coordinator.commits.unconfirmed()) <= MOST_WAITING
         assert not savepoint.done(), "it waits for the commits as well"
         go.set()
-        assert Path(savepoint.result(60).removeprefix("file://")).exists()
-        job.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(60)
+        assert Path(savepoint.result(PATIENCE_S).removeprefix("file://")).exists()
+        job.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
     found = sorted(row for _, rows in done for row in rows)
     assert found and found == list(range(len(found)))
     assert "checkpoints are held" in caplog.text and "checkpoints go on" in caplog.text

@@ -30,6 +30,7 @@ from penstock.datastream.connectors.kafka import (
 )
 from penstock.testing.local import local_cluster
 from tests.kafka_kit import TIMEOUT_S, TestTopic, splits_of
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -214,7 +215,7 @@ def test_a_job_fails_at_once_and_goes_on_when_told_to(topic: TestTopic, tmp_path
     with local_cluster(slots=1) as launcher:
         client = begin(None, "error")
         arrived(5)
-        savepoint = client.stop_with_savepoint(False, str(tmp_path / "sp")).result(60)
+        savepoint = client.stop_with_savepoint(False, str(tmp_path / "sp")).result(PATIENCE_S)
         topic.send([f"{i}" for i in range(5, 10)])
         topic.delete_before(8)
         with pytest.raises(JobFailedError, match="records 5 to 7 were deleted before they were read"):

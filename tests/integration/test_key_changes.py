@@ -15,6 +15,7 @@ from penstock.core.errors import JobFailedError
 from penstock.datastream import KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 COUNT = 200
 
@@ -42,7 +43,7 @@ def stopped(work: Path, key: Callable[[int], Any], backend: str) -> str:
     """A savepoint in the middle."""
     client = start(work, key, backend, waits=True)
     until(lambda: len(read_text(work / "out")) >= COUNT // 2, "half of the records are through")
-    place: str = client.stop_with_savepoint(False, str(work / "savepoints")).result(60)
+    place: str = client.stop_with_savepoint(False, str(work / "savepoints")).result(PATIENCE_S)
     return place
 
 
@@ -53,11 +54,11 @@ def test_keys_of_another_type_are_an_error(tmp_path: Path, backend: str) -> None
         told = {"execution__state_recovery__path": place, "restart_strategy__type": "none"}
         client = start(tmp_path, lambda number: number % 5, backend, waits=False, **told)
         with pytest.raises(JobFailedError, match="of type number now and of type str in the snapshot"):
-            client.get_job_execution_result().result(60)
+            client.get_job_execution_result().result(PATIENCE_S)
         allowed = {**told, "execution__state_recovery__ignore_unclaimed_state": "true"}
         start(
             tmp_path, lambda number: number % 5, backend, waits=False, **allowed
-        ).get_job_execution_result().result(60)
+        ).get_job_execution_result().result(PATIENCE_S)
 
 
 def test_keys_of_the_same_type_go_on(tmp_path: Path) -> None:
@@ -66,5 +67,5 @@ def test_keys_of_the_same_type_go_on(tmp_path: Path) -> None:
         told = {"execution__state_recovery__path": place}
         start(
             tmp_path, lambda number: float(number % 5), "hashmap", waits=False, **told
-        ).get_job_execution_result().result(60)
+        ).get_job_execution_result().result(PATIENCE_S)
     assert max(int(line.split()[1]) for line in read_text(tmp_path / "out")) == COUNT // 5
