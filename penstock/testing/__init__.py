@@ -6,6 +6,8 @@ from penstock.testing.items import EndOfInput, ProcessingTimeTo, Record, Waterma
 from penstock.testing.local import local_cluster
 from penstock.testing.sim.ends import SimSink, SimSource
 from penstock.testing.sim.faults import Faults
+from penstock.testing.sim.limits import Limits
+from penstock.testing.sim.process import SimScript
 from penstock.testing.sim.simulation import Report, simulate
 from penstock.testing.sim.story import SimulationFailed
 from penstock.testing.verify import verify
@@ -14,10 +16,12 @@ __all__ = [
     "EndOfInput",
     "Faults",
     "Harness",
+    "Limits",
     "PendingTimer",
     "ProcessingTimeTo",
     "Record",
     "Report",
+    "SimScript",
     "SimSink",
     "SimSource",
     "SimulationFailed",

@@ -24,7 +24,7 @@ from penstock.testing.sim.world import entered
 def test_waiting_for_the_last_snapshots_does_not_spin() -> None:
     """With all tasks finished and a snapshot in flight, a periodic one stayed due for ever: the driver
     was woken without a pause until the acknowledgement came."""
-    plan = Simulation(GRAPHS["chain"])._jobs[2].plan
+    plan = Simulation(GRAPHS["chain"])._jobs[0].jobs[2].plan
     settings = JobSettings(interval_ms=50, timeout_ms=400, max_concurrent=2)
     desk = SnapshotDesk(plan, "job", settings, {}, CommitQueue(0, 0))
     desk.new_attempt(Generation(1), Epoch(0))
@@ -39,8 +39,9 @@ def test_a_fenced_driver_does_not_speak_of_damage(monkeypatch: pytest.MonkeyPatc
     """A driver hung while it read a snapshot; another one took over and tidied up.  The files were gone
     when the first went on, and it told its user that the snapshot was damaged."""
     simulation = Simulation(GRAPHS["repartition"])
-    run = Run(simulation._jobs, 2, [], 1, Faults(most=0))
-    world, auditor = run._world, run._auditor
+    run = Run(simulation._jobs, 1, Faults(most=0))
+    world, (life,) = run._world, run._lives
+    auditor = life.auditor
     gone = CorruptSnapshotError("chk-1/state is missing")
 
     def read_nothing(*arguments: object) -> None:
@@ -48,9 +49,9 @@ def test_a_fenced_driver_does_not_speak_of_damage(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(penstock.coordinator.runner, "restored_job", read_nothing)
     with entered(world):
-        run._begin()
+        life.begin()
         assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
-        driver = run._drivers[0]
+        driver = life.drivers[0]
         with pytest.raises(CorruptSnapshotError):
             driver._claim(False)
 
@@ -69,10 +70,11 @@ def test_a_damaged_entry_below_a_fence_is_not_taken_for_an_empty_journal() -> No
     """The newest publication rotted after a restart had put a fence behind it.  The history ended above the
     damage, no snapshot was found in it, and the job began anew: all its output came twice."""
     simulation = Simulation(GRAPHS["repartition"])
-    run = Run(simulation._jobs, 2, [], 1, Faults(most=0))
-    world, auditor = run._world, run._auditor
+    run = Run(simulation._jobs, 1, Faults(most=0))
+    world, (life,) = run._world, run._lives
+    auditor = life.auditor
     with entered(world):
-        run._begin()
+        life.begin()
         assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
         store = SimStore(world, auditor, 0, lambda operation: None)
         Repository(store, job_directory("simulated"), "second").claim()
@@ -89,12 +91,13 @@ def test_a_driver_that_was_replaced_does_not_say_that_the_job_has_stopped() -> N
     on from there.  People were told that the job had stopped; they started it from the savepoint, and what
     had been committed meanwhile came twice."""
     simulation = Simulation(GRAPHS["chain"])
-    run = Run(simulation._jobs, 2, [], 1, Faults(most=0))
-    world, auditor = run._world, run._auditor
+    run = Run(simulation._jobs, 1, Faults(most=0))
+    world, (life,) = run._world, run._lives
+    auditor = life.auditor
     with entered(world):
-        run._begin()
+        life.begin()
         assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
-        driver = run._drivers[0]
+        driver = life.drivers[0]
         driver.ask(RequestKind.STOP)
         assert world.scheduler.run(lambda: driver.brain.desk.final_published, 5_000, 10_000)
         Repository(

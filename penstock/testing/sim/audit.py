@@ -7,7 +7,9 @@ order; no file of a retained snapshot is deleted; after a cleanup nothing is lef
 from __future__ import annotations
 
 import pickle
+import unicodedata
 
+from penstock.core.errors import SnapshotError
 from penstock.core.ids import Generation
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import (
@@ -22,17 +24,33 @@ from penstock.snapshot.journal import (
 )
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, METADATA, TEMPORARY, epoch_of
-from penstock.testing.sim.world import World
+from penstock.testing.sim.limits import Limits
+from penstock.testing.sim.world import Savepoint, World
+
+_LONGEST_NAME = 255
+SAVED = "saved"
+"""Where people have their savepoints."""
 
 
 class Auditor:
     """Reads the files of the world directly, past all faults."""
 
-    def __init__(self, world: World, directory: str, retained: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        directory: str,
+        retained: int,
+        job: str = "",
+        limits: Limits | None = None,
+        concurrent: int = 1,
+    ) -> None:
         self._world = world
-        world.auditor = self
+        world.auditors.append(self)
+        self._job = job
+        self.limits = limits or Limits()
         self._prefix = f"{directory}/"
         self._retained = retained
+        self._concurrent = concurrent
         self._manifests: dict[str, Manifest] = {}
         self._decoded: dict[tuple[str, bytes], Entry | None] = {}
         self._files_of: dict[tuple[Published, ...], frozenset[str]] = {}
@@ -42,12 +60,29 @@ class Auditor:
         """The job is over and removes its snapshots."""
         self.newest = 0
         self.published = 0
+        self.savepoints: list[Savepoint] = []
+        """Beside the job's history; each can be gone back to at any time."""
+        self.finished = False
+        """Some driver has finished the job, and nobody means to go on with it."""
+
+    def touching(self, name: str) -> None:
+        """The job is about to change a file: it must be below its own directory, or among savepoints."""
+        if any(len(part.encode()) > _LONGEST_NAME for part in name.split("/")):
+            raise SnapshotError(f"file name too long: {name}")
+        # Names that some file system takes for one are one.
+        directory = unicodedata.normalize("NFC", name.partition("/")[0]).casefold()
+        if directory == SAVED:
+            return
+        owner = self._world.owners.setdefault(directory, self)
+        if owner is not self:
+            raise self._world.broken(f"job {self._job!r} changes {name}, which is job {owner._job!r}'s")
 
     def created(self, name: str) -> None:
         """A file was created that must not have existed."""
         seq = seq_of(name.removeprefix(self._prefix))
         if seq is None:
             return
+        self._check_journal()
         entry = decode(seq, self._world.files[name])
         if not isinstance(entry, Published) or entry not in history(self._entries()):
             return
@@ -56,9 +91,28 @@ class Auditor:
         if entry.epoch <= self.newest:
             raise self._world.broken(f"epoch {entry.epoch} was published after epoch {self.newest}")
         self.check_whole(manifest, self._home(entry), "published")
+        self._check_age(manifest)
         self.newest = int(entry.epoch)
         self.published += 1
         self._world.publishable.update(transactions_in(manifest))
+
+    def _check_age(self, manifest: Manifest) -> None:
+        """What a snapshot holds does not grow with the age of the job."""
+        limits = self.limits
+        waiting = {item.epoch for item in manifest.committables}
+        if len(waiting) > limits.epochs_waiting + self._concurrent:
+            raise self._world.broken(
+                f"epoch {manifest.epoch} was published while {len(waiting)} epochs wait to be committed"
+            )
+        state = sum(blob.length for blob in manifest.blobs())
+        if limits.state_bytes is not None and state > limits.state_bytes:
+            raise self._world.broken(f"epoch {manifest.epoch} holds {state} bytes of state")
+
+    def _check_journal(self) -> None:
+        entries = self._entries()
+        whole = not any(isinstance(entry, Unreadable) for entry in entries)
+        if whole and len(entries) > self._retained + self.limits.journal:
+            raise self._world.broken(f"the journal has {len(entries)} entries")
 
     def check_whole(self, manifest: Manifest, home: str, what: str) -> None:
         """All files of a snapshot are there; ``home`` is what their paths begin with."""
@@ -94,6 +148,11 @@ class Auditor:
             raise self._world.broken(f"the finished job left {', '.join(left)}")
 
     @property
+    def has_state(self) -> bool:
+        """Whether there is a snapshot that another program would have to take over."""
+        return bool(self._readable())
+
+    @property
     def may_be_refused(self) -> bool:
         """Whether a driver may decline to start: a torn entry could have announced the first snapshot."""
         return self.published == 0 and any(isinstance(entry, Unreadable) for entry in self._entries())
@@ -126,7 +185,7 @@ class Auditor:
             # restored output was committed again: the job then says that output comes twice.
             self._damage(path, cut=path != newest.location or self._world.rng.random() < 0.5)
             # What savepoints count on is discarded by whoever goes back behind them.
-            self._world.savepoints = [s for s in self._world.savepoints if s.manifest.epoch <= before.epoch]
+            self.savepoints = [s for s in self.savepoints if s.manifest.epoch <= before.epoch]
 
     def _damage(self, path: str, cut: bool) -> None:
         self._rotten.add(path)

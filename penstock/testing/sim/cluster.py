@@ -9,7 +9,9 @@ from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, 
 from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
+from penstock.testing.sim.memory import ChannelBound
 from penstock.testing.sim.network import GangNetwork
+from penstock.testing.sim.process import Process
 from penstock.testing.sim.slot import Life, SimSlot
 from penstock.testing.sim.storage import SimStore
 from penstock.testing.sim.world import World
@@ -33,8 +35,11 @@ class _Gang:
 class SimCluster(Cluster):
     """Runs the slots of one driver."""
 
-    def __init__(self, world: World, store: SimStore) -> None:
+    def __init__(self, world: World, store: SimStore, bound: ChannelBound, apart: bool) -> None:
+        """``apart``: slots have globals of their own."""
         self._world = world
+        self._bound = bound
+        self._apart = apart
         self._scheduler = world.scheduler
         self._store = store
         self._gang: _Gang | None = None
@@ -62,6 +67,8 @@ class SimCluster(Cluster):
             gang.network,
             say,
             lambda reason: self._lost(gang, slot, reason),
+            self._bound,
+            Process() if self._apart else None,
         )
         gang.notify(SlotRegistered(gang.generation, slot, ("", 0)))
 

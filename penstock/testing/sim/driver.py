@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
 
@@ -31,13 +32,16 @@ from penstock.coordinator.origin import named
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import CorruptSnapshotError, FencedError
-from penstock.core.job import JobStatus
+from penstock.core.job import JobID, JobStatus
 from penstock.core.messages import AbortSnapshot, SnapshotAck, TriggerSnapshot
 from penstock.graph.plan import Plan
 from penstock.snapshot.repository import Repository
-from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.audit import SAVED, Auditor
 from penstock.testing.sim.cluster import SimCluster
 from penstock.testing.sim.faults import SIMULATED
+from penstock.testing.sim.growth import remembered
+from penstock.testing.sim.memory import ChannelBound
+from penstock.testing.sim.process import Process
 from penstock.testing.sim.requests import Line, SimBook
 from penstock.testing.sim.scheduler import VirtualClock
 from penstock.testing.sim.storage import ROOT, SimStore
@@ -46,6 +50,7 @@ from penstock.testing.sim.world import World
 _WORK_MS = (0.5, 10.0)
 _SLOW_MS = (50.0, 500.0)
 _HANG_MS = (100.0, 1200.0)
+_SLOW_COMMIT_MS = (100.0, 900.0)
 
 
 class _Vanished(BaseException):
@@ -64,11 +69,14 @@ class _Retired(BaseException):
 class SimJob:
     """A compiled job as a driver gets it."""
 
+    name: str
     plan: Plan
     plan_bytes: bytes
     settings: JobSettings
     directory: str
     inline_limit: int
+    process: Process | None = None
+    """The driver's, if the job is a script: its slots then have processes of their own."""
 
 
 class _Lane:
@@ -87,12 +95,13 @@ class SimDriver(JobRunner):
         world: World,
         auditor: Auditor,
         job: SimJob,
-        number: int,
+        number: str,
         gone: Callable[[SimDriver], None],
         line: Line,
     ) -> None:
         self.number = number
         self.line = line
+        self.process = job.process
         self.ended_with: str | None = None
         """The savepoint that the job was ended with."""
         self.running = True
@@ -107,16 +116,19 @@ class SimDriver(JobRunner):
         self._tick_at: float | None = None
         self._given_up: set[int] = set()
         self._names = count(1)
+        self._commits_slowly = world.faults.turns_out("slow_commits", f"driver {number}")
         clock = VirtualClock(world.scheduler)
         mine = self._mine = SimStore(world, auditor, job.inline_limit, self._on_storage, _vanish)
         slots = SimStore(world, auditor, job.inline_limit, lambda operation: None).sub(job.directory)
-        coordinator = Coordinator(job.plan, job.plan_bytes, "0" * 32, job.settings, world.rng)
+        coordinator = Coordinator(
+            job.plan, job.plan_bytes, JobID.of_name(job.name).hex, job.settings, world.rng
+        )
         self.brain = coordinator
         repository = Repository(mine, job.directory, owner=f"{world.rng.getrandbits(64):016x}")
         super().__init__(
             job.plan,
             coordinator,
-            SimCluster(world, slots),
+            SimCluster(world, slots, ChannelBound.of(job.plan, auditor.limits), job.process is not None),
             repository,
             clock,
             self._on_ended,
@@ -124,7 +136,7 @@ class SimDriver(JobRunner):
             retained=job.settings.retained,
             claim=line.claims,
         )
-        self._book: SimBook = SimBook(world)
+        self._book: SimBook = SimBook(world, auditor)
         pools = (self._storage_pool, self._commit_pool, self._discovery_pool)
         self._lanes = {pool: _Lane() for pool in pools}
 
@@ -144,7 +156,7 @@ class SimDriver(JobRunner):
     def ask(self, kind: RequestKind) -> None:
         """Somebody wants a snapshot."""
         name = f"{self.number}-{next(self._names)}"
-        place = None if kind is RequestKind.CHECKPOINT else f"{ROOT}/saved/{name}"
+        place = None if kind is RequestKind.CHECKPOINT else f"{ROOT}/{SAVED}/{name}"
         request = SnapshotRequest(name, kind, place)
         self._world.tell(f"driver {self.number} is asked for {kind.noun} {name}")
         self._book.write_down(request)
@@ -160,8 +172,10 @@ class SimDriver(JobRunner):
             if self._scheduler.now < self._hung_until:
                 self._scheduler.at(self._hung_until, run)
             elif self.running:
+                self._world.acting = self
                 try:
-                    action()
+                    with self.process.inside() if self.process else nullcontext():
+                        action()
                 except _Vanished:
                     self.crash()
                 except _Retired:
@@ -235,6 +249,8 @@ class SimDriver(JobRunner):
         lane = self._lanes[pool]
         slow = pool is self._storage_pool and self._world.faults.hit("slow_storage", f"driver {self.number}")
         took = self._scheduler.between(*(_SLOW_MS if slow else _WORK_MS))
+        if pool is self._commit_pool and self._commits_slowly:
+            took = self._scheduler.between(*_SLOW_COMMIT_MS)
         lane.free_at = max(lane.free_at, self._scheduler.now) + took
 
         def run() -> None:
@@ -264,6 +280,7 @@ class SimDriver(JobRunner):
         if self._world.faults.hit("driver_hang_in_storage", what):
             self._hang()
             self._scheduler.stand_still(self._hung_until)
+            self._world.acting = self
             self._world.tell(f"driver {self.number} goes on with its {operation}")
             self._retire_if_finished()
 
@@ -299,6 +316,9 @@ class SimDriver(JobRunner):
     def _publish(self, instruction: Publish) -> Event:
         before = self._world.faults.total
         event = super()._publish(instruction)
+        known = remembered(self.brain)
+        if known > self._auditor.limits.remembered:
+            raise self._world.broken(f"driver {self.number} remembers {known} things")
         if self._world.faults.total == before and not instruction.beside:
             self._auditor.check_tidy()
         return event
@@ -322,6 +342,7 @@ class SimDriver(JobRunner):
                 self._next_job(lane)
         doubt = self._drop() if instruction.delete_snapshots else None
         self._ends.close()
+        self._world.check_closed(self, f"driver {self.number}")
         while self._mail:
             self._for_us(self._mail.popleft())
         self._answer_last(instruction, doubt)
@@ -352,6 +373,6 @@ class SimDriver(JobRunner):
         self.line.finished = self.line.finished or by_itself or self.ended_with is not None
         self._world.tell(f"driver {self.number} ends: {status.name}{f' ({error})' if error else ''}")
         if by_itself:
-            self._world.finished = True
+            self._auditor.finished = True
         else:
             self._gone(self)

@@ -33,7 +33,7 @@ _NEW_SPLIT = 0.4
 class SimSource(Source):
     """Records per split, with event times if ``times`` is given, ``rate`` records a second and split.
 
-    The last ``late_splits`` of them are found only while the job runs, one after the other.
+    The last ``late_splits`` of them are found only while the job runs, ``late_at_once`` at a time.
     """
 
     def __init__(
@@ -42,17 +42,18 @@ class SimSource(Source):
         times: Sequence[Sequence[int]] | None = None,
         rate: float = 200.0,
         late_splits: int = 0,
+        late_at_once: int = 1,
     ) -> None:
         self._splits = [list(records) for records in splits]
         self._times = None if times is None else [list(part) for part in times]
         self._rate = rate
         self._late = late_splits
+        self._at_once = late_at_once
         self.discovery_interval_ms = _DISCOVERY_MS if late_splits else None
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return _SimSplits(
-            [Split(f"split-{number}", number) for number in range(len(self._splits))], self._late
-        )
+        splits = [Split(f"split-{number}", number) for number in range(len(self._splits))]
+        return _SimSplits(splits, self._late, self._at_once)
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         times = None if self._times is None else self._times[split.info]
@@ -60,8 +61,9 @@ class SimSource(Source):
 
 
 class _SimSplits(SplitEnumerator):
-    def __init__(self, splits: list[Split], late: int) -> None:
+    def __init__(self, splits: list[Split], late: int, at_once: int) -> None:
         self._splits = splits
+        self._at_once = at_once
         self._early = len(splits) - late
         self._found = 0
 
@@ -72,7 +74,7 @@ class _SimSplits(SplitEnumerator):
         if start < self._early:
             self._found = self._early
         elif not self.is_exhausted() and current().rng.random() < _NEW_SPLIT:
-            self._found += 1
+            self._found = min(start + self._at_once, len(self._splits))
             current().tell(f"{self._splits[start].id} has appeared")
         return self._splits[start : self._found]
 
@@ -96,6 +98,7 @@ class _SimReader(SplitReader):
         self._pause_ms = pause_ms
         self._clock = clock
         self._began = clock.monotonic() * 1000 - index * pause_ms
+        self._closed = current().opened("readers")
         self._choose_next()
 
     def _choose_next(self) -> None:
@@ -118,6 +121,9 @@ class _SimReader(SplitReader):
 
     def position(self) -> Any:
         return self._index
+
+    def close(self) -> None:
+        self._closed()
 
     def next_poll_ms(self) -> int | None:
         wait = self._began + (self._index + self._awaited) * self._pause_ms - self._clock.monotonic() * 1000
@@ -148,6 +154,7 @@ class _SimWriter(SinkWriter):
         self._name = name
         self._context = context
         self._rows: list[Any] = []
+        self._closed = current().opened("writers")
         self._discard_leftovers()
 
     def _discard_leftovers(self) -> None:
@@ -162,6 +169,9 @@ class _SimWriter(SinkWriter):
 
     def write(self, batch: Batch) -> None:
         self._rows.extend(batch.to_rows())
+
+    def close(self) -> None:
+        self._closed()
 
     def prepare_commit(self, epoch: Epoch) -> list[Any]:
         if not self._rows:
@@ -182,6 +192,10 @@ class _SimWriter(SinkWriter):
 class _SimCommitter(Committer):
     def __init__(self, name: str) -> None:
         self._name = name
+        self._closed = current().opened("committers")
+
+    def close(self) -> None:
+        self._closed()
 
     def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
         faults = current().faults

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from penstock.testing.sim.scheduler import Scheduler
@@ -82,6 +83,10 @@ class Faults:
     """A job that starts from a savepoint may delete it when it has checkpoints of its own."""
     other_settings: float = 0.0
     """A driver that takes over has the other settings of its simulation, if there are any."""
+    stranger: float = 0.0
+    """Somebody starts another program under the job's name; it is refused, and the job must not notice."""
+    slow_commits: float = 0.0
+    """A driver whose commits take several checkpoints' time each."""
     most: int = 12
     """At most so many faults in one run, so that every job can end."""
 
@@ -122,6 +127,8 @@ class Faults:
             stop=0.015,
             claim=0.3,
             other_settings=0.4,
+            stranger=0.01,
+            slow_commits=0.3,
         )
 
 
@@ -168,6 +175,15 @@ class Injector:
         self.counts[kind] += 1
         self._tell(f"{kind}{': ' + what if what else ''}")
         return True
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing goes wrong meanwhile."""
+        rates, self._rates = self._rates, dict.fromkeys(_KINDS, 0.0)
+        try:
+            yield
+        finally:
+            self._rates = rates
 
     @property
     def total(self) -> int:

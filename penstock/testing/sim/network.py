@@ -1,16 +1,27 @@
-"""Channels between the slots of one simulated gang: ordered, with latency, bounded by credits."""
+"""Channels between the slots of one simulated gang: ordered, with latency, bounded by credits.
+
+What crosses slots is frames of bytes, and the sending ends are those of a cluster: a receiver never holds
+the very object that a sender has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import cast
 
-from penstock.core.batch import Batch
-from penstock.core.copying import copied_batch
+from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, SlotId
-from penstock.core.signals import Element
-from penstock.exchange.channel import InputChannel, Sender, element_bytes
+from penstock.exchange import frames
+from penstock.exchange.channel import InputChannel, Sender
+from penstock.exchange.codec import ChannelDecoder
+from penstock.exchange.frames import Buffer, Frame, FrameKind
+from penstock.exchange.network import Peer, RemoteSender
 from penstock.testing.sim.world import World
 
+Inside = Callable[[], AbstractContextManager[None]]
+_FRAME_BYTES = 112 << 10
+"""A frame holds a gigabyte on a cluster; here all that is near the limit shall happen."""
 _SLOW_MS = (10.0, 60.0)
 _USUAL_MS = (0.1, 4.0)
 
@@ -23,50 +34,64 @@ class _Link:
         slow = world.faults.hit("slow_channel", str(channel))
         self._latency = _SLOW_MS if slow else _USUAL_MS
         self._free_at = 0.0
-        self._early: list[tuple[Element, int]] = []
+        self._early: list[Frame] = []
+        self._decoder = ChannelDecoder()
         self._input: InputChannel | None = None
-        self.outstanding = 0
+        self.sender: RemoteSender | None = None
+        self.frames = self
+        """Where the sender queues what it encodes."""
+        self.touched = False
         self.wake_sender: Callable[[], None] = lambda: None
         self.wake_receiver: Callable[[], None] = lambda: None
+        self.receiver: Inside = nullcontext
 
     def attach(self, channel: InputChannel) -> None:
         """The receiving end is there."""
         self._input = channel
         channel.on_consumed(self._consumed)
-        for element, size in self._early:
-            channel.put(element, size)
-        self._early = []
+        early, self._early = self._early, []
+        for frame in early:
+            self._put(channel, frame)
 
-    def send(self, element: Element, size: int) -> None:
-        self.outstanding += size
+    def queue(self, kind: FrameKind, a: int, b: int, c: int, d: int, *payload: Buffer) -> int:
+        """A frame is on its way; called by the sender's encoder."""
+        body = b"".join(payload)
+        if len(body) > frames.MAX_PAYLOAD:
+            raise TransportError(f"a frame of {len(body)} bytes, where {frames.MAX_PAYLOAD} are allowed")
+        frame = Frame(kind, a, b, c, d, body)
         scheduler = self._world.scheduler
         self._free_at = max(self._free_at, scheduler.now + scheduler.between(*self._latency))
-        scheduler.at(self._free_at, lambda: self._arrive(element, size))
+        scheduler.at(self._free_at, lambda: self._arrive(frame))
         self._free_at += 1e-6  # the next one must not overtake this one by the toss of a coin
+        return len(body)
 
-    def _arrive(self, element: Element, size: int) -> None:
+    def _arrive(self, frame: Frame) -> None:
         if self._input is None:
-            self._early.append((element, size))
+            self._early.append(frame)
         else:
-            self._input.put(element, size)
+            self._put(self._input, frame)
             self.wake_receiver()
 
+    def _put(self, channel: InputChannel, frame: Frame) -> None:
+        with self.receiver():
+            element = self._decoder.decode(frame)
+        if element is not None:
+            channel.put(element, 0 if frame.kind is FrameKind.SIGNAL else len(frame.payload))
+
     def _consumed(self, size: int) -> None:
-        self.outstanding -= size
+        if self.sender is not None:
+            self.sender.taken()
         self.wake_sender()
 
 
-class _SimSender:
-    def __init__(self, link: _Link, limit: int) -> None:
-        self._link = link
-        self.limit = limit
-
-    def send(self, element: Element) -> None:
-        own = copied_batch(element) if isinstance(element, Batch) else element
-        self._link.send(own, element_bytes(element))
-
-    def writable(self) -> bool:
-        return self._link.outstanding < self.limit
+@contextmanager
+def small_frames() -> Iterator[None]:
+    """Frames that are soon full."""
+    before, frames.MAX_PAYLOAD = frames.MAX_PAYLOAD, _FRAME_BYTES
+    try:
+        yield
+    finally:
+        frames.MAX_PAYLOAD = before
 
 
 class GangNetwork:
@@ -86,9 +111,10 @@ class GangNetwork:
 class SlotNetwork:
     """A slot's view of the gang's channels; implements what tasks are built with."""
 
-    def __init__(self, gang: GangNetwork, wake: Callable[[], None]) -> None:
+    def __init__(self, gang: GangNetwork, wake: Callable[[], None], inside: Inside) -> None:
         self._gang = gang
         self._wake = wake
+        self._inside = inside
 
     def connect(self, peers: dict[SlotId, tuple[str, int]]) -> None:
         """Nothing to connect."""
@@ -97,10 +123,12 @@ class SlotNetwork:
         """The sending end of a channel."""
         link = self._gang.link(channel)
         link.wake_sender = self._wake
-        return _SimSender(link, limit)
+        link.sender = RemoteSender(cast(Peer, link), channel, limit)
+        return link.sender
 
     def register(self, channel: InputChannel) -> None:
         """The receiving end of a channel."""
         link = self._gang.link(channel.id)
         link.wake_receiver = self._wake
+        link.receiver = self._inside
         link.attach(channel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.coordinator.events import RequestKind
 from penstock.testing.sim.driver import SimDriver
 from penstock.testing.sim.world import World
@@ -16,11 +18,15 @@ _WISHES = {
 
 
 class People:
-    """They ask any driver that runs, also one that has been replaced without noticing."""
+    """They ask any driver that runs, also one that has been replaced without noticing.
 
-    def __init__(self, world: World, drivers: list[SimDriver]) -> None:
+    ``mistake`` is called when somebody takes the job's name for another program.
+    """
+
+    def __init__(self, world: World, drivers: list[SimDriver], mistake: Callable[[], None]) -> None:
         self._world = world
         self._drivers = drivers
+        self._mistake = mistake
 
     def look(self) -> None:
         """Look at the job, now and again later."""
@@ -28,5 +34,7 @@ class People:
         for kind, wish in _WISHES.items():
             if running and self._world.faults.hit(wish):
                 self._world.rng.choice(running).ask(kind)
+        if self._world.faults.hit("stranger"):
+            self._mistake()
         scheduler = self._world.scheduler
         scheduler.after(scheduler.between(*_LOOK_MS), self.look)

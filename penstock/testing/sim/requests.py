@@ -8,7 +8,7 @@ from penstock.coordinator.asked import RequestBook
 from penstock.coordinator.events import Answer, RequestKind, SnapshotRequest
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.paths import METADATA, epoch_of
-from penstock.testing.sim.audit import home_of
+from penstock.testing.sim.audit import Auditor, home_of
 from penstock.testing.sim.world import Savepoint, World
 
 
@@ -25,9 +25,10 @@ class Line:
 class SimBook(RequestBook):
     """The requests of one driver: each is answered once, and what a good answer promises is there."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, auditor: Auditor) -> None:
         super().__init__()
         self._world = world
+        self._auditor = auditor
         self._asked: dict[str, SnapshotRequest] = {}
         self._given: set[str] = set()
 
@@ -50,12 +51,12 @@ class SimBook(RequestBook):
         world.tell(f"{request.kind.noun} {request.id} is at {answer.where}")
         if request.kind is RequestKind.CHECKPOINT:
             epoch = epoch_of(answer.where or "")
-            if epoch is None or epoch > world.auditor.newest:
+            if epoch is None or epoch > self._auditor.newest:
                 raise world.broken(f"{answer.where} was not published, but somebody was told so")
             return
         savepoint = self._savepoint(answer.where or "")
         if not request.kind.ends_job:
-            world.savepoints.append(savepoint)
+            self._auditor.savepoints.append(savepoint)
 
     def _savepoint(self, location: str) -> Savepoint:
         home = home_of(location)
@@ -63,7 +64,7 @@ class SimBook(RequestBook):
         if raw is None:
             raise self._world.broken(f"there is no savepoint at {location}, but somebody was told so")
         manifest = from_json(raw, location)
-        self._world.auditor.check_whole(manifest, home, "saved")
+        self._auditor.check_whole(manifest, home, "saved")
         return Savepoint(location, manifest)
 
     def close(self) -> None:

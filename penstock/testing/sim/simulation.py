@@ -1,6 +1,7 @@
 """``simulate``: a whole job in one thread under a seeded scheduler, with faults, checked to the record.
 
-The job is compiled once.  A run without faults gives the output that every other run must have; then
+The job is compiled once, a script by every driver.  A run without faults gives the output that every other
+run must have, unless it is known better; then
 each seed is played and compared.  See ``docs/guides/testing.md``.
 """
 
@@ -9,38 +10,18 @@ from __future__ import annotations
 import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from penstock.common.job_client import JobHandle
-from penstock.coordinator.assemble import assemble
-from penstock.core import options
 from penstock.core.clock import SystemClock
-from penstock.core.config import Configuration
-from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.graph.job import JobSpec
-from penstock.testing.sim.driver import SimJob
-from penstock.testing.sim.ends import SimSink
+from penstock.testing.sim.compiling import BuildJob, compile_job, has_real_sinks
 from penstock.testing.sim.faults import Faults
-from penstock.testing.sim.run import Outputs, Run, RunResult
+from penstock.testing.sim.life import Compiled, Outputs
+from penstock.testing.sim.limits import Limits
+from penstock.testing.sim.network import small_frames
+from penstock.testing.sim.run import Run, RunResult
 from penstock.testing.sim.story import SimulationFailed, difference
-
-BuildJob = Callable[[StreamExecutionEnvironment], object]
-
-_SETTINGS = {
-    options.CHECKPOINT_INTERVAL.key: "60 ms",
-    options.CHECKPOINT_TIMEOUT.key: "400 ms",
-    options.RESTART_TYPE.key: "fixed-delay",
-    options.FIXED_ATTEMPTS.key: "100000",
-    options.FIXED_DELAY.key: "10 ms",
-    options.SLOTS_TIMEOUT.key: "2 s",
-    options.AUTO_WATERMARK_INTERVAL.key: "10 ms",
-    options.BUFFER_TIMEOUT.key: "5 ms",
-    options.BATCH_MAX_ROWS.key: "16",
-    options.CHANNEL_BYTES.key: "2 kb",
-}
-"""Fast snapshots, fast restarts, small batches and short queues: more happens in less time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,36 +46,45 @@ class Simulation:
     """A job compiled for simulation. :func:`simulate` is the short way."""
 
     def __init__(
-        self, build_job: BuildJob, slots: int = 2, name: str = "job", other: BuildJob | None = None
+        self,
+        build_job: BuildJob,
+        slots: int = 2,
+        name: str = "job",
+        other: BuildJob | None = None,
+        beside: Sequence[BuildJob] = (),
+        limits: Limits | None = None,
+        expected: Mapping[str, Iterable[object]] | None = None,
     ) -> None:
         """``other`` writes the same job with other settings, to which a new driver may switch."""
         self.name = name
-        self._slots = slots
-        spec = _capture(build_job, slots)
-        sinks = [node.sink for node in spec.nodes if node.sink is not None]
-        self._sinks = [sink for sink in sinks if isinstance(sink, SimSink)]
-        self._forks = len(self._sinks) == len(sinks)  # real sinks know only one course of events
-        self._jobs = {n: _compile(spec, n) for n in sorted({1, slots, slots + 1})}
-        self._others: dict[int, SimJob] | None = None
-        if other is not None:
-            written = _capture(other, slots)
-            self._others = {n: _compile(written, n) for n in self._jobs}
+        bounds = limits or Limits()
+        first = compile_job(build_job, slots, other, bounds)
+        self._jobs = [first, *(compile_job(build, slots, None, bounds) for build in beside)]
+        self._forks = not has_real_sinks(first)  # real sinks know only one course of events
         self._expected: Outputs | None = None
+        if expected is not None:
+            self._expected = {sink: sorted(map(repr, rows)) for sink, rows in expected.items()}
 
     @property
     def expected(self) -> Outputs:
-        """The output of a run without faults, by sink."""
+        """The output of a run without faults, by sink: of each job as if there were no other."""
         if self._expected is None:
-            result = self.play(0, Faults(most=0))
-            if result.problem is not None:
-                raise SimulationFailed(self.name, 0, f"without any fault: {result.problem}", result.story)
-            self._expected = result.outputs
+            expected: Outputs = {}
+            for job in self._jobs:
+                result = self._play([job], 0, Faults(most=0))
+                if result.problem is not None:
+                    raise SimulationFailed(self.name, 0, f"without any fault: {result.problem}", result.story)
+                expected.update(result.outputs)
+            self._expected = expected
         return self._expected
 
     def play(self, seed: int, faults: Faults) -> RunResult:
         """One run, not compared."""
-        with _quiet(), _without_collector():
-            return Run(self._jobs, self._slots, self._sinks, seed, faults, self._others, self._forks).play()
+        return self._play(self._jobs, seed, faults)
+
+    def _play(self, jobs: list[Compiled], seed: int, faults: Faults) -> RunResult:
+        with _quiet(), _without_collector(), small_frames():
+            return Run(jobs, seed, faults, self._forks).play()
 
     def check(self, seed: int, faults: Faults) -> RunResult:
         """One run, compared; raises :class:`SimulationFailed`."""
@@ -104,7 +94,8 @@ class Simulation:
         if problem is None and not result.refused:
             problem = difference(expected, result.outputs)
         if problem is None and result.forked is not None:
-            problem = difference(expected, result.forked)
+            alone = {name: expected[name] for name in result.forked}
+            problem = difference(alone, result.forked)
             problem = problem and f"a job started from a savepoint: {problem}"
         if problem is not None:
             raise SimulationFailed(self.name, seed, problem, result.story)
@@ -118,16 +109,23 @@ def simulate(
     slots: int = 2,
     name: str | None = None,
     other: BuildJob | None = None,
+    beside: Sequence[BuildJob] = (),
+    limits: Limits | None = None,
+    expected: Mapping[str, Iterable[object]] | None = None,
 ) -> Report:
     """Run the job once per seed, with faults, and check that its output is that of a run without.
 
     ``build_job(env)`` writes the program, with :class:`SimSource` and :class:`SimSink` at its ends; it may
     call ``env.execute()`` or leave that out.  ``other`` writes the same job with other settings: new
-    drivers may switch between the two.  The first seed that fails raises :class:`SimulationFailed`.
+    drivers may switch between the two.  The jobs of ``beside`` run at the same time, with their checkpoints
+    in the same place.  ``limits`` is what the jobs may hold at any moment.  ``expected`` says
+    what each sink must hold, where that is known better than by a run without faults.  The first seed that
+    fails raises :class:`SimulationFailed`.
     """
     clock = SystemClock()
     began = clock.monotonic()
-    simulation = Simulation(build_job, slots, name or str(getattr(build_job, "__name__", "job")), other)
+    told = name or str(getattr(build_job, "__name__", "job"))
+    simulation = Simulation(build_job, slots, told, other, beside, limits, expected)
     mix = Faults.all() if faults is None else faults
     counts: Counter[str] = Counter()
     played, snapshots, virtual = 0, 0, 0.0
@@ -138,48 +136,6 @@ def simulate(
         virtual += result.virtual_ms
         counts += result.faults
     return Report(played, clock.monotonic() - began, snapshots, virtual, counts)
-
-
-class _Captured(BaseException):
-    """Carries the specification out of ``execute()``, wherever that was called."""
-
-    def __init__(self, spec: JobSpec) -> None:
-        super().__init__()
-        self.spec = spec
-
-
-class _Catcher:
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
-
-    def default_parallelism(self) -> int:
-        return self._slots
-
-    def launch(self, spec: JobSpec) -> JobHandle:
-        raise _Captured(spec)
-
-
-def _capture(build_job: BuildJob, slots: int) -> JobSpec:
-    """The job that ``build_job`` writes."""
-    before = StreamExecutionEnvironment.launcher
-    StreamExecutionEnvironment.launcher = _Catcher(slots)
-    try:
-        env = StreamExecutionEnvironment.get_execution_environment()
-        build_job(env)
-        env.execute("simulated")
-    except _Captured as captured:
-        return captured.spec
-    finally:
-        StreamExecutionEnvironment.launcher = before
-    raise AssertionError("execute() always raises here")
-
-
-def _compile(spec: JobSpec, parallelism: int) -> SimJob:
-    config = Configuration(spec.configuration)
-    for key, value in _SETTINGS.items():
-        config.set_string(key, value)
-    job = assemble(replace(spec, configuration=config, parallelism=parallelism), parallelism)
-    return SimJob(job.plan, job.plan_bytes, job.settings, job.directory, 0)
 
 
 @contextmanager

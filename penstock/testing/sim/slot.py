@@ -7,6 +7,7 @@ that it can vanish before, between and after; its calendar may jump and it may s
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any
 
@@ -14,7 +15,9 @@ from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, SnapshotAck, SnapshotCompleted, TaskFailed, ToSlot
 from penstock.task.environment import TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
+from penstock.testing.sim.memory import ChannelBound, MemoryWatch
 from penstock.testing.sim.network import GangNetwork, SlotNetwork
+from penstock.testing.sim.process import Process
 from penstock.testing.sim.scheduler import VirtualClock
 from penstock.testing.sim.storage import SimStore
 from penstock.testing.sim.world import World
@@ -48,6 +51,8 @@ class SimSlot:
         network: GangNetwork,
         say: Callable[[FromSlot], None],
         crashed: Callable[[str], None],
+        bound: ChannelBound,
+        process: Process | None,
     ) -> None:
         self.life = Life.MEMBER
         self.name = f"slot {number} of generation {generation}"
@@ -55,17 +60,24 @@ class SimSlot:
         self._scheduler = world.scheduler
         self._say = say
         self._crashed = crashed
+        self._process = process
+        self._memory = MemoryWatch(world, bound)
         self._clock = VirtualClock(world.scheduler)
         self._stalled_until = 0.0
         self._inbox_free = self._outbox_free = self._writer_free = 0.0
         self._wake_at: float | None = None
         environment = TaskEnvironment(self._clock, store, self, self._report, store.at, generation)
-        self.slot = Slot(SlotId(number), environment, SlotNetwork(network, self.wake))
+        self.slot = Slot(SlotId(number), environment, SlotNetwork(network, self.wake, self._inside))
 
     @property
     def runs(self) -> bool:
         """Whether the process exists."""
         return self.life is not Life.GONE
+
+    def _inside(self) -> AbstractContextManager[None]:
+        """What happens in this process sees its globals."""
+        self._world.acting = self
+        return nullcontext() if self._process is None else self._process.inside()
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -91,8 +103,10 @@ class SimSlot:
             self._stalled_until = self._scheduler.now + self._scheduler.between(*_STALL_MS)
         if faults.hit("clock_jump", self.name):
             self._clock.offset += self._scheduler.between(*_JUMP_MS)
-        worked = self.slot.step()
-        if self.slot.phase is SlotPhase.LEFT:
+        with self._inside():
+            worked = self.slot.step()
+        self._memory.look(self.name, self.slot.tasks)
+        if self._has_left():
             self.life = Life.GONE
         elif worked:
             self.wake()
@@ -100,6 +114,12 @@ class SimSlot:
             due = self.slot.next_deadline_ms()
             if due is not None:
                 self._step_at(max(self._clock.when(due), self._scheduler.now + 0.1))
+
+    def _has_left(self) -> bool:
+        left = self.slot.phase is SlotPhase.LEFT
+        if left:
+            self._world.check_closed(self, self.name)
+        return left
 
     def crash(self) -> None:
         """The process vanishes without a word; what it had sent still arrives."""
@@ -121,8 +141,9 @@ class SimSlot:
 
     def _receive(self, message: ToSlot) -> None:
         if self.life is Life.MEMBER:
-            self.slot.handle(message)
-            if self.slot.phase is SlotPhase.LEFT:
+            with self._inside():
+                self.slot.handle(message)
+            if self._has_left():
                 self.life = Life.GONE
             self.wake()
 
@@ -160,14 +181,16 @@ class SimSlot:
                 return
             result, error = None, None
             try:
-                result = work()
+                with self._inside():
+                    result = work()
             except Exception as caught:
                 error = caught
             self._scheduler.at(self._later(), lambda: answer(result, error))
 
         def answer(result: Any, error: Exception | None) -> None:
             if self._survives("between writing and acknowledging"):
-                done(result, error)
+                with self._inside():
+                    done(result, error)
                 self.wake()
 
         self._scheduler.at(self._later(), write)

@@ -43,6 +43,7 @@ class SimStore(SnapshotStore):
         created = name not in self._world.files
         if created:
             self._maybe_tear(name, path, data)
+            self._auditor.touching(name)
             self._world.files[name] = bytes(data)
             self._auditor.created(name)
         self._end("create", path)
@@ -77,6 +78,7 @@ class SimStore(SnapshotStore):
     def delete(self, path: str) -> None:
         name = self._begin("delete", path)
         if name in self._world.files:
+            self._auditor.touching(name)
             self._auditor.deleting(name)
             del self._world.files[name]
         self._end("delete", path)
@@ -108,6 +110,7 @@ class SimStore(SnapshotStore):
     def put(self, path: str, data: bytes) -> None:
         """The end of a writer: all bytes appear at once, unless a fault says otherwise."""
         name = self._begin("write", path)
+        self._auditor.touching(name)
         if self._world.faults.hit("partial_file", path):
             self._world.files[name] = data[: len(data) // 2]
             raise SnapshotError(f"{SIMULATED}{path} was cut off")
@@ -129,8 +132,9 @@ class SimStore(SnapshotStore):
 
 
 def _open(url: str) -> SimStore:
+    """What a job starts from: a savepoint, or a directory of its own."""
     world = current()
-    return SimStore(world, world.auditor, 0, lambda operation: None).at(url)
+    return SimStore(world, world.auditors[0], 0, lambda operation: None).at(url)
 
 
 register_scheme(SCHEME, _open)

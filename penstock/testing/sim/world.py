@@ -6,7 +6,8 @@ and find it through :func:`current`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -68,13 +69,37 @@ class World:
         self.faults = Injector(faults, self.scheduler, self.tell)
         self.files: dict[str, bytes] = {}
         self.sinks: dict[str, SinkTable] = {}
-        self.savepoints: list[Savepoint] = []
-        """Beside the job's history; each can be gone back to at any time."""
-        self.auditor: Auditor
-        self.finished = False
-        """Some driver has finished the job, and nobody means to go on with it."""
+        self.owners: dict[str, Auditor] = {}
+        """Whose each directory of checkpoints is."""
+        self.peak_bytes = 0
+        """The most that ever waited in one channel."""
+        self.heaviest_row = 0
+        self.acting: object = None
+        """The slot or driver that does something right now."""
+        self._open: dict[object, Counter[str]] = {}
+        """What each of them has opened and not closed, by kind."""
+        self.notes: dict[object, int] = {}
+        """For functions of a job that count something over all attempts, or for each slot."""
+        self.auditors: list[Auditor] = []
+        """One for each job."""
         self.publishable: set[str] = set()
         """Transactions that a published snapshot holds: only these may be committed."""
+
+    def opened(self, kind: str) -> Callable[[], None]:
+        """Who acts has opened something; call what this gives when it is closed."""
+        held = self._open.setdefault(self.acting, Counter())
+        held[kind] += 1
+
+        def close() -> None:
+            held[kind] -= 1
+
+        return close
+
+    def check_closed(self, process: object, name: str) -> None:
+        """A process that ended as it should has closed what it had opened."""
+        left = +self._open.pop(process, Counter())
+        if left:
+            raise self.broken(f"{name} has left and not closed {dict(left)}")
 
     def tell(self, text: str) -> None:
         """Add a line to the story."""
