@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from sim_graphs_rocks import on_disk
 from sim_graphs_sinks import TWO_PHASE_GRAPHS
 from sim_graphs_unaligned import UNALIGNED_GRAPHS
 from sim_graphs_windows import WINDOW_GRAPHS
+from sim_graphs_world import EXTRAS, WORLD_GRAPHS, Extra
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import (
@@ -31,7 +32,7 @@ from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from penstock.operators.columnar import Count, Max, Sum
-from penstock.testing import Faults, SimSink, SimSource
+from penstock.testing import Faults, Report, SimSink, SimSource, simulate
 from penstock.testing.sim.simulation import Simulation
 
 Env = StreamExecutionEnvironment
@@ -310,6 +311,7 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     **TWO_PHASE_GRAPHS,
     "patterns": patterns,
     **{name: on_disk(build) for name, build in ON_DISK.items()},
+    **WORLD_GRAPHS,
 }
 
 DRAINED = {
@@ -329,11 +331,29 @@ DRAINED = {
 """Graphs that know no event time: ending it early changes nothing."""
 
 
+def played(graph: str, seeds: Iterable[int]) -> Report:
+    """A graph under some seeds, with everything that may happen to it."""
+    extra = EXTRAS.get(graph, Extra())
+    return simulate(
+        GRAPHS[graph],
+        seeds,
+        faults_of(graph),
+        name=graph,
+        other=ON_DISK.get(graph),
+        beside=extra.beside,
+        limits=extra.limits,
+        expected=extra.expected or None,
+    )
+
+
 def simulation_of(graph: str, slots: int = 2) -> Simulation:
     """A graph of :data:`GRAPHS`, ready to be played."""
-    return Simulation(GRAPHS[graph], slots, graph, ON_DISK.get(graph))
+    extra = EXTRAS.get(graph, Extra())
+    expected = extra.expected or None
+    return Simulation(GRAPHS[graph], slots, graph, ON_DISK.get(graph), extra.beside, extra.limits, expected)
 
 
 def faults_of(graph: str) -> Faults:
     """Everything that may happen to a graph."""
-    return replace(Faults.all(), drain=0.01) if graph in DRAINED else Faults.all()
+    more = EXTRAS.get(graph, Extra()).faults
+    return replace(Faults.all(), **more, **({"drain": 0.01} if graph in DRAINED else {}))
