@@ -22,13 +22,18 @@ class Planted:
     mutate: Callable[[Patch], None]
     graph: str
     near: int = 0
+    early: bool = False
+    """Whether it shows only in jobs that are compiled with it."""
 
 
 def first_failure(planted: Planted, first: int, patch: Patch) -> SimulationFailed | None:
     """The first failing seed from ``first`` on; the expected output comes from the engine as it is."""
+    if planted.early:
+        planted.mutate(patch)
     simulation = simulation_of(planted.graph)
     assert simulation.expected
-    planted.mutate(patch)
+    if not planted.early:
+        planted.mutate(patch)
     for seed in range(first, MOST_SEEDS):
         try:
             simulation.check(seed, faults_of(planted.graph))
