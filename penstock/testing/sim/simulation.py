@@ -1,8 +1,8 @@
 """``simulate``: a whole job in one thread under a seeded scheduler, with faults, checked to the record.
 
 The job is compiled once, a script by every driver.  A run without faults gives the output that every other
-run must have, unless it is known better; then
-each seed is played and compared.  See ``docs/guides/testing.md``.
+run must have, unless it is known better; then each seed is played and compared.  See
+``docs/guides/testing.md``.
 """
 
 from __future__ import annotations
