@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sim_planted import Patch, Planted, must_be_found
 
-import penstock.coordinator.runner
+import penstock.coordinator.looking
 from penstock.coordinator.manifests import ManifestMaker
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.snapshots import SnapshotDesk
@@ -27,7 +27,7 @@ def no_checkpoint_behind_it(patch: Patch) -> None:
 def the_named_one_always_wins(patch: Patch) -> None:
     """A driver that is started again goes back to the savepoint on its command line."""
     patch.setattr(
-        penstock.coordinator.runner, "choose", lambda own, start: own if start is None else start.found
+        penstock.coordinator.looking, "choose", lambda own, start: own if start is None else start.found
     )
 
 
