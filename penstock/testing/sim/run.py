@@ -67,6 +67,8 @@ class Run:
                 problem = str(broken)
         forked = None
         savepoints = life.auditor.savepoints
+        if self._forks and problem is None:
+            problem = next(filter(None, map(self._broken_promise, savepoints)), None)
         if self._forks and problem is None and savepoints and world.rng.random() < _FORKED:
             problem, forked = self._go_back_to(world.rng.choice(savepoints))
         return RunResult(
@@ -98,6 +100,12 @@ class Run:
         story.sort(key=lambda line: line[0])
         return story
 
+    def _broken_promise(self, savepoint: Savepoint) -> str | None:
+        """Output that whoever starts from the savepoint relies on, and that nobody has committed."""
+        promised = transactions_in(savepoint.manifest)
+        lost = promised.difference(*(sink.committed for sink in self._world.sinks.values()))
+        return f"{savepoint.location} counts on {min(lost)}, which was never committed" if lost else None
+
     def _go_back_to(self, savepoint: Savepoint) -> tuple[str | None, Outputs | None]:
         """Start the job from a savepoint in a world where nothing behind it ever happened."""
         world, epoch = self._world, int(savepoint.manifest.epoch)
@@ -109,9 +117,6 @@ class Run:
         other._world.publishable = promised
         for name, sink in world.sinks.items():
             other._world.sinks[name] = sink.as_of(savepoint.manifest.created_ms - START_MS, epoch, promised)
-        lost = promised.difference(*(sink.committed for sink in world.sinks.values()))
-        if lost:
-            return f"{savepoint.location} counts on {min(lost)}, which was never committed", None
         life = other._lives[0]
         life.parallelism = world.rng.choice(sorted(self._compiled[0].jobs))
         life.has_others = world.rng.random() < 0.5
