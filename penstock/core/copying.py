@@ -7,7 +7,7 @@ back as it is.  How a value is copied depends on its type and is found out once 
 * tuples, named tuples and frozen dataclasses: only if something inside must be;
 * ``Row``, list, dict, set, arrays and plain classes: field by field, without ``copy``'s bookkeeping;
 * everything else, and whatever has ways of its own (``__deepcopy__``, ``__reduce__``): ``copy.deepcopy``;
-* what that refuses (locks, sockets): it is shared, with one warning per type.
+* what that refuses (locks, sockets): that value is shared, with one warning per type.
 
 Two references to one object within a value become two objects, except in a value that contains itself,
 which ``copy.deepcopy`` sees to.  Design note 020.
@@ -61,6 +61,9 @@ OBJECT_REUSE = "object_reuse"
 _MOST_TYPES = 10_000
 """Types that are remembered: classes may be made at run time without end."""
 
+_WARNED_OF: set[type] = set()
+_UNSET: Any = object()
+
 _are_atomic = ATOMIC.issuperset
 _HOOKS = (
     *("__reduce__", "__reduce_ex__", "__getstate__", "__new__"),
@@ -82,7 +85,7 @@ def copied(value: Any) -> Any:
     try:
         return _copied(value)
     except RecursionError:
-        return _deep(value)
+        return _whole(value)
 
 
 def itself(value: Any) -> Any:
@@ -186,7 +189,8 @@ def _copier_of(kind: type) -> Copier:
     if issubclass(kind, tuple) and hasattr(kind, "_make") and _is_plain(kind, {"__new__", "__getnewargs__"}):
         return _named_tuple
     slots = [name for base in kind.__mro__ for name in _slots(base)]
-    if not slots and kind.__basicsize__ == _Plain.__basicsize__ and _is_plain(kind):
+    has_dict = kind.__dictoffset__ and kind.__basicsize__ == _Plain.__basicsize__
+    if has_dict and not slots and _is_plain(kind):
         return _by_dict(kind)
     fields = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
     if slots and slots == fields and _is_plain(kind, {"__getstate__", "__setstate__"}):
@@ -209,6 +213,8 @@ def _slots(base: type) -> tuple[str, ...]:
 
 
 def _named_tuple(value: Any) -> Any:
+    if getattr(value, "__dict__", None):
+        return _deep(value)
     fresh = _tuple(value)
     return value if fresh is value else type(value)._make(fresh)
 
@@ -236,24 +242,44 @@ def _by_slots(kind: type, names: list[str]) -> Copier:
     def copy_fields(value: Any) -> Any:
         fresh: Any = object.__new__(kind)
         for name in names:
-            put(fresh, name, _copied(getattr(value, name)))
+            item = getattr(value, name, _UNSET)
+            if item is not _UNSET:
+                put(fresh, name, _copied(item))
         return fresh
 
     return copy_fields
 
 
 def _deep(value: Any) -> Any:
+    """By ``copy.deepcopy``. What lies too deep for it is left to :func:`copied`, who has the whole value."""
+    try:
+        return copy.deepcopy(value)
+    except RecursionError:
+        raise
+    except Exception as error:
+        return _shared(value, error)
+
+
+def _whole(value: Any) -> Any:
+    """A value that contains itself, or is too deep for the stack."""
     try:
         return copy.deepcopy(value)
     except Exception as error:
-        kind = type(value)
-        _COPIERS[kind] = itself
+        return _shared(value, error)
+
+
+def _shared(value: Any, error: Exception) -> Any:
+    """``value`` itself. Others of its type are tried all the same: it may be a list with a lock in it."""
+    kind = type(value)
+    if kind not in _WARNED_OF:
+        if len(_WARNED_OF) >= _MOST_TYPES:
+            _WARNED_OF.clear()
+        _WARNED_OF.add(kind)
         log.warning(
-            "values of type %s.%s cannot be copied (%s): steps that read the same one share it, and see "
-            "what the others change in it. Give the class a __deepcopy__ method, or keep it out of records "
-            "and state",
+            "a value of type %s.%s cannot be copied (%s): steps that read it share it, and see what the "
+            "others change in it. Give the class a __deepcopy__ method, or keep it out of records and state",
             kind.__module__,
             kind.__qualname__,
             error,
         )
-        return value
+    return value

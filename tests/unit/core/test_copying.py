@@ -203,3 +203,66 @@ def test_batches() -> None:
     fresh = copied_batch(rows)
     assert fresh.rows == [[1], [2]] and fresh.time_list() == [5, 6] and fresh.key_list() == ["k", "l"]
     assert not shared(fresh.rows, rows.rows)
+
+
+def nested(depth: int, inmost: Any) -> Any:
+    for _ in range(depth):
+        inmost = [inmost]
+    return inmost
+
+
+def knot(first: Any) -> Any:
+    tied: dict[str, Any] = {"first": first}
+    tied["itself"] = tied
+    return tied
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        nested(5000, 0),
+        knot(threading.Lock()),
+        np.array([threading.Lock()], dtype=object),
+        defaultdict(list, {0: [threading.Lock()]}),
+        [nested(depth, defaultdict(list)) for depth in range(300, 500)],
+    ],
+    ids=["deep", "knot", "array", "dict", "nearly too deep"],
+)
+def test_one_value_that_cannot_be_copied_does_not_make_the_others_shared(odd: Any) -> None:
+    for part in odd if isinstance(odd, list) else (odd,):
+        copied(part)
+    copied(odd)
+    for value in ([[1]], {"a": [1]}, np.zeros(2), defaultdict(list, {1: [2]})):
+        assert copied(value) is not value
+
+
+@dataclass(slots=True)
+class Late:
+    number: int
+    items: list[int] = field(init=False)
+
+
+def test_a_field_that_is_not_set_yet() -> None:
+    fresh = copied(Late(1))
+    assert fresh.number == 1 and not hasattr(fresh, "items")
+
+
+class Remembering(NamedTuple("Base", [("left", Any)])):
+    pass
+
+
+@pytest.mark.parametrize("left", [1, [1]])
+def test_what_a_named_tuple_has_beside_its_fields(left: Any) -> None:
+    value = Remembering(left)
+    value.seen = [1]  # type: ignore[attr-defined]
+    fresh = copied(value)
+    fresh.seen.append(2)
+    assert value.seen == [1] and fresh == value  # type: ignore[attr-defined]
+
+
+def test_objects_without_attributes() -> None:
+    class Empty:
+        __slots__ = ()
+
+    assert type(copied(Empty())) is Empty
+    assert type(copied(object())) is object
