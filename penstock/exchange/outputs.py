@@ -22,9 +22,9 @@ class _Buffer:
 
     __slots__ = ("enough_bytes", "parts", "rows", "sender", "size")
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: Sender, enough_bytes: int) -> None:
         self.sender = sender
-        self.enough_bytes = piece_bytes(sender.limit)
+        self.enough_bytes = enough_bytes
         self.parts: list[Batch] = []
         self.rows = 0
         self.size = 0
@@ -60,10 +60,13 @@ class OutputEdge:
         self._name = name
         self.emitted_bytes = 0
         """All that was ever given to it."""
-        self._buffers = {target: _Buffer(sender) for target, sender in senders.items()}
         self._enough = enough_rows
         self.limit = min(sender.limit for sender in senders.values())
         """The bound of its tightest channel, in bytes."""
+        # One measure for all, so that a record for everybody leaves every buffer at once: a receiver in this
+        # slot gets the record itself and may change it, and by then it must be on the wire to the others.
+        enough_bytes = piece_bytes(self.limit)
+        self._buffers = {target: _Buffer(sender, enough_bytes) for target, sender in senders.items()}
         self._dirty = False
 
     def emit(self, batch: Batch) -> None:

@@ -65,7 +65,7 @@ class MapBatchesOperator(FunctionOperator):
 
     def _offer(self, batch: Batch) -> Any:
         if self._format == "rows":
-            return batch.to_rows()
+            return list(batch.to_rows())  # the list is the function's own, other branches may have the batch
         columns = batch.columns if batch.columns is not None else columns_of(batch.to_rows())
         if self._format == "pandas":
             return columns.to_pandas()
@@ -75,7 +75,7 @@ class MapBatchesOperator(FunctionOperator):
 
     def _take_back(self, part: Any) -> Batch:
         if self._format == "rows" and isinstance(part, list):
-            return Batch(rows=part)
+            return Batch(rows=list(part))  # the function may fill the same list again
         if self._format == "pandas" and hasattr(part, "iloc"):
             return Batch(columns=pa.RecordBatch.from_pandas(part, preserve_index=False))
         if self._format == "polars" and isinstance(part, _polars().DataFrame):

@@ -12,7 +12,7 @@ from penstock.core.ids import ChannelId, EdgeId, Epoch, EventTime, SubtaskIndex
 from penstock.core.signals import ACTIVE, END_OF_INPUT, IDLE, Barrier, Watermark
 from penstock.exchange.channel import InputChannel, LocalSender, element_bytes
 from penstock.exchange.outputs import OutputEdge
-from penstock.exchange.partition import Global, Partitioning, Rebalance, make_router
+from penstock.exchange.partition import Broadcast, Global, Partitioning, Rebalance, make_router
 
 
 def edge(
@@ -125,3 +125,14 @@ def test_a_channel_tells_when_it_gets_something_and_when_something_is_taken() ->
     channel.take()
     channel.put(END_OF_INPUT, 0)
     assert calls == ["ready", 64, "ready"]
+
+
+def test_a_record_for_everybody_leaves_all_buffers_at_once() -> None:
+    """A receiver in the slot may change it; one elsewhere must not get what is made of it."""
+    channels = [InputChannel(ChannelId(EdgeId(0), SubtaskIndex(0), SubtaskIndex(n))) for n in range(2)]
+    senders = {0: LocalSender(channels[0], 400_000), 1: LocalSender(channels[1], 300_000)}
+    out = OutputEdge(make_router(Broadcast(), 0, 1, 2, 128), senders, 8192)
+    for n in range(200):
+        out.emit(Batch.of_rows([[n, "x" * 7000]]))
+        first, second = (sum(len(batch) for batch in channel) for channel in channels)
+        assert first == second

@@ -99,3 +99,28 @@ def test_clear_errors():
         MapBatchesOperator(lambda c: c, format="csv")
     with pytest.raises(ConfigError, match="timestamp_column"):
         MapBatchesOperator(lambda c: c, format="rows", timestamp_column="ts")
+
+
+@pytest.mark.parametrize("change", [list.clear, list.reverse, lambda rows: rows.append(4)])
+def test_a_function_may_change_the_list_it_gets(change):
+    def changing(rows):
+        change(rows)
+        return rows
+
+    source = batch([1, 2, 3], [10, 20, 30])
+    out = run(changing, source, format="rows")
+    assert source.to_rows() == [1, 2, 3], "another branch may have the batch, too"
+    assert all(len(b) == len(b.times) for b in out.batches)
+
+
+def test_a_function_may_fill_one_list_again_and_again():
+    kept = []
+
+    def refilling(rows):
+        for row in rows:
+            kept[:] = [row]
+            yield kept
+
+    out = run(refilling, batch([1, 2, 3]), format="rows")
+    kept.clear()
+    assert [b.rows for b in out.batches] == [[1], [2], [3]]
