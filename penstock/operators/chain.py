@@ -110,8 +110,9 @@ class FanOut:
     """The output of an operator: all its consumers.
 
     With ``copies``, no two of them get the same record if it can change.  The main output's last consumer
-    gets what the operator emitted, all others copies; those of side outputs too, since an operator may emit
-    a record there as well as to the main output.  ``fixed``: those of the main output cannot change.
+    gets what the operator emitted, all others copies.  If there are side outputs, everybody gets copies: an
+    operator may emit a record there as well as to the main output, and first to the one or to the other, in
+    one piece or in two.  ``fixed``: those of the main output cannot change.
     """
 
     __slots__ = ("_all", "_copies", "_main", "_shares", "_sides")
@@ -126,7 +127,7 @@ class FanOut:
             if tag is not None:
                 self._sides.setdefault(tag, []).append(consumer)
         self._all = [consumer for _, consumer in consumers]
-        self._shares = not copies or fixed or len(self._main) < 2
+        self._shares = not copies or fixed or (len(self._main) < 2 and not self._sides)
 
     def emit(self, batch: Batch) -> None:
         """To every consumer of the main output."""
@@ -135,8 +136,8 @@ class FanOut:
             for consumer in main:
                 consumer.emit(batch)
         else:
-            copies = [copied_batch(batch) for _ in main[1:]]
-            for consumer, own in zip(main, (*copies, batch), strict=True):
+            copies = [copied_batch(batch) for _ in (main if self._sides else main[1:])]
+            for consumer, own in zip(main, (*copies, batch), strict=False):
                 consumer.emit(own)
 
     def side(self, tag: str, batch: Batch) -> None:
