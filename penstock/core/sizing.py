@@ -49,10 +49,11 @@ def rows_bytes(rows: Sequence[Any]) -> int:
     sample = sampled(rows)
     total = sum(map(deep_bytes, sample)) * count / len(sample)
     if type(rows[0]) is Row:
-        with contextlib.suppress(AttributeError):
+        with contextlib.suppress(Exception):
             rows = list(map(attrgetter("_values"), rows))
-    for pick, picked in _long_parts(rows):
-        total += _unseen(rows, pick, picked)
+    with contextlib.suppress(Exception):  # objects of the user's may refuse to be looked into
+        for pick, picked in _long_parts(rows):
+            total += _unseen(rows, pick, picked)
     return max(0, int(total)) + SLOT_BYTES * count
 
 

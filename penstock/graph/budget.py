@@ -29,7 +29,7 @@ class NetworkBudget:
     def limit(self, sender: int, receiver: int) -> int:
         """The bound of a channel between two slots, in bytes."""
         share = self._budget // max(self.channels[sender], self.channels[receiver], 1)
-        return min(self._most, max(share, SEGMENT_BYTES))
+        return max(1, min(self._most, max(share, SEGMENT_BYTES)))
 
     def __str__(self) -> str:
         busiest = max(range(len(self.channels)), key=self.channels.__getitem__)

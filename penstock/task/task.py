@@ -159,7 +159,9 @@ class Task:
         """Processing time at which the task wants a step although no input arrived."""
         if self.phase is not Phase.RUNNING or self._asked.end_the_job:
             return None
-        if self._left_over or not self.writable():
+        if self._left_over:
+            return None  # no clock helps, only room
+        if not self.writable():
             return None if self._gate is None else self._gate.next_deadline_ms()
         due = [op.operator.next_processing_time() for op in self._timed]
         inlet = self._gate or self._polls

@@ -133,3 +133,28 @@ def test_a_batch_of_parts_is_as_large_as_its_parts() -> None:
 
 def test_no_rows_are_nothing() -> None:
     assert rows_bytes([]) == 0 and Batch.of_rows([]).nbytes() == 0
+
+
+class Detached:
+    def __init__(self) -> None:
+        self.__dict__["text"] = "x"
+
+    @property
+    def text(self) -> str:
+        raise RuntimeError("its session is closed")
+
+
+class Forbidding:
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+class Endless(list[int]):
+    def __len__(self) -> int:
+        raise RuntimeError("who knows")
+
+
+@pytest.mark.parametrize("odd", [Detached, Forbidding, Endless])
+def test_rows_that_refuse_to_be_looked_into_fail_nothing(odd: type) -> None:
+    assert rows_bytes([odd() for _ in range(20)]) > 0
+    assert rows_bytes([Row(1), *(odd() for _ in range(20))]) > 0

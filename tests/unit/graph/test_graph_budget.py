@@ -55,6 +55,9 @@ def test_few_channels_get_what_a_channel_may_have_at_most() -> None:
 
 def test_a_share_is_never_too_small_to_go_on_with() -> None:
     assert NetworkBudget(plan(32, Hash(str), network_bytes=1)).limit(0, 1) == SEGMENT_BYTES
+    assert NetworkBudget(plan(2, Hash(str), channel_bytes=0)).limit(0, 1) == 1, (
+        "nothing would stop it for ever"
+    )
 
 
 def test_both_ends_agree_on_the_bound() -> None:

@@ -157,6 +157,21 @@ def test_a_barrier_waits_for_the_record_that_is_under_way(unaligned: bool) -> No
     assert rows() == all_of("a") + all_of("b")
 
 
+def test_a_barrier_that_has_waited_for_too_long_does_not_keep_the_slot_busy() -> None:
+    rig = Line(lambda: FlatMapOperator(many), unaligned=True, aligned_timeout_ms=50)
+    rig.give("a")
+    rig.work()
+    rig.slot.handle(TriggerSnapshot(Epoch(1), SnapshotKind.CHECKPOINT, rig.clock.now_ms()))
+    rig.work()
+    middle = rig.tasks[1]
+    assert not middle.step()
+    due = middle.next_deadline_ms()
+    assert due is None or due > rig.clock.now_ms(), "there is nothing to do until there is room"
+    rig.run()
+    assert len(rig.acks(1)) == 3
+    assert rows() == all_of("a")
+
+
 def test_a_source_begins_its_snapshot_when_the_record_is_done() -> None:
     rig = Line(lambda: FlatMapOperator(many), chained=True)
     rig.give("a")
