@@ -13,6 +13,7 @@ way.  Older versions pickled all classes of scripts so; :func:`loads` takes them
 from __future__ import annotations
 
 import io
+import logging
 import pickle
 import re
 import sys
@@ -23,6 +24,8 @@ import cloudpickle
 from cloudpickle import cloudpickle as by_value
 
 from penstock.core.names import found_under, is_named
+
+_log = logging.getLogger("penstock")
 
 SCRIPT = "__main__"
 _MOST_BYTES = 1 << 20
@@ -56,25 +59,38 @@ def ship(program: Any) -> bytes:
     """
     file = io.BytesIO()
     pickler = _Shipper(file)
-    pickler.dump(_Cargo((program, tuple(_script_classes()), pickler.named)))
-    return file.getvalue()
+    pickler.dump((program, pickler.named))
+    return pickle.dumps(_Cargo(file.getvalue(), dict(_other_classes(pickler.named))), protocol=5)
 
 
 class _Cargo(NamedTuple):
-    parts: tuple[Any, tuple[type, ...], dict[str, type]]
-    """The last one is filled while the others are pickled."""
+    program: bytes
+    """The program, and the classes it needs by name."""
+    others: dict[str, bytes]
+    """The script's other classes, one by one: what the program does not need must not be its ruin."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unload, self.parts
+        return _unload, tuple(self)
 
 
-def _unload(program: Any, _: tuple[type, ...], classes: dict[str, type]) -> Any:
+def _unload(program: bytes, others: dict[str, bytes]) -> Any:
+    for qualname, data in others.items():
+        try:
+            _place(pickle.loads(data)[1])
+        except Exception as error:
+            _log.info("the script's class %s cannot be made here, and is left out: %r", qualname, error)
+    # Last: where both bring a class, its methods and those of the program share what they refer to.
+    loaded, classes = pickle.loads(program)
+    _place(classes)
+    return loaded
+
+
+def _place(classes: dict[str, type]) -> None:
     script = sys.modules[SCRIPT]
     for qualname, kind in classes.items():
         kind.__qualname__ = qualname
         if "." not in qualname and getattr(script, qualname, None) is not kind:
             setattr(script, qualname, kind)
-    return program
 
 
 class _Shipper(cloudpickle.Pickler):  # type: ignore[misc]
@@ -83,6 +99,7 @@ class _Shipper(cloudpickle.Pickler):  # type: ignore[misc]
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.named: dict[str, type] = {}
+        """Filled while other things are pickled, and pickled behind them."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, type) and obj.__module__ == SCRIPT and is_named(obj):
@@ -90,18 +107,28 @@ class _Shipper(cloudpickle.Pickler):  # type: ignore[misc]
         return super().reducer_override(obj)
 
 
-def _script_classes() -> Iterator[type]:
-    """The classes at the top level of the script that can travel: stored objects may be of any of them."""
+def _other_classes(known: dict[str, type]) -> Iterator[tuple[str, bytes]]:
+    """The other classes at the top level of the script that can travel: stored objects may be of them."""
     for kind in list(vars(sys.modules[SCRIPT]).values()):
-        if isinstance(kind, type) and kind.__module__ == SCRIPT and is_named(kind) and _can_travel(kind):
-            yield kind
+        if not isinstance(kind, type) or kind.__module__ != SCRIPT or not is_named(kind):
+            continue
+        if kind.__qualname__ not in known:
+            file = _Limited()
+            pickler = _Shipper(file)
+            try:
+                pickler.dump((kind, pickler.named))
+            except Exception:
+                continue
+            yield kind.__qualname__, file.getvalue()
 
 
-def _can_travel(kind: type) -> bool:
-    try:
-        return len(cloudpickle.dumps(kind)) <= _MOST_BYTES
-    except Exception:
-        return False
+class _Limited(io.BytesIO):
+    """Bytes of a class, up to what one may have: more is not even gathered."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > _MOST_BYTES:
+            raise OverflowError
+        return super().write(data)
 
 
 # --- what older versions wrote ------------------------------------------------------------------

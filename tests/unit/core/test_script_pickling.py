@@ -119,3 +119,95 @@ def test_objects_of_classes_without_a_name_still_travel() -> None:
     assert found == [Local(1), Kind.A]
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(Local(1))
+
+
+DRIVERS_OWN = """
+import types
+only_here = types.ModuleType("only_here")
+only_here.Form = type("Form", (), {"__module__": "only_here"})
+sys.modules["only_here"] = only_here
+
+class Screen(only_here.Form):
+    pass
+
+class Plugin:
+    def __init_subclass__(cls, *, kind):
+        cls.kind = kind
+
+class Registered(Plugin, kind="driver"):
+    pass
+
+"""
+
+
+def test_classes_that_only_the_driver_can_make_do_not_stop_the_program(tmp_path: Path) -> None:
+    """One with a base that executors lack, or that cannot be made anew, ended every slot at its start."""
+    shipped = run(tmp_path / "script.py", SCRIPT + DRIVERS_OWN + "show(ship(made))")
+    run(tmp_path / "slot.py", SLOT, shipped)
+
+
+def test_classes_that_the_program_does_not_name_are_found_as_well(tmp_path: Path) -> None:
+    slot = """
+import sys, base64, pickle
+pickle.loads(base64.b64decode(sys.stdin.read()))
+from penstock.core.pickling import dumps
+print(base64.b64encode(dumps((Order(1), Colour.RED, Pair(2), Outer.Inner()))).decode())
+"""
+    shipped = run(tmp_path / "script.py", SCRIPT + DRIVERS_OWN + "show(ship(len))")
+    check = """
+order, colour, pair, inner = loads(base64.b64decode(sys.stdin.read()))
+assert type(order) is Order and colour is Colour.RED and type(pair) is Pair and type(inner) is Outer.Inner
+show(b"fine")
+"""
+    stored = run(tmp_path / "slot.py", slot, shipped)
+    assert run(tmp_path / "script.py", SCRIPT + check, stored) == b"fine"
+
+
+def test_what_the_programs_functions_and_classes_share_stays_one(tmp_path: Path) -> None:
+    script = """
+import base64
+from penstock.core.pickling import ship
+
+MISSING = object()
+
+class Order:
+    def price(self):
+        return MISSING
+
+class Basket:
+    orders = [Order]
+
+def same(missing=MISSING):
+    return Order().price() is missing
+
+print(base64.b64encode(ship(same)).decode())
+"""
+    slot = """
+import sys, base64, pickle
+assert pickle.loads(base64.b64decode(sys.stdin.read()))()
+assert Basket.orders == [Order]
+print(base64.b64encode(b"fine").decode())
+"""
+    assert run(tmp_path / "slot.py", slot, run(tmp_path / "script.py", script)) == b"fine"
+
+
+def test_a_class_that_holds_very_much_is_left_behind_unread(tmp_path: Path) -> None:
+    """It was pickled as a whole only to see that it is too large."""
+    script = """
+import base64
+from penstock.core.pickling import ship
+
+class Item:
+    count = 0
+    def __reduce__(self):
+        Item.count += 1
+        return Item, (), {"text": "x" * 1000 + str(Item.count)}
+
+class Large:
+    items = [Item() for _ in range(20_000)]
+
+data = ship(len)
+assert len(data) < 100_000 and Item.count < 10_000, (len(data), Item.count)
+print(base64.b64encode(b"fine").decode())
+"""
+    assert run(tmp_path / "script.py", script) == b"fine"
