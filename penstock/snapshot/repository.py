@@ -141,6 +141,8 @@ class Repository:
 
     def latest_valid(self, verify: bool = True, checksums: bool = False) -> Found | None:
         """The newest snapshot that is whole; ``None`` if none was ever published."""
+        if self._ownership is not None:
+            self._check_owned(self.load_entries())  # what a newer driver published is not for this one
         try:
             result = search(self.root, self.load_entries, verify, checksums)
         except CorruptSnapshotError:
