@@ -156,7 +156,9 @@ class _StreamReader(SplitReader):
                 raise EndOfSplit
             return None
         self._last = entries[-1][0]
-        if self._last == now.last and now.added:
+        if now.added is None:
+            self._seen = None  # an upgraded server begins to count with the entries that are left
+        elif self._last == now.last and now.added:
             self._seen = now.added
         elif self._seen is not None:
             self._seen += len(entries)

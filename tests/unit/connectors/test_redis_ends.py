@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 import redis
 
 from penstock.common import Configuration, WatermarkStrategy
+from penstock.connectors.redis import source as stream_source
 from penstock.connectors.redis.client import RedisConnection
 from penstock.connectors.redis.commands import entries, hashes, strings
 from penstock.connectors.redis.sink import RedisSink, StagedCommands, _RedisCommitter
-from penstock.connectors.redis.source import RedisStreamSource, order
+from penstock.connectors.redis.source import RedisStreamSource, _standing, order
 from penstock.connectors.sink import CommitOutcome, Sink, WriterContext
 from penstock.connectors.source import EndOfSplit, Source, SplitReader
 from penstock.core.batch import Batch
@@ -155,6 +157,26 @@ def test_a_stream_made_anew_is_noticed(place: RedisConnection, client: Any, name
     found = [] if batch is None else [row["i"] for row in batch.to_rows()]
     assert found == [f"new {i}" for i in range(again)]
     assert lenient.poll(10) is None and lenient.position()[1] == again
+
+
+def test_a_server_that_begins_to_count_is_no_stream_made_anew(
+    place: RedisConnection, client: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis 6 does not count; upgraded to 7 it says that only the entries were ever added that are left."""
+    for i in range(1, 11):
+        client.xadd(name, {"i": i}, id=f"{i}-0")
+    source = RedisStreamSource(place, name)
+    with monkeypatch.context() as patched:
+        patched.setattr(stream_source, "_standing", lambda info: replace(_standing(info), added=None))
+        reader = reader_of(source)
+        assert len(reader.poll(8) or ()) == 8
+    client.xtrim(name, maxlen=3, approximate=False)
+    client.execute_command("XSETID", name, "10-0", "ENTRIESADDED", 3, "MAXDELETEDID", "0-0")
+    restored = reader_of(source, reader.position())
+    assert len(restored.poll(8) or ()) == 2 and restored.position() == ("10-0", 3)
+    client.delete(name)
+    with pytest.raises(PositionGoneError, match="its entry number 3"):
+        restored.poll(8)
 
 
 def test_entries_before_the_given_start_may_go(place: RedisConnection, client: Any, name: str) -> None:
