@@ -7,8 +7,8 @@ they leave the task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,6 @@ LISTS = frozenset((list, tuple))
 
 Emit = Callable[[list[Any], Times | None], None]
 """Sends results with their times, if they have any."""
-
-
-def rest_of(results: Any) -> Iterator[Any]:
-    """What is left of results that were begun with."""
-    return iter(()) if results is None or type(results) in LISTS else results
 
 
 class Outflow:
@@ -63,12 +58,44 @@ class Outflow:
             self._send(piece, None if times is None else np.full(len(piece), time, np.int64))
             yield
 
+    def pour_all(
+        self, results: Iterator[Iterable[Any]], items: list[Any], ends: list[int], times: Times | None
+    ) -> Generator[None, None, int]:
+        """Send what many records result in, a piece at each step, but for what is less than a piece.
+
+        That stays in ``items``, and is that of the records from the returned one on.  ``results`` is asked
+        for the next record's when those of the last are taken; if there are times, whoever makes them notes
+        in ``ends`` how many ``items`` there are then.  In between everything runs at C speed.
+        """
+        flat, start = chain.from_iterable(results), 0
+        while True:
+            most = self.rows
+            items.extend(islice(flat, most))
+            if len(items) < most:
+                return start
+            # The record that it is at may have more results: those so far are its share of this piece.
+            self._send(items.copy(), spread_times(times, [*ends[start:], most], start))
+            items.clear()
+            start = len(ends)
+            yield
+
     def _send(self, items: list[Any], times: Times | None) -> None:
         ctx = self._ctx
         before = ctx.emitted_bytes()
         self._emit(items, times)
         size = max(sampled_bytes(items), ctx.emitted_bytes() - before, 1)
         self.rows = max(1, min(ctx.piece_bytes * len(items) // size, MOST_ROWS, _GROWTH * self.rows))
+
+
+def spread_times(times: Times | None, ends: list[int], start: int = 0) -> Times | None:
+    """The time of each result, given how many there were after each record, from record ``start`` on."""
+    if times is None:
+        return None
+    if start or len(ends) < len(times):
+        times = times[start : start + len(ends)]
+    if ends == list(range(1, len(ends) + 1)):
+        return times
+    return np.repeat(times, np.diff(ends, prepend=0))
 
 
 def pieces(batch: Batch, ctx: OperatorContext) -> Iterator[Batch]:

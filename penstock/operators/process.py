@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice, repeat
-from types import GeneratorType
+from itertools import repeat
+from operator import length_hint
 from typing import Any
 
 import numpy as np
 
-from penstock.core.batch import Batch, Times
+from penstock.core.batch import Batch
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.functions import KeyedProcessFunction, ProcessFunction
 from penstock.operators.operator import OperatorContext
-from penstock.operators.outflow import LISTS, Outflow, rest_of
+from penstock.operators.outflow import Outflow, spread_times
 from penstock.operators.output_tag import emit_results
 from penstock.operators.runtime_context import NO_KEY
 from penstock.operators.timer_service import KeyedTimerService, TimeDomain, TimerService, UnkeyedTimerService
@@ -107,33 +107,27 @@ class ProcessBase(FunctionOperator):
     def _results(
         self, call: ProcessCall, batch: Batch, fctx: CallContext, keys: Iterable[Any]
     ) -> Iterator[None]:
-        scope, outflow = fctx.scope, self._outflow
+        scope, rows = fctx.scope, batch.to_rows()
         times = _NO_TIMES if batch.times is None else batch.times.tolist()
         items: list[Any] = []
         ends: list[int] = []
-        extend, mark = items.extend, ends.append
-        value, start, most = None, 0, outflow.rows
-        try:
-            for scope.key, value, fctx.time in zip(keys, batch.to_rows(), times, strict=False):
+        left = iter(rows)
+
+        def results() -> Iterator[Iterable[Any]]:
+            is_timed, mark = batch.times is not None, ends.append
+            for scope.key, value, fctx.time in zip(keys, left, times, strict=False):
                 result = call(value, fctx)
                 if result is not None:
-                    if type(result) in LISTS:
-                        extend(result)
-                    else:
-                        if type(result) is not GeneratorType:
-                            result = iter(result)
-                        extend(islice(result, most))
-                mark(len(items))
-                if len(items) >= most:
-                    spread = spread_times(batch.times, ends, start)
-                    yield from outflow.pour(items, spread, rest_of(result), fctx.time)
-                    start, most = start + len(ends), outflow.rows
-                    items, ends = [], []
-                    extend, mark = items.extend, ends.append
+                    yield result
+                if is_timed:
+                    mark(len(items))
+
+        try:
+            start = yield from self._outflow.pour_all(results(), items, ends, batch.times)
         except Exception:
-            self.blame(value)
+            self.blame(rows[-1 - length_hint(left)])
             raise
-        emit_results(self.ctx.out, items, spread_times(batch.times, ends, start))
+        emit_results(self.ctx.out, items, spread_times(batch.times, ends[start:], start))
 
     def on_watermark(self, time: EventTime) -> None:
         self._service.watermark = time
@@ -171,17 +165,6 @@ class ProcessBase(FunctionOperator):
         if items:
             self._timer_items, self._timer_times = [], []
             emit_results(self.ctx.out, items, np.array(times, dtype=np.int64))
-
-
-def spread_times(times: Times | None, ends: list[int], start: int = 0) -> Times | None:
-    """The time of each result, given how many there were after each record, from record ``start`` on."""
-    if times is None:
-        return None
-    if start or len(ends) < len(times):
-        times = times[start : start + len(ends)]
-    if ends == list(range(1, len(ends) + 1)):
-        return times
-    return np.repeat(times, np.diff(ends, prepend=0))
 
 
 class ProcessOperator(ProcessBase):

@@ -7,21 +7,20 @@ runs at C speed and leaves in ``len(out)`` the position of the record that made 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import compress, islice
-from types import GeneratorType
+from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
+from operator import length_hint
 from typing import Any
 
 import numpy as np
 
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError
-from penstock.core.ids import MIN_TIME
 from penstock.core.row import Row
 from penstock.operators.functions import FilterFunction, FlatMapFunction, Function, MapFunction
 from penstock.operators.operator import Operator, OperatorContext
-from penstock.operators.outflow import LISTS, Outflow, rest_of
-from penstock.operators.process import NO_KEYS, spread_times
+from penstock.operators.outflow import Outflow, spread_times
+from penstock.operators.process import NO_KEYS
 from penstock.operators.user_function import FunctionOperator, bind
 
 
@@ -95,36 +94,28 @@ class FlatMapOperator(_RowOperator):
 
     def _results(self, batch: Batch) -> Iterator[None]:
         """Gather results and send them on, in pieces if they are many; as the loop of ``process.py``."""
+        scope, call, rows = self.ctx.keyed.scope, self._call, batch.to_rows()
+        keys = batch.key_list() if self._sets_key else NO_KEYS
         items: list[Any] = []
         ends: list[int] = []
-        extend, mark, call = items.extend, ends.append, self._call
-        scope, outflow = self.ctx.keyed.scope, self._outflow
-        keys = batch.key_list() if self._sets_key else NO_KEYS
-        value, start, most = None, 0, outflow.rows
+        left = iter(rows)
+
+        def results() -> Iterator[Iterable[Any]]:
+            is_timed, mark = batch.times is not None, ends.append
+            for scope.key, value in zip(keys, left, strict=False):
+                result = call(value)
+                if result is not None:
+                    yield result
+                if is_timed:
+                    mark(len(items))
+
         try:
-            for scope.key, value in zip(keys, batch.to_rows(), strict=False):
-                results = call(value)
-                if results is not None:
-                    if type(results) in LISTS:
-                        extend(results)
-                    else:
-                        if type(results) is not GeneratorType:
-                            results = iter(results)
-                        extend(islice(results, most))
-                mark(len(items))
-                if len(items) >= most:
-                    at = MIN_TIME if batch.times is None else int(batch.times[start + len(ends) - 1])
-                    yield from outflow.pour(
-                        items, spread_times(batch.times, ends, start), rest_of(results), at
-                    )
-                    start, most = start + len(ends), outflow.rows
-                    items, ends = [], []
-                    extend, mark = items.extend, ends.append
+            start = yield from self._outflow.pour_all(results(), items, ends, batch.times)
         except Exception:
-            self.blame(value)
+            self.blame(rows[-1 - length_hint(left)])
             raise
         if items:
-            self._send(items, spread_times(batch.times, ends, start))
+            self._send(items, spread_times(batch.times, ends[start:], start))
 
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
