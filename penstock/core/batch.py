@@ -10,7 +10,7 @@ Invariant: a batch is immutable once emitted.  Operators build new ones; slices 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.ids import MIN_TIME
-from penstock.core.keys import canonical_keys
+from penstock.core.keys import canonical_keys, is_canonical
 from penstock.core.row import Row
 from penstock.core.sizing import rows_bytes, sampled_bytes
 
@@ -80,14 +80,14 @@ class Batch:
         """Whether the layout is columns."""
         return self.columns is not None
 
-    def nbytes(self) -> int:
+    def nbytes(self, measure: Callable[[Sequence[Any]], int] = rows_bytes) -> int:
         """What it occupies: exact for columns, an estimate for rows (``sizing.py``); made once."""
         if self._size is None:
             size = 0 if self.times is None else self.times.nbytes
             if self.columns is not None:
                 size += int(self.columns.nbytes)
             else:
-                size += rows_bytes(self.rows or ()) + (sampled_bytes(self.keys) if self.keys else 0)
+                size += measure(self.rows or ()) + (sampled_bytes(self.keys) if self.keys else 0)
             self._size = size
         return self._size
 
@@ -109,8 +109,11 @@ class Batch:
             return self.keys
         if not self.key_columns:
             raise ValueError("the batch carries no keys: it did not pass a key_by")
-        lists = [self.columns.column(name).to_pylist() for name in self.key_columns]
-        return canonical_keys(lists[0] if len(lists) == 1 else list(zip(*lists, strict=True)))
+        columns = [self.columns.column(name) for name in self.key_columns]
+        lists = [column.to_pylist() for column in columns]
+        if len(lists) > 1:
+            return canonical_keys(list(zip(*lists, strict=True)))
+        return lists[0] if is_canonical(columns[0]) else canonical_keys(lists[0])
 
     def time_list(self) -> list[int]:
         """The event time of each record, ``MIN_TIME`` where there is none."""

@@ -150,11 +150,15 @@ def hash_array(array: pa.Array) -> Hashes:
     return hash_values(array.to_pylist())
 
 
-def hash_values(values: Sequence[Any]) -> Hashes:
-    """Hash of each Python value; homogeneous numbers, strings and bytes take the vectorised way."""
-    kinds = set(map(type, values))
+def hash_values(values: Sequence[Any], kinds: set[type] | None = None) -> Hashes:
+    """Hash of each Python value; homogeneous numbers, strings and bytes take the vectorised way.
+
+    ``kinds``: their types, if known.
+    """
+    if kinds is None:
+        kinds = set(map(type, values))
     if len(kinds) == 1:
-        kind = kinds.pop()
+        (kind,) = kinds
         if kind is str:
             return _hash_strings(values)
         if kind is bytes:

@@ -58,9 +58,10 @@ _MAY_BE = (
 )
 
 
-def canonical_keys(keys: list[Any]) -> list[Any]:
-    """The keys as the engine holds them; refuses what cannot be one."""
-    kinds = set(map(type, keys))
+def canonical_keys(keys: list[Any], kinds: set[type] | None = None) -> list[Any]:
+    """The keys as the engine holds them; refuses what cannot be one. ``kinds``: their types, if known."""
+    if kinds is None:
+        kinds = set(map(type, keys))
     if kinds <= _PLAIN:
         return keys
     if type(None) in kinds:
@@ -82,6 +83,12 @@ def canonical_column(values: Any) -> Any:
     if pc.any(nans).as_py():
         values = pc.if_else(nans, pa.scalar(float("nan"), values.type), values)
     return values
+
+
+def is_canonical(values: Any) -> bool:
+    """Whether each value of a key column is a key as the engine holds it, by the column's type alone."""
+    kind = values.type
+    return (pa.types.is_integer(kind) or pa.types.is_string(kind)) and not values.null_count
 
 
 def _canonical(value: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from penstock.core.batch import Batch, can_concat, concat
 from penstock.core.errors import TransportError
+from penstock.core.gauge import Gauge
 from penstock.core.ids import EventTime
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
@@ -20,11 +21,12 @@ from penstock.exchange.partition import Router
 class _Buffer:
     """What is gathered for one channel."""
 
-    __slots__ = ("enough_bytes", "parts", "rows", "sender", "size")
+    __slots__ = ("enough_bytes", "gauge", "parts", "rows", "sender", "size")
 
-    def __init__(self, sender: Sender, enough_bytes: int) -> None:
+    def __init__(self, sender: Sender, enough_bytes: int, gauge: Gauge) -> None:
         self.sender = sender
         self.enough_bytes = enough_bytes
+        self.gauge = gauge
         self.parts: list[Batch] = []
         self.rows = 0
         self.size = 0
@@ -38,7 +40,7 @@ class _Buffer:
         """Gather a share; its bytes."""
         if self.parts and not can_concat(self.parts[0], batch):
             self.flush()
-        size = batch.nbytes()
+        size = batch.nbytes(self.gauge.rows_bytes)
         self.parts.append(batch)
         self.rows += len(batch)
         self.size += size
@@ -65,8 +67,8 @@ class OutputEdge:
         """The bound of its tightest channel, in bytes."""
         # One measure for all, so that a record for everybody leaves every buffer at once: a receiver in this
         # slot gets the record itself and may change it, and by then it must be on the wire to the others.
-        enough_bytes = piece_bytes(self.limit)
-        self._buffers = {target: _Buffer(sender, enough_bytes) for target, sender in senders.items()}
+        enough_bytes, gauge = piece_bytes(self.limit), Gauge(0)
+        self._buffers = {target: _Buffer(sender, enough_bytes, gauge) for target, sender in senders.items()}
         self._dirty = False
 
     def emit(self, batch: Batch) -> None:

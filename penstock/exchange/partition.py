@@ -161,11 +161,11 @@ class _ByKey(_ByIndex):
         self._max = max_parallelism
 
     def route(self, batch: Batch) -> Routed:
-        keyed = attach_keys(batch, self._spec)
+        keyed, kinds = _keyed(batch, self._spec)
         if self._receivers == 1:
             check_keys(keyed)
             return ((0, keyed),)
-        groups = key_groups(key_hashes(keyed), self._max)
+        groups = key_groups(key_hashes(keyed, kinds), self._max)
         return self.split(keyed, groups * self._receivers // self._max)
 
 
@@ -188,6 +188,11 @@ class _ByFunction(_ByIndex):
 
 def attach_keys(batch: Batch, spec: Hash) -> Batch:
     """The batch with the key of each record beside it; refuses what cannot be a key."""
+    return _keyed(batch, spec)[0]
+
+
+def _keyed(batch: Batch, spec: Hash) -> tuple[Batch, set[type] | None]:
+    """The same, and the types of the keys if they are known."""
     if batch.columns is not None and spec.columns:
         missing = [name for name in spec.columns if name not in batch.columns.schema.names]
         if missing:
@@ -195,16 +200,19 @@ def attach_keys(batch: Batch, spec: Hash) -> Batch:
                 f"key_by names the column {missing[0]!r}, which the stream does not have; "
                 f"its columns: {', '.join(batch.columns.schema.names)}"
             )
-        return Batch(columns=batch.columns, times=batch.times, key_columns=spec.columns)
+        return Batch(columns=batch.columns, times=batch.times, key_columns=spec.columns), None
     rows = batch.to_rows()
     selector = spec.selector or field_selector(spec.columns)
-    return Batch(rows=rows, times=batch.times, keys=canonical_keys(list(map(selector, rows))))
+    found = list(map(selector, rows))
+    kinds = set(map(type, found))
+    keys = canonical_keys(found, kinds)
+    return Batch(rows=rows, times=batch.times, keys=keys), kinds if keys is found else None
 
 
-def key_hashes(batch: Batch) -> Hashes:
-    """The hash of each record's key; the batch carries keys."""
+def key_hashes(batch: Batch, kinds: set[type] | None = None) -> Hashes:
+    """The hash of each record's key; the batch carries keys. ``kinds``: their types, if known."""
     if batch.keys is not None:
-        return hash_values(batch.keys)
+        return hash_values(batch.keys, kinds)
     arrays = [batch.columns.column(name) for name in batch.key_columns]
     return hash_array(arrays[0]) if len(arrays) == 1 else combine_columns(arrays)
 
