@@ -13,7 +13,7 @@ from pathlib import Path
 from class_archive import quiet_environment
 from processes import descendants, kill
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, PROGRAM_S
 
 JOBS = Path(__file__).parent / "jobs"
 ROOT = Path(__file__).parents[2]
@@ -86,7 +86,7 @@ class Driver:
             time.sleep(0.02)
         raise AssertionError(f"no line {start!r} within {timeout_s:g} s; the program printed:\n{self.text}")
 
-    def finish(self, timeout_s: float = PATIENCE_S) -> int:
+    def finish(self, timeout_s: float = PROGRAM_S) -> int:
         """Wait for the end; the exit code."""
         deadline = time.monotonic() + timeout_s
         while self.process.poll() is None:

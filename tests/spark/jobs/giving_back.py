@@ -15,7 +15,7 @@ from typing import Any
 
 from held_resources import descriptors, nothing_left
 from processes import python_workers
-from progress import environment, published, until
+from progress import TIMEOUT_S, environment, published, until
 
 from penstock.common import WatermarkStrategy
 from penstock.core.errors import JobFailedError
@@ -42,19 +42,19 @@ def start(master: str, work: Path, fail_at: int = -1, count: int = COUNT, **sett
 
 
 def finished(master: str, work: Path) -> None:
-    start(master, work).get_job_execution_result().result(120)
+    start(master, work).get_job_execution_result().result(TIMEOUT_S)
 
 
 def restarted(master: str, work: Path) -> None:
     client = start(master, work, COUNT // 2)
-    client.get_job_execution_result().result(120)
+    client.get_job_execution_result().result(TIMEOUT_S)
     assert client._handle.runner.restarts == 1
 
 
 def failed(master: str, work: Path) -> None:
     try:
         client = start(master, work, COUNT // 2, restart_strategy__type="none")
-        client.get_job_execution_result().result(120)
+        client.get_job_execution_result().result(TIMEOUT_S)
     except JobFailedError as error:
         assert "this one" in str(error), error
 
@@ -62,7 +62,7 @@ def failed(master: str, work: Path) -> None:
 def cancelled(master: str, work: Path) -> None:
     client = start(master, work, count=10**9)
     until(lambda: published(client._handle) >= 2, "two snapshots are published")
-    client.cancel().result(60)
+    client.cancel().result(TIMEOUT_S)
 
 
 def workers() -> list[tuple[int, int]]:

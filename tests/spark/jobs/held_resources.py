@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LOOKS, PAUSE_S = 200, 0.1
+LOOKS, PAUSE_S = 3000, 0.1
 
 
 def threads() -> Counter[str]:

@@ -11,7 +11,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 
 COUNT, RATE = 1500, 1000.0
-TIMEOUT_S = 300.0
+TIMEOUT_S = 600.0
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
