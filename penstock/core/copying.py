@@ -66,7 +66,7 @@ _UNSET: Any = object()
 
 _are_atomic = ATOMIC.issuperset
 _HOOKS = (
-    *("__reduce__", "__reduce_ex__", "__getstate__", "__new__"),
+    *("__reduce__", "__reduce_ex__", "__getstate__", "__new__", "__del__"),
     *("__deepcopy__", "__copy__", "__setstate__", "__getnewargs__", "__getnewargs_ex__"),
 )
 

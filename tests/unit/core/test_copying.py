@@ -266,3 +266,18 @@ def test_objects_without_attributes() -> None:
 
     assert type(copied(Empty())) is Empty
     assert type(copied(object())) is object
+
+
+def test_what_lets_go_of_something_when_it_dies_is_not_taken_apart() -> None:
+    closed: list[int] = []
+
+    class Handle:
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+        def __del__(self) -> None:
+            closed.append(1)
+
+    handle = Handle()
+    assert copied([handle])[0] is handle
+    assert not closed, "a copy would have closed what both hold"
