@@ -66,7 +66,12 @@ def check_restorable(plan: Plan, manifest: Manifest, allow_non_restored: bool) -
 
 
 def restored_job(
-    plan: Plan, found: Found, store: SnapshotStore, permit: CommitPermit, allow_non_restored: bool
+    plan: Plan,
+    found: Found,
+    store: SnapshotStore,
+    permit: CommitPermit,
+    allow_non_restored: bool,
+    same_program: bool = False,
 ) -> Restored:
     """Deal the state of a snapshot to the subtasks of the plan."""
     manifest = found.manifest
@@ -83,7 +88,7 @@ def restored_job(
         for index, (assignment, share) in enumerate(zip(assignments, shares, strict=True)):
             if assignment.keyed or share:
                 subtask = Subtask(vertex.id, SubtaskIndex(index))
-                restore = OperatorRestore(assignment.keyed, share, manifest.has_old_hashes)
+                restore = OperatorRestore(assignment.keyed, share, manifest.has_old_hashes, same_program)
                 subtasks.setdefault(subtask, {})[planned.operator_id] = restore
     return Restored(
         manifest.epoch,

@@ -56,7 +56,7 @@ from penstock.coordinator.origin import Named, dispose_claimed, line_origin
 from penstock.coordinator.restore import restored_job
 from penstock.core.clock import Clock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError, as_error
-from penstock.core.ids import Epoch, SlotId, Subtask
+from penstock.core.ids import Epoch, Generation, SlotId, Subtask
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, TriggerSnapshot
 from penstock.graph.plan import Plan
@@ -102,6 +102,7 @@ class JobRunner:
         self._look = Look(repository, plan, initial, allow_non_restored)
         self._claimable = initial.found if initial is not None and claim else None
         self._published = 0
+        self._since: Generation | None = None
         self._book = RequestBook()
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._storage_pool = ThreadPoolExecutor(1, "penstock-storage")
@@ -273,6 +274,7 @@ class JobRunner:
         repository = self._repository
         found = self._look(checksums=checksums)  # refused here, whoever runs the job goes on
         generation, _ = repository.claim()
+        self._since = self._since or generation
         if repository.moved_on():
             found = self._look(checksums=checksums, fenced=True)
         self._sweep()
@@ -284,8 +286,9 @@ class JobRunner:
         if found.location.root != store.url:
             store = open_store(found.location.root, create=False)
         permit = repository.permit_restored(found.manifest)
+        ours = store is repository.root and found.manifest.generation >= self._since
         try:
-            restored = restored_job(self._plan, found, store, permit, self._allow_non_restored)
+            restored = restored_job(self._plan, found, store, permit, self._allow_non_restored, ours)
         except CorruptSnapshotError:
             repository.permit_restored(found.manifest)  # a newer driver's retention is no damage
             if not checksums:

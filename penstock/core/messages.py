@@ -25,6 +25,8 @@ class OperatorRestore:
     """State name to (mode, items)."""
     old_hashes: bool = False
     """Whether keys of some kinds are stored in other key groups than they have today."""
+    same_program: bool = False
+    """Whether the driver that restores took the snapshot, too: its program has not changed in between."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ def restored_keyed(
     try:
         if restore is not None:
             _fill(keyed, restore, vertex, subtask, source, source.url == target.url)
+            if restore.same_program:
+                keyed.restored_kinds = frozenset()  # its keys may be of several kinds, and of one by chance
     except BaseException:
         keyed.close()
         raise

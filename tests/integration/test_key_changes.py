@@ -18,6 +18,8 @@ from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 
 COUNT = 200
+GATE = COUNT * 6 // 10
+"""Records that come before the gate is open."""
 
 
 class Count(KeyedProcessFunction):
@@ -69,3 +71,39 @@ def test_keys_of_the_same_type_go_on(tmp_path: Path) -> None:
             tmp_path, lambda number: float(number % 5), "hashmap", waits=False, **told
         ).get_job_execution_result().result(PATIENCE_S)
     assert max(int(line.split()[1]) for line in read_text(tmp_path / "out")) == COUNT // 5
+
+
+def mixed(number: int) -> Any:
+    """Text before the gate, numbers behind it."""
+    return f"{number % 5}" if number < GATE else number % 5
+
+
+class FailsOnce(Count):
+    """Fails at the first key that is a number, if it has not before."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def process_element(self, value: int, ctx: Any) -> Any:
+        if value >= GATE and not self._mark.exists():
+            self._mark.touch()
+            raise RuntimeError("once")
+        yield from super().process_element(value, ctx)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_program_with_keys_of_two_types_goes_on_after_a_failure(tmp_path: Path, backend: str) -> None:
+    """The snapshot had keys of the one type and the next records those of the other: since the program had
+    not changed in between, every restart failed for no reason."""
+    with local_cluster():
+        env = environment(tmp_path / "chk", state__backend__type=backend).set_parallelism(2)
+        source = Pace(None, tmp_path / "gate").source(lambda number: number, COUNT)
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+        counted = stream.key_by(mixed).process(FailsOnce(tmp_path / "mark")).uid("count")
+        counted.sink_to(text_file_sink(tmp_path / "out")).uid("out")
+        client = env.execute_async("keys")
+        until(lambda: len(read_text(tmp_path / "out")) >= GATE - 2, "what comes before the gate is committed")
+        (tmp_path / "gate").touch()
+        client.get_job_execution_result().result(PATIENCE_S)
+    assert (tmp_path / "mark").exists()
+    assert len(read_text(tmp_path / "out")) == COUNT
