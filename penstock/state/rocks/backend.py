@@ -28,6 +28,8 @@ from penstock.state.rocks.timers import RocksTimerQueue, TimerTable
 from penstock.state.table import EntryShape, Table
 from penstock.state.timers import Timers
 
+_SAMPLE = 100
+"""Keys of a table that are looked at for their kinds."""
 _SPREADING: dict[type, Any] = {MapState: RocksMapState, ListState: RocksListState}
 """Handles whose state may be large for one key. Those with a time to live keep it in one value."""
 
@@ -160,10 +162,11 @@ class RocksKeyedState(KeyedState):
         self._note_kinds()
 
     def _note_kinds(self) -> None:
-        """One key of each table stands for all, which are not looked through."""
-        tables = [table for table in self._rocks.values() if isinstance(table, RocksTable)]
-        entries = [(table.shape, table.any_entry()) for table in tables]
-        self.restored_kinds |= kinds_of(shape.key_of(entry) for shape, entry in entries if entry is not None)
+        """Some keys of each table stand for all, which are not looked through."""
+        for table in self._rocks.values():
+            if isinstance(table, RocksTable):
+                entries = table.some_entries(_SAMPLE)
+                self.restored_kinds |= kinds_of(map(table.shape.key_of, entries))
 
     def _copy(self, handle: NativeHandle, storage: FileStorage, first: int, last: int) -> None:
         blocks = read_native(handle, storage, first, last, self._settings.localdir)

@@ -201,6 +201,10 @@ class RocksTable(Table):
     def any_entry(self) -> Any:
         return next((self._read_entry(key, row) for key, row in self._rows()), None)
 
+    def some_entries(self, most: int) -> list[Any]:
+        """Up to so many entries, as they lie: by key group."""
+        return [self._read_entry(key, row) for key, row in islice(self._rows(), most)]
+
     def _rows(self) -> Rows:
         self.flush()
         return self._database.rows(self.id)

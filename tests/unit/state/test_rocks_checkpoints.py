@@ -189,3 +189,19 @@ def test_damaged_files_are_refused(quick_disk: Path) -> None:
     files = tuple((name, blob) for name, blob in handles[0].files if name != "tables.json")
     with pytest.raises(CorruptSnapshotError):
         list(read_native(NativeHandle("rocksdb", files, (0, 127), False), one.store, 0, 127).tables())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_kinds_of_stored_keys_are_not_judged_by_one_key(tmp_path: Path, count: int) -> None:
+    """A program with keys of two kinds was refused when its first records had not that of the first row."""
+    one = Subtasks(tmp_path, 1)
+    (state,) = one.states
+    value = state.handle(ValueStateDescriptor("value"))
+    for number in range(40):
+        state.scope.key = number if number % 2 else f"{number}"
+        value.update(number)
+    handles, _ = one.checkpoint()
+    again = one.restored(handles, count)
+    assert [state.restored_kinds for state in again.states] == [frozenset({"number", "str"})] * count
+    one.close()
+    again.close()
