@@ -115,6 +115,13 @@ class Committer(ABC):
         called if a commit failed: then the next run commits what is left.  An error is only logged.
         """
 
+    def abandon(self, job_name: str, sink_id: str, generation: int) -> None:  # noqa: B027 - optional hook
+        """At the end of a cancelled job, once, before ``close``: all that was published is committed.
+
+        What else writers up to ``generation`` have prepared will never be, and may be removed now if it is in
+        somebody's way; else the next attempt sees to it.  An error is only logged.
+        """
+
     def close(self) -> None:  # noqa: B027 - optional hook
         """Release connections."""
 

@@ -193,14 +193,7 @@ class Coordinator:
         if self.phase is JobPhase.WAITING:
             self.phase = JobPhase.CREATED
             return [Claim(self._damaged)]
-        return self._fail(
-            ClusterError(
-                f"{self._gang.missing} of {self._plan.slots} slots did not start within "
-                f"{self._settings.slots_timeout_ms / 1000:g} s; give Spark at least {self._plan.slots} "
-                "free cores (for example --master local[N]) or lower the parallelism"
-            ),
-            now,
-        )
+        return self._fail(self._gang.too_late(self._settings.slots_timeout_ms), now)
 
     # --- starting ---------------------------------------------------------------------------
 
@@ -297,12 +290,16 @@ class Coordinator:
         if pending is None:
             return []
         self.commits.published(pending.committables(), event.permit)
+        if self.phase is not JobPhase.RUNNING:
+            return self._end_if_cancelled()
         return [*self.desk.announce(event.epoch), *self._finish_if_done(now)]
 
     def _on_publish_failed(self, event: PublishFailed, now: int) -> list[Instruction]:
         if isinstance(event.error, FencedError):
             return self._stop(now, str(event.error), lambda _: self._end(JobStatus.FAILED, event.error))
         out, error = self.desk.on_publish_failed(event.epoch, event.error, now)
+        if self.phase is not JobPhase.RUNNING:
+            return self._end_if_cancelled()
         return out + (self._fail(error, now) if error is not None else [])
 
     def _on_committed(self, event: CommitDone, now: int) -> list[Instruction]:
@@ -321,9 +318,7 @@ class Coordinator:
         return self._fail(event.error, now)
 
     def _finish_if_done(self, now: int) -> list[Instruction]:
-        if self.phase is not JobPhase.RUNNING or not self.desk.final_published:
-            return []
-        if not self.commits.is_empty:
+        if self.phase is not JobPhase.RUNNING or not (self.desk.final_published and self.commits.is_empty):
             return []
         self.desk.requests.finish()
         return self._stop(now, "the job has finished", lambda _: self._end(JobStatus.FINISHED, None))
@@ -383,9 +378,13 @@ class Coordinator:
         return []
 
     def _end_cancelled(self) -> list[Instruction]:
-        """What is published is promised: it is committed before the job ends."""
         self._cancelled = True
-        return self._end(JobStatus.CANCELED, None) if self.commits.is_empty else []
+        return self._end_if_cancelled()
+
+    def _end_if_cancelled(self) -> list[Instruction]:
+        """What is published is promised: it is committed before the job ends."""
+        is_over = self._cancelled and self.commits.is_empty and not self.desk.is_publishing
+        return self._end(JobStatus.CANCELED, None) if is_over else []
 
     def _end(self, status: JobStatus, error: Exception | None) -> list[Instruction]:
         self.phase = JobPhase.ENDED
@@ -395,4 +394,6 @@ class Coordinator:
             and self.commits.is_empty
         )
         answers = self.desk.requests.close(status.name if error is None else f"{status.name}, {error}")
-        return [StatusChanged(status), EndJob(status, error, delete, answers)]
+        abandons = status is JobStatus.CANCELED and self._gang.is_deployed and self.desk.is_settled
+        last = self.generation if abandons else None
+        return [StatusChanged(status), EndJob(status, error, delete, answers, last)]

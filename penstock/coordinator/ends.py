@@ -10,7 +10,7 @@ from penstock.connectors.source import BetweenSources, Dealt, Source, Split, Spl
 from penstock.coordinator.commit import commit_all
 from penstock.coordinator.events import Commit, CommitDone, Discover, SplitsDiscovered
 from penstock.core.errors import FormatVersionError
-from penstock.core.ids import OperatorId
+from penstock.core.ids import Generation, OperatorId
 from penstock.core.messages import DriverMessage
 from penstock.core.packed import Names
 from penstock.core.pickling import dumps, loads
@@ -121,6 +121,16 @@ class JobEnds:
                 committer.finish()
             except Exception as error:
                 _log.warning("what failed tries left for %s could not be removed: %s", operator_id, error)
+
+    def abandon(self, job_name: str, generation: Generation) -> None:
+        """What attempts up to ``generation`` prepared and is not committed never will be."""
+        for operator_id in self._sinks:
+            try:
+                committer = self._committer(operator_id)
+                if committer is not None:
+                    committer.abandon(job_name, operator_id, generation)
+            except Exception as error:
+                _log.warning("output that %s prepared last could not be removed: %s", operator_id, error)
 
     def close(self) -> None:
         """Close the committers; the job is over whatever they say."""

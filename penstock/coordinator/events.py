@@ -354,6 +354,8 @@ class EndJob:
     delete_snapshots: bool
     answers: tuple[Answer, ...] = ()
     """To requests that the end of the job fulfils or makes impossible."""
+    abandoned: Generation | None = None
+    """What attempts up to this one prepared, and is not committed by now, never will be."""
 
 
 Instruction = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.coordinator.events import Instruction, Restored, Send, SlotRegistered
+from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId, Subtask
 from penstock.core.messages import Deploy
 from penstock.graph.plan import Plan
@@ -32,6 +33,14 @@ class Gang:
     def is_finished(self) -> bool:
         """Whether all tasks have reached the end of their input."""
         return len(self._finished) == len(self._plan.subtasks())
+
+    def too_late(self, timeout_ms: int) -> ClusterError:
+        """The error if slots are missing after so long."""
+        return ClusterError(
+            f"{self.missing} of {self._plan.slots} slots did not start within {timeout_ms / 1000:g} s; give "
+            f"Spark at least {self._plan.slots} free cores (for example --master local[N]) or lower the "
+            "parallelism"
+        )
 
     def registered(self, event: SlotRegistered) -> None:
         """A slot is there."""

@@ -350,6 +350,8 @@ class JobRunner:
         self._discovery_pool.shutdown(wait=False)
         for pool in (self._storage_pool, self._commit_pool):
             pool.shutdown(wait=True)  # a job that has ended changes nothing any more
+        if instruction.abandoned:
+            self._ends.abandon(self._plan.job_name, instruction.abandoned)
         self._ends.close()
         self._drain()
         self.status = instruction.status

@@ -53,12 +53,15 @@ class SnapshotDesk:
         self.requests = RequestDesk()
         self._plan = plan
         self._settings = settings
+        self._commits = commits
         self._maker = ManifestMaker(plan, job_id, versions)
         self._schedule = SnapshotSchedule(settings)
         self._hold = CommitHold(commits)
         self._last_epoch = Epoch(0)
         self._pending: dict[Epoch, PendingSnapshot] = {}
         self._publishing: dict[Epoch, PendingSnapshot] = {}
+        self._in_doubt = False
+        """Whether the newest checkpoint that was to be published may be true or not."""
 
     def new_attempt(self, generation: Generation, last_epoch: Epoch, origin: Origin | None = None) -> None:
         """A new gang will start; epochs go on from where any attempt ever was."""
@@ -66,6 +69,7 @@ class SnapshotDesk:
         self._maker.origin = origin
         self._last_epoch = max(self._last_epoch, last_epoch)
         self.final_published = False
+        self._in_doubt = False
         self._schedule.reset_failures()
         self._forget()
 
@@ -74,8 +78,10 @@ class SnapshotDesk:
         self._schedule.start(now)
 
     def clear(self, reason: str) -> list[Instruction]:
-        """Forget everything under way: the gang is going away."""
+        """Forget what is under way: the gang is going away.  But what is being published may become true."""
+        publishing = {epoch: one for epoch, one in self._publishing.items() if not one.beside}
         self._forget()
+        self._publishing = publishing
         return self.requests.clear(reason)
 
     def _forget(self) -> None:
@@ -83,6 +89,19 @@ class SnapshotDesk:
         self._publishing.clear()
         self._schedule.stop()
         self._hold.forget()
+
+    @property
+    def is_publishing(self) -> bool:
+        """Whether a checkpoint is being published."""
+        return bool(self._publishing)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody can count on prepared output that is not committed.
+
+        A savepoint of a job without checkpoints does.
+        """
+        return self._commits.is_empty and not self._in_doubt and self._settings.interval_ms is not None
 
     @property
     def held(self) -> str | None:
@@ -268,6 +287,7 @@ class SnapshotDesk:
         if pending is None:
             return None
         self.last_published = epoch
+        self._in_doubt = False
         self.completed += 1
         self.final_published = self.final_published or pending.final
         self._schedule.on_completed(now)
@@ -297,4 +317,5 @@ class SnapshotDesk:
         pending = self._publishing.pop(epoch, None)
         if pending is None:
             return [], None
+        self._in_doubt = self._in_doubt or not pending.beside
         return self._give_up(pending, FailureKind.NOT_PUBLISHED, str(error))

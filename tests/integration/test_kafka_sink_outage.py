@@ -52,7 +52,9 @@ def test_commit_after_the_coordinator_died_and_came_back(broker: KafkaServer) ->
     prepared = epoch_of(writer, 1, "a", "b")
     committed = epoch_of(writer, 2, "c")
     assert commit(bench.sink, committed) == [DONE]
-    committer = KafkaCommitter(client_settings({"bootstrap.servers": broker.bootstrap}), timeout_ms=500)
+    committer = KafkaCommitter(
+        client_settings({"bootstrap.servers": broker.bootstrap}), "nobody", timeout_ms=500
+    )
     assert committer.commit(committed) == [BEFORE]
     broker.kill()
     assert committer.commit(prepared + committed) == [LATER, LATER]

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.connectors.kafka.transactions import Fate, PreparedTransaction, fate
+from penstock.connectors.kafka.transactions import Fate, Naming, Owner, PreparedTransaction, fate, leftovers
 from penstock.connectors.kafka.wire import EndAnswer, TransactionClient, Unavailable
 from penstock.connectors.sink import CommitOutcome, Committer
 
@@ -26,8 +26,9 @@ log = logging.getLogger("penstock.kafka")
 class KafkaCommitter(Committer):
     """Sends the commits that writers could not send themselves. Idempotent."""
 
-    def __init__(self, settings: Mapping[str, Any], timeout_ms: int = 10_000) -> None:
+    def __init__(self, settings: Mapping[str, Any], prefix: str, timeout_ms: int = 10_000) -> None:
         self._client = TransactionClient(settings, timeout_ms)
+        self._prefix = prefix
 
     def commit(self, committables: Sequence[PreparedTransaction]) -> Sequence[CommitOutcome]:
         outcomes = [CommitOutcome.RETRY] * len(committables)
@@ -39,6 +40,13 @@ class KafkaCommitter(Committer):
             waiting = outcomes.count(CommitOutcome.RETRY)
             log.warning("%d Kafka transactions cannot be committed yet: %s", waiting, e)
         return outcomes
+
+    def abandon(self, job_name: str, sink_id: str, generation: int) -> None:
+        """Until their timeout, open transactions would hold up readers of committed records."""
+        naming = Naming(self._prefix, job_name, sink_id)
+        left = leftovers(naming, self._client.unfinished(), Owner(0, generation + 1), parallelism=1)
+        if left:
+            self._client.fence(left)
 
     def close(self) -> None:
         self._client.close()

@@ -63,7 +63,8 @@ class KafkaRecordSink(Sink):
         )
 
     def create_committer(self) -> Committer | None:
-        return KafkaCommitter(self._settings) if self._guarantee is Guarantee.EXACTLY_ONCE else None
+        exactly = self._guarantee is Guarantee.EXACTLY_ONCE
+        return KafkaCommitter(self._settings, self._prefix) if exactly else None
 
     def check(self) -> None:
         brokers = check_brokers(self._settings, self._encoder.topics())

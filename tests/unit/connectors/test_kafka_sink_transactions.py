@@ -162,6 +162,28 @@ def test_what_was_committed_before_a_fence_is_no_loss(bench: Bench) -> None:
     assert values(bench) == ["a"]
 
 
+def test_a_cancelled_job_gives_up_what_it_prepared_last(bench: Bench) -> None:
+    """Readers would wait for the timeout. What is committed stays, and so does what is of others."""
+    writers = [bench.sink.create_writer(context(subtask, 2, generation=3)) for subtask in (0, 1)]
+    assert commit(bench.sink, epoch_of(writers[0], 1, "a") + epoch_of(writers[1], 1, "b")) == [DONE] * 2
+    for writer in writers:
+        epoch_of(writer, 2, "never")
+        writer.close()
+    newer = bench.sink.create_writer(context(generation=4, job="another"))
+    kept = epoch_of(newer, 1, "c")
+    assert len(bench.open_ids()) == 3
+    committer = bench.sink.create_committer()
+    assert committer is not None
+    committer.abandon("job", "sink", 2)
+    assert len(bench.open_ids()) == 3, "of a newer attempt"
+    committer.abandon("job", "sink", 3)
+    committer.close()
+    until(lambda: bench.open_ids() == [kept[0].transactional_id])
+    assert commit(bench.sink, kept) == [DONE]
+    newer.close()
+    assert values(bench) == ["a", "b", "c"]
+
+
 def test_an_idle_id_of_a_dead_attempt_is_fenced_once(bench: Bench) -> None:
     writer = bench.sink.create_writer(context(generation=1))
     history = epoch_of(writer, 1, "a")
@@ -186,7 +208,7 @@ def test_an_id_the_broker_does_not_know(bench: Bench, caplog: pytest.LogCaptureF
 def test_no_broker_is_tried_again_later(bench: Bench) -> None:
     writer = bench.sink.create_writer(context())
     prepared = epoch_of(writer, 1, "a")
-    nowhere = KafkaCommitter(client_settings({"bootstrap.servers": "127.0.0.1:1"}), timeout_ms=300)
+    nowhere = KafkaCommitter(client_settings({"bootstrap.servers": "127.0.0.1:1"}), "nobody", timeout_ms=300)
     assert list(nowhere.commit(prepared)) == [LATER]
     nowhere.close()
     assert commit(bench.sink, prepared) == [DONE]
