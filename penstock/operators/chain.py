@@ -132,11 +132,13 @@ class FanOut:
     def emit(self, batch: Batch) -> None:
         """To every consumer of the main output."""
         main = self._main
-        if self._shares:
+        copy = batch if self._shares else copied_batch(batch)
+        if copy is batch:
             for consumer in main:
                 consumer.emit(batch)
         else:
-            copies = [copied_batch(batch) for _ in (main if self._sides else main[1:])]
+            more = main[1:] if self._sides else main[2:]
+            copies = [copy, *(copied_batch(batch) for _ in more)]
             for consumer, own in zip(main, (*copies, batch), strict=False):
                 consumer.emit(own)
 
