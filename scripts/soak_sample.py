@@ -70,13 +70,12 @@ def session(driver: int) -> list[int]:
 
 
 def files_below(directory: Path) -> Iterator[tuple[Path, int]]:
-    """Files and their sizes; those that vanish meanwhile are left out."""
-    for path in directory.rglob("*"):
-        try:
-            if path.is_file():
+    """Files and their sizes; those that vanish meanwhile are left out, and so are directories that do."""
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            path = Path(parent, name)
+            with contextlib.suppress(OSError):
                 yield path, path.stat().st_size
-        except OSError:
-            continue
 
 
 def sample(driver: int, work: Path) -> dict[str, float] | None:

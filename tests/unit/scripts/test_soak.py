@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 from soak_growth import FEWEST, Allowance, judge, trend
 from soak_ledger import KEYS, TIMER_EVERY, WINDOW_MS, Ledger, described
+from soak_sample import files_below
 
 NOISE = random.Random(1)
 FLAT = [100 + NOISE.uniform(-4, 4) for _ in range(80)]
@@ -97,3 +99,14 @@ def test_a_line_too_few_too_many_or_wrong(start: str) -> None:
     assert read([*written, line]) == (0, 1, 0)
     if not line.startswith("t"):
         assert read([*without, line[: line.rindex(" ")] + " 999"]) == (0, 0, 1)
+
+
+def test_a_directory_that_vanishes_while_it_is_walked_is_left_out(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("1")
+    found = files_below(tmp_path)
+    first, _ = next(found)
+    (other,) = {"a", "b"} - {first.parent.name}
+    shutil.rmtree(tmp_path / other)
+    assert list(found) == []
