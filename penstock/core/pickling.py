@@ -28,6 +28,7 @@ from penstock.core.names import found_under, is_named
 _log = logging.getLogger("penstock")
 
 SCRIPT = "__main__"
+_MAKER = by_value._make_skeleton_class
 _MOST_BYTES = 1 << 20
 """A class that is larger, by what its methods refer to, travels only if the program needs it."""
 _HAS_CLASSES = re.compile(rb"_make_skeleton_")
@@ -38,8 +39,19 @@ def dumps(value: Any) -> bytes:
     try:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
-        data: bytes = cloudpickle.dumps(value)
-        return data
+        file = io.BytesIO()
+        _WithClasses(file).dump(value)
+        return file.getvalue()
+
+
+class _WithClasses(cloudpickle.Pickler):  # type: ignore[misc]
+    """Says of a class without a name where it was made, lest it be taken for one of the script's."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        reduced = super().reducer_override(obj)
+        if isinstance(obj, type) and reduced is not NotImplemented and reduced[0] is _MAKER:
+            reduced[1][3].setdefault("__qualname__", obj.__qualname__)
+        return reduced
 
 
 def loads(data: Any) -> Any:
@@ -152,7 +164,7 @@ def _known(module: Any, name: str, tracker: Any) -> type | None:
 
 
 def _class(kind: Any, name: str, bases: Any, named: dict[str, Any], tracker: Any, extra: Any) -> Any:
-    known = _known(named.get("__module__"), name, tracker)
+    known = _known(named.get("__module__"), named.get("__qualname__", name), tracker)
     return known or by_value._make_skeleton_class(kind, name, bases, named, tracker, extra)
 
 

@@ -211,3 +211,25 @@ assert len(data) < 100_000 and Item.count < 10_000, (len(data), Item.count)
 print(base64.b64encode(b"fine").decode())
 """
     assert run(tmp_path / "script.py", script) == b"fine"
+
+
+def test_a_class_made_in_a_function_is_not_taken_for_one_of_the_same_name(tmp_path: Path) -> None:
+    script = (
+        SCRIPT
+        + """
+def other():
+    class Order:
+        def __init__(self):
+            self.text = "other"
+    return Order
+
+"""
+    )
+    stored = run(tmp_path / "script.py", script + "show(dumps(other()()))")
+    check = """
+again = loads(base64.b64decode(sys.stdin.read()))
+assert type(again) is not Order and again.text == "other"
+assert loads(dumps(again)).text == "other"
+show(b"fine")
+"""
+    assert run(tmp_path / "script.py", script + check, stored) == b"fine"
