@@ -54,10 +54,12 @@ class TestTopic:
             try:
                 topic = NewTopic(self.name, partitions, 1, config={"retention.ms": "-1"})
                 admin.create_topics([topic])[self.name].result(TIMEOUT_S)
-                return
+                break
             except KafkaException as error:  # the brokers take a moment to forget it
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
+        while self.name not in admin.list_topics(timeout=TIMEOUT_S).topics:
+            time.sleep(0.01)  # created is not yet told to everybody
 
     def send(
         self,
