@@ -14,7 +14,7 @@ QUICK_SIM := $(addprefix tests/sim/test_sim_,parts.py found.py time.py guide.py)
 PYTEST := $(BIN)/python -m pytest $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-spark test-kills check bench bench-batch bench-sinks simulate chaos soak matrix clean
+.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-spark test-kills check bench bench-batch bench-sinks simulate chaos soak flat-memory matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -83,6 +83,9 @@ chaos: venv java ## Disturb jobs on Spark at random and check every record (MINU
 
 soak: venv java ## Keep a job on Spark at work, kill its processes, and fail on growth or a wrong record (HOURS=1)
 	@$(BIN)/python scripts/soak.py --hours $(HOURS) $(ARGS)
+
+flat-memory: venv java ## Large rows behind a slow consumer on Spark: print its memory, fail if it grows (MINUTES=10)
+	@$(BIN)/python scripts/flat_memory.py --minutes $(MINUTES) $(ARGS)
 
 matrix: venv java servers ## Kill workers and drivers at every point of a commit, and write docs/guides/fault-matrix.md
 	@$(BIN)/python scripts/write_fault_matrix.py $(ARGS)
