@@ -75,18 +75,21 @@ class SparkCluster(Cluster):
         self._server.send(slot, message)
 
     def stop_attempt(self, generation: Generation, reason: str) -> None:
-        """Give the slots a moment to leave; then let Spark end them."""
+        """Give the slots a moment to leave; then let Spark end them.
 
+        Again and again until they are gone: on a busy machine Spark may not have begun the job yet, and
+        what it has not begun it cannot cancel.
+        """
         over = self._over
 
         def enforce() -> None:
-            if over.wait(_GRACE_S):
-                return
-            try:
-                self._spark.sparkContext.cancelJobGroup(self._group(generation))
-            except Exception as error:
-                if not over.is_set():  # else the session has ended meanwhile, and the gang with it
-                    _log.error("Spark cannot be told to end attempt %d: %s", generation, error)
+            while not over.wait(_GRACE_S):
+                try:
+                    self._spark.sparkContext.cancelJobGroup(self._group(generation))
+                except Exception as error:
+                    if not over.is_set():  # else the session has ended meanwhile, and the gang with it
+                        _log.error("Spark cannot be told to end attempt %d: %s", generation, error)
+                    return
 
         threading.Thread(target=enforce, daemon=True, name=f"penstock-enforce-{generation}").start()
 

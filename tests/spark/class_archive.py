@@ -7,6 +7,7 @@ that cannot use it (another class path, another version) goes on without.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 import pyspark
 
 from penstock.spark import launcher
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "jobs" / "warm.py"
@@ -63,6 +65,13 @@ def _make(target: Path) -> None:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": f"--driver-java-options -XX:ArchiveClassesAtExit={part} pyspark-shell",
     }
-    subprocess.run([sys.executable, str(PROGRAM)], env=environment, capture_output=True, check=False)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(
+            [sys.executable, str(PROGRAM)],
+            env=environment,
+            capture_output=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
     if part.exists():
         part.rename(target)

@@ -10,7 +10,8 @@ from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 
 def count(mode: RuntimeExecutionMode) -> int:
     """Run a job with an exchange."""
-    config = Configuration.from_dict({"penstock.spark.master": "local[2]"})
+    settings = {"penstock.spark.master": "local[2]", "penstock.slots.timeout": "600 s"}
+    config = Configuration.from_dict(settings)
     env = StreamExecutionEnvironment.get_execution_environment(config).set_runtime_mode(mode)
     numbers = env.from_collection(list(range(10))).key_by(lambda number: number % 2)
     return len(list(numbers.reduce(lambda a, b: a + b).execute_and_collect()))
