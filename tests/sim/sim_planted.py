@@ -38,9 +38,8 @@ def first_failure(planted: Planted, first: int, patch: Patch) -> SimulationFaile
         try:
             simulation.check(seed, faults_of(planted.graph))
         except SimulationFailed as failed:
-            assert "positional argument" not in failed.problem, (
-                f"the bug does not fit the engine: {failed.problem}"
-            )
+            misfit = next((text for _, text in failed.story if "positional argument" in text), None)
+            assert misfit is None, f"the bug does not fit the engine: {misfit}"
             return failed
     return None
 

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import re
+from itertools import chain
 from typing import Any
 
 import cloudpickle
@@ -16,8 +17,6 @@ import penstock.coordinator.assemble
 import penstock.core.hashing
 import penstock.core.keys
 import penstock.exchange.partition
-import penstock.operators.process
-import penstock.operators.stateless
 import penstock.snapshot.repository
 from penstock.connectors.source import Split
 from penstock.coordinator import place
@@ -27,6 +26,7 @@ from penstock.core import pickling
 from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.exchange.codec import ChannelEncoder
+from penstock.operators.outflow import Outflow
 from penstock.operators.source_operator import SourceOperator
 from penstock.operators.source_splits import AssignedSplit
 from penstock.task.task import Task
@@ -60,7 +60,7 @@ def classes_travel_by_value(patch: Patch) -> None:
 
 
 def every_nan_is_its_own_key(patch: Patch) -> None:
-    patch.setattr(penstock.exchange.partition, "canonical_keys", lambda keys: keys)
+    patch.setattr(penstock.exchange.partition, "canonical_keys", lambda keys, kinds: keys)
 
 
 def fields_that_do_not_compare_are_hashed(patch: Patch) -> None:
@@ -87,7 +87,11 @@ def times_are_hashed_by_their_class(patch: Patch) -> None:
 
 def rows_weigh_64_bytes(patch: Patch) -> None:
     original = Batch.nbytes
-    patch.setattr(Batch, "nbytes", lambda self: original(self) if self.rows is None else 64 * len(self))
+
+    def nbytes(self: Batch, *measure: Any) -> int:
+        return original(self) if self.rows is None else 64 * len(self)
+
+    patch.setattr(Batch, "nbytes", nbytes)
 
 
 def batches_are_not_cut(patch: Patch) -> None:
@@ -103,8 +107,12 @@ def never_suspend(patch: Patch) -> None:
 
 
 def gather_all_results(patch: Patch) -> None:
-    for module in (penstock.operators.process, penstock.operators.stateless):
-        patch.setattr(module, "islice", lambda results, most: results)
+    def pour_all(self: Outflow, results: Any, items: list[Any], ends: Any, times: Any) -> Any:
+        items.extend(chain.from_iterable(results))
+        return 0
+        yield
+
+    patch.setattr(Outflow, "pour_all", pour_all)
 
 
 def never_wait_for_commits(patch: Patch) -> None:
