@@ -40,9 +40,11 @@ def restore_a_wrong_range(patch: Patch) -> None:
 def restore_whole_files(patch: Patch) -> None:
     """Key groups of others are taken over with the files that they are in."""
 
-    def all_of_it(self: Any, handles: Any, storage: Any, first: int, last: int, own_files: bool) -> None:
+    def all_of_it(
+        self: Any, handles: Any, storage: Any, first: int, last: int, own_files: bool, _: Any
+    ) -> None:
         if handles:
-            self._open_restored(handles[0], storage, own_files)
+            self._open_restored(handles[0], storage, own)
         for handle in handles[1:]:
             self._copy(handle, storage, first, last)
 
