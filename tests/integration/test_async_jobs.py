@@ -132,9 +132,11 @@ def test_retries_in_a_job() -> None:
 
 
 def test_no_thread_stays_behind() -> None:
+    before = set(threading.enumerate())  # slots that other tests let vanish have left theirs
     with local_cluster(1):
         list(AsyncDataStream.ordered_wait(numbers(5), Double(), 5000).execute_and_collect())
-    left = [thread for thread in threading.enumerate() if thread.name.startswith("penstock-async")]
+    mine = set(threading.enumerate()) - before
+    left = [thread for thread in mine if thread.name.startswith("penstock-async")]
     for thread in left:
         thread.join(PATIENCE_S)
     assert not any(thread.is_alive() for thread in left)

@@ -44,7 +44,7 @@ def restore_whole_files(patch: Patch) -> None:
         self: Any, handles: Any, storage: Any, first: int, last: int, own_files: bool, _: Any
     ) -> None:
         if handles:
-            self._open_restored(handles[0], storage, own)
+            self._open_restored(handles[0], storage, own_files)
         for handle in handles[1:]:
             self._copy(handle, storage, first, last)
 
