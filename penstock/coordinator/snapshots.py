@@ -120,7 +120,8 @@ class SnapshotDesk:
         """When something becomes due."""
         expiries = [pending.triggered_ms + self._settings.timeout_ms for pending in self._pending.values()]
         due = self._schedule.next_wake()
-        if due is not None and self.requests.ending is None and self._room() and not self._hold.is_full:
+        untold = not self._hold.is_full or self._hold.why is None  # once due, people hear that it is held
+        if due is not None and self.requests.ending is None and self._room() and untold:
             expiries.append(due)
         return min(expiries, default=None)
 

@@ -181,3 +181,11 @@ def test_the_log_of_phases_is_bounded() -> None:
         rig.tick(1)
         rig.run()
     assert len(rig.job.log) <= 1000
+
+
+def test_the_driver_wakes_once_to_tell_that_the_next_one_is_held() -> None:
+    rig = full()
+    due = rig.job.next_wake()
+    assert due is not None, "nothing else may happen until the commit is done"
+    rig.tick(100)
+    assert rig.job.desk.held is not None and rig.job.next_wake() is None
