@@ -112,6 +112,8 @@ class SimDriver(JobRunner):
         self._auditor = auditor
         self._gone = gone
         self._hung_until = 0.0
+        self._over = False
+        """Nothing of the job is left in the storage: whoever starts it now starts it anew, as it should."""
         self._mail: deque[Event] = deque()
         self._tick_at: float | None = None
         self._given_up: set[int] = set()
@@ -272,7 +274,7 @@ class SimDriver(JobRunner):
 
     def _on_storage(self, operation: str) -> None:
         """Called before every operation on the storage: the places where two drivers can meet."""
-        if self._auditor.dropping:
+        if self._auditor.dropping or self._over:
             return
         what = f"driver {self.number} before a {operation}"
         if self._world.faults.hit("driver_crash_in_storage", what):
@@ -341,6 +343,7 @@ class SimDriver(JobRunner):
             while lane.jobs:
                 self._next_job(lane)
         doubt = self._drop() if instruction.delete_snapshots else None
+        self._over = instruction.delete_snapshots and doubt is None
         self._ends.close()
         self._world.check_closed(self, f"driver {self.number}")
         while self._mail:
