@@ -27,7 +27,7 @@ class Planted:
 
 
 def first_failure(planted: Planted, first: int, patch: Patch) -> SimulationFailed | None:
-    """The first failing seed from ``first`` on and then below it; the expected output comes from the engine as it is."""
+    """The first failing seed from ``first`` on, then below; the expected output is of the engine as it is."""
     if planted.early:
         planted.mutate(patch)
     simulation = simulation_of(planted.graph)
