@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.output import say
 from penstock.cli.places import read_time
 from penstock.cli.rewired import rewired
 from penstock.cli.run import parsed, run_program
@@ -86,7 +87,7 @@ def backfill(
         past = Shaped(past, time_column, names)
     at = read_time(switch_at, "--switch-at")
     if at > SystemClock().now_ms():
-        click.secho(_FUTURE, fg="yellow", err=True)
+        say(_FUTURE, err=True, colour="yellow")
     switch = _Switch(past, at, source)
     with rewired(overrides, switch.source) as launcher:
         launcher.change = switch.checked

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from penstock.cli.output import age, console, moment, size, table
+from penstock.cli.output import age, console, moment, say, size, table
 from penstock.cli.savepoint import JobOrCommand, trigger
 from penstock.core.clock import SystemClock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
@@ -40,10 +40,10 @@ def list_checkpoints(directory: str, as_json: bool) -> None:
     """List the jobs below DIRECTORY (or URL) and their checkpoints, newest first."""
     found = [row for name, root in _jobs(directory) for row in _published(name, root)]
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        say(json.dumps(found, indent=2))
         return
     if not found:
-        click.echo(f"There are no checkpoints below {directory}.")
+        say(f"There are no checkpoints below {directory}.")
         return
     now = SystemClock().now_ms()
     rows = [
@@ -143,7 +143,7 @@ def verify(path: str, as_json: bool) -> None:
             if status is not None:
                 status.update(f"{len(checked)} files, {size(read)} read ...")
     if as_json:
-        click.echo(json.dumps([asdict(file) for file in checked], indent=2))
+        say(json.dumps([asdict(file) for file in checked], indent=2))
     damaged = [file for file in checked if file.problems]
     if damaged:
         raise CorruptSnapshotError(
@@ -151,13 +151,13 @@ def verify(path: str, as_json: bool) -> None:
             f"another snapshot; a job's newest whole checkpoint is found by itself"
         )
     if not as_json:
-        click.echo(f"{len(checked)} files, {size(read)}: all present, checksums right.")
+        say(f"{len(checked)} files, {size(read)}: all present, checksums right.")
 
 
 def _print_checked(file: CheckedFile) -> None:
-    click.echo(f"{'DAMAGED' if file.problems else 'ok':8}{size(file.length):>12}  {file.name}")
+    say(f"{'DAMAGED' if file.problems else 'ok':8}{size(file.length):>12}  {file.name}")
     for problem in file.problems:
-        click.echo(f"{'':8}{'':12}  {problem}")
+        say(f"{'':8}{'':12}  {problem}")
 
 
 def _operator(manifest: Manifest, entry: OperatorEntry) -> tuple[object, ...]:

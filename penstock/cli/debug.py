@@ -205,7 +205,7 @@ class _Shown:
 
     def _say(self, text: str) -> None:
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ... ({len(text)} characters)"
-        self._out.print(shown, markup=False)
+        self._out.print(shown)
 
 
 def _headline(number: int, step: Step) -> str:

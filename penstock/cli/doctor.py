@@ -16,6 +16,7 @@ from enum import Enum
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from penstock.cli.output import console
 from penstock.coordinator.registry import home, make_home
@@ -61,8 +62,8 @@ def doctor(ctx: click.Context, fast: bool) -> None:
     for check in checks if fast else [*checks, check_gang]:
         found = check()
         failed = failed or found.verdict is Verdict.FAIL
-        mark = f"[{found.verdict.value}]{found.verdict.name.lower():4}[/]"
-        out.print(f"{mark}  {found.what}" + (f"\n      {found.remedy}" if found.remedy else ""))
+        mark = Text(f"{found.verdict.name.lower():4}", style=found.verdict.value)
+        out.print(mark, f" {found.what}" + (f"\n      {found.remedy}" if found.remedy else ""))
     if failed:
         ctx.exit(1)
 

@@ -119,10 +119,9 @@ def _print(before: Outputs, after: Outputs, original: Path, changed: Path, show:
         out.print(
             f"{sink}: {(old & new).total()} the same, {gone.total()} only from {original.name}, "
             f"{come.total()} only from {changed.name}",
-            markup=False,
         )
         for mark, lines in (("-", gone), ("+", come)):
             for line in sorted(lines.elements())[:show]:
-                out.print(f"{mark} {line}", markup=False)
+                out.print(f"{mark} {line}")
             if lines.total() > show:
-                out.print(f"{mark} ... and {lines.total() - show} more", markup=False)
+                out.print(f"{mark} ... and {lines.total() - show} more")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from penstock.cli.output import age, console, size, stages, table
+from penstock.cli.output import age, console, say, size, stages, table
 from penstock.coordinator.registry import Entry, entries, find
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ClusterError
@@ -23,15 +23,15 @@ def list_jobs(as_json: bool) -> None:
     """List the jobs that run on this machine, of this user."""
     jobs = [_described(entry) for entry in entries()]
     if as_json:
-        click.echo(json.dumps(jobs, indent=2))
+        say(json.dumps(jobs, indent=2))
     elif not jobs:
-        click.echo("No jobs are running.")
+        say("No jobs are running.")
     else:
         columns = ("ID", "NAME", "STATUS", "SINCE", "CHECKPOINTS", "RESTARTS", "PROGRESS")
         console().print(table(columns, map(_row, jobs), right=("CHECKPOINTS", "RESTARTS")))
         for job in jobs:
             for warning in _warnings(job):
-                click.echo(f"Warning: {job['name']} ({job['id'][:12]}): {warning}")
+                say(f"Warning: {job['name']} ({job['id'][:12]}): {warning}")
 
 
 @click.command()
@@ -50,7 +50,7 @@ def cancel(job: str, timeout: float) -> None:
         if clock.monotonic() > deadline:
             raise ClusterError(f"job {entry.name!r} was told to stop and has not within {timeout:g} s")
         threading.Event().wait(_POLL_S)
-    click.echo(f"Job {entry.name} ({entry.id}) {ended}.")
+    say(f"Job {entry.name} ({entry.id}) {ended}.")
 
 
 def _ended(entry: Entry) -> str | None:

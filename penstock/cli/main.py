@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from penstock import __version__
+from penstock.core.discreet import shown
 from penstock.core.errors import PenstockError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -60,7 +61,7 @@ class LazyGroup(click.Group):
         except PenstockError as error:
             if ctx.params.get("debug"):
                 raise
-            click.secho(f"Error: {error}", fg="red", err=True)
+            click.secho(shown(f"Error: {error}"), fg="red", err=True)
             ctx.exit(1)
         except KeyboardInterrupt:
             click.secho("Interrupted.", fg="red", err=True)

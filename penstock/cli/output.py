@@ -1,30 +1,57 @@
-"""What several commands print alike: tables, ages, sizes."""
+"""How commands print: names and data as they are, never as markup, without secrets or control characters.
+
+Everything goes through :func:`say` or :func:`console`; a test holds the commands to it.  What several
+commands print alike is here too: tables, ages, sizes.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from penstock.core.discreet import plain, shown
 
 _WIDE = 240
 
 
+class _Console(Console):
+    """Shows text only: what looks like markup or an emoji's name is neither."""
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        return super().render_str(shown(text), **settings)
+
+
 def console() -> Console:
     """Standard output, looked up now: tests and scripts replace it. Nothing is cut for programs."""
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
+    width = None if sys.stdout.isatty() else _WIDE
+    return _Console(highlight=False, markup=False, emoji=False, soft_wrap=True, width=width)
+
+
+def say(text: str, err: bool = False, colour: str | None = None) -> None:
+    """A line, or several, on standard output or standard error."""
+    click.secho(shown(text), fg=colour, err=err)
+
+
+def say_exactly(text: str) -> None:
+    """Data for a program that reads standard output."""
+    click.echo(text)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> Table:
     """A plain table; ``right`` names the columns of numbers."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        made.add_column(plain(column), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(str(cell) for cell in row))
+        made.add_row(*(plain(str(cell)) for cell in row))
     return made
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from penstock.cli.output import age, console, stages
 from penstock.coordinator.assemble import RunningJob
 from penstock.core.clock import SystemClock
+from penstock.core.discreet import plain
 
 _INTERVAL_S = 0.25
 
@@ -41,7 +42,7 @@ def _show(jobs: Sequence[RunningJob], stop: threading.Event) -> None:
     started = clock.monotonic()
     with Live(console=console(), refresh_per_second=4, transient=True) as live:
         while not stop.wait(_INTERVAL_S):
-            live.update(Text(line(jobs[-1], clock.monotonic() - started)))
+            live.update(Text(plain(line(jobs[-1], clock.monotonic() - started))))
 
 
 def _runs(job: RunningJob) -> bool:

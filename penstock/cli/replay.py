@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from penstock.cli.output import console, moment
+from penstock.cli.output import console, moment, say
 from penstock.cli.places import PastPlace, read_place
 from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import parsed, run_program
@@ -91,7 +91,7 @@ def replay(
     _warn(launcher.specs)
     ends.write_note(script, start, end)
     out = console()
-    out.print(f"replayed into {output}", markup=False)
+    out.print(f"replayed into {output}")
     if old is not None and not _print(out, compare(old, output), show):
         ctx.exit(1)
 
@@ -163,7 +163,7 @@ def _numbered(name: str, taken: Collection[str]) -> str:
 def _warn(specs: list[JobSpec]) -> None:
     for spec in specs:
         for sentence in wall_clock(spec.nodes):
-            click.secho(f"Warning: {sentence}; another run may give other results", fg="yellow", err=True)
+            say(f"Warning: {sentence}; another run may give other results", err=True, colour="yellow")
 
 
 def _print(out: Console, differences: list[Difference], show: int) -> bool:
@@ -171,14 +171,13 @@ def _print(out: Console, differences: list[Difference], show: int) -> bool:
     for found in differences:
         out.print(
             f"{found.sink}: {found.same} the same, {len(found.gone)} only then, {len(found.come)} only now",
-            markup=False,
         )
         for mark, lines in (("-", found.gone), ("+", found.come)):
             for time, record in lines[:show]:
                 at = "no event time" if time is None else moment(time)
-                out.print(f"{mark} {at}  {record}", markup=False)
+                out.print(f"{mark} {at}  {record}")
             if len(lines) > show:
-                out.print(f"{mark} ... and {len(lines) - show} more", markup=False)
+                out.print(f"{mark} ... and {len(lines) - show} more")
     equal = all(found.is_none for found in differences)
-    out.print("no difference" if equal else "the results differ", markup=False)
+    out.print("no difference" if equal else "the results differ")
     return equal

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.output import say
 from penstock.cli.run import ProgramError, run
 from penstock.cli.savepoint import taken
 from penstock.coordinator.events import RequestKind
@@ -43,9 +44,7 @@ def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | Non
     _check_limit(entry, parallelism)
     _check_slots(entry, parallelism)
     path = _stopped(entry, parallelism, directory, timeout)
-    click.echo(
-        f"Job {entry.name} has stopped; it goes on from {path} at parallelism {parallelism}.", err=True
-    )
+    say(f"Job {entry.name} has stopped; it goes on from {path} at parallelism {parallelism}.", err=True)
     os.chdir(command["directory"])
     try:
         ctx.invoke(
@@ -84,9 +83,7 @@ def _check_slots(entry: Entry, parallelism: int) -> None:
     """Leave the job as it is if it could not go on."""
     most = entry.most_slots()
     if most is None:
-        click.echo(
-            f"How many slots job {entry.name} can have is not known; it needs {parallelism}.", err=True
-        )
+        say(f"How many slots job {entry.name} can have is not known; it needs {parallelism}.", err=True)
     elif parallelism > most:
         raise ClusterError(
             f"job {entry.name!r} cannot have {parallelism} slots: Spark has room for {most}. It runs on as "

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from penstock.cli.output import console, size
+from penstock.cli.output import console, say, size
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.origin import dispose
 from penstock.coordinator.registry import Entry, find
 from penstock.core.clock import SystemClock
+from penstock.core.discreet import shown
 from penstock.core.errors import ClusterError, SnapshotError
 from penstock.snapshot.finding import read_manifest
 
@@ -44,7 +45,7 @@ def savepoint(job: str | None, directory: str | None, doomed: str | None, yes: b
         return
     if job is None:
         raise click.UsageError("which job? Give its name or id, or --dispose PATH")
-    click.echo(taken(find(job), RequestKind.SAVEPOINT, directory, timeout))
+    say(taken(find(job), RequestKind.SAVEPOINT, directory, timeout))
 
 
 @click.command()
@@ -56,8 +57,8 @@ def stop(job: str, directory: str | None, drain: bool, timeout: float) -> None:
     """Stop JOB with a savepoint; what it has read is committed. To end without one: penstock cancel."""
     entry = find(job)
     where = taken(entry, RequestKind.DRAIN if drain else RequestKind.STOP, directory, timeout)
-    click.echo(f"Job {entry.name} ({entry.id}) has stopped.", err=True)
-    click.echo(where)
+    say(f"Job {entry.name} ({entry.id}) has stopped.", err=True)
+    say(where)
 
 
 @click.command()
@@ -65,7 +66,7 @@ def stop(job: str, directory: str | None, drain: bool, timeout: float) -> None:
 @_timeout
 def trigger(job: str, timeout: float) -> None:
     """Take a checkpoint of JOB now."""
-    click.echo(taken(find(job), RequestKind.CHECKPOINT, None, timeout))
+    say(taken(find(job), RequestKind.CHECKPOINT, None, timeout))
 
 
 class JobOrCommand(click.Group):
@@ -157,9 +158,11 @@ def _dispose(path: str, yes: bool) -> None:
     total = sum(blob.length for blob in manifest.blobs())
     if not yes:
         click.confirm(
-            f"Delete {manifest.kind.value} {manifest.epoch} of job {manifest.job_name} ({size(total)} of "
-            f"state) at {found.location}?",
+            shown(
+                f"Delete {manifest.kind.value} {manifest.epoch} of job {manifest.job_name} ({size(total)} of "
+                f"state) at {found.location}?"
+            ),
             abort=True,
         )
     dispose(found)
-    click.echo(f"Deleted {found.location.root}.")
+    say(f"Deleted {found.location.root}.")

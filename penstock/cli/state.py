@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from penstock.cli.output import console, size, table
+from penstock.cli.output import console, say, say_exactly, size, table
 from penstock.state_processor.snapshot import Snapshot, open_snapshot
 from penstock.state_processor.values import json_text
 
@@ -29,7 +29,7 @@ def show(path: str, operator: str | None, as_json: bool) -> None:
     snapshot = open_snapshot(path)
     states = snapshot.states(operator).to_pylist()
     if as_json:
-        click.echo(json.dumps(states, indent=2))
+        say(json.dumps(states, indent=2))
         return
     manifest = snapshot.manifest
     out = console()
@@ -78,7 +78,7 @@ def query(
     shown = list(islice(matching, limit))
     if as_json:
         for row in shown:
-            click.echo(json_text(row))
+            say_exactly(json_text(row))
         return
     out = console()
     rows = [[_text(value) for value in row.values()] for row in shown]

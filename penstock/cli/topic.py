@@ -12,9 +12,10 @@ from typing import Any, BinaryIO
 import click
 import pyarrow as pa
 
-from penstock.cli.output import console, size, table
+from penstock.cli.output import console, say, size, table
 from penstock.connectors.log import Consumer, Log, LogOffsets, PartitionDescription, Producer, Topic
 from penstock.coordinator.registry import home
+from penstock.core.discreet import shown
 from penstock.core.errors import ConfigError
 
 _POLL_S = 0.1
@@ -47,7 +48,7 @@ def create(
     """Create the topic NAME."""
     log = _log(root)
     log.create_topic(name, partitions, retention_bytes, retention_ms)
-    click.echo(f"Created topic {name} with {partitions} partition(s) in {log.root}.")
+    say(f"Created topic {name} with {partitions} partition(s) in {log.root}.")
 
 
 @topic.command("list")
@@ -61,9 +62,9 @@ def list_topics(root: Path | None, as_json: bool) -> None:
         names = [
             {"name": one.name, "partitions": len(one.partitions), "records": one.records} for one in described
         ]
-        click.echo(json.dumps(names, indent=2))
+        say(json.dumps(names, indent=2))
     elif not described:
-        click.echo(f"There are no topics in {log.root}.")
+        say(f"There are no topics in {log.root}.")
     else:
         rows = [(one.name, len(one.partitions), one.records) for one in described]
         shown = table(("TOPIC", "PARTITIONS", "RECORDS"), rows, right=("PARTITIONS", "RECORDS"))
@@ -97,9 +98,9 @@ def delete(name: str, root: Path | None, yes: bool) -> None:
     log = _log(root)
     records = log.describe(name).records
     if not yes:
-        click.confirm(f"Delete topic {name} with {records} records?", abort=True)
+        click.confirm(shown(f"Delete topic {name} with {records} records?"), abort=True)
     log.delete_topic(name)
-    click.echo(f"Deleted topic {name}.")
+    say(f"Deleted topic {name}.")
 
 
 @topic.command()
@@ -121,7 +122,7 @@ def produce(
             if file.isatty():
                 producer.flush()
         producer.sync()
-    click.echo(f"Produced {count} records.", err=True)
+    say(f"Produced {count} records.", err=True)
 
 
 def _split(line: bytes, separator: str | None, number: int) -> tuple[bytes | None, bytes]:

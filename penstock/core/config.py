@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from penstock.core.discreet import HIDDEN, discreet, is_secret
 from penstock.core.errors import ConfigError
 from penstock.core.options import OPTIONS, Kind, Option
 
@@ -175,6 +176,10 @@ class Configuration:
         """The entries as text."""
         return {key: _to_text(value) for key, value in self._values.items()}
 
+    def to_show(self) -> dict[str, str]:
+        """The entries as text, without secrets: for messages, logs and people."""
+        return {key: HIDDEN if is_secret(key) else discreet(text) for key, text in self.to_dict().items()}
+
     def remove_config(self, key: str) -> bool:
         """Forget a key; whether it was set."""
         return self._values.pop(key, None) is not None
@@ -186,7 +191,7 @@ class Configuration:
         return hash(frozenset(self.to_dict().items()))
 
     def __repr__(self) -> str:
-        return "{" + ", ".join(f"{key}={text}" for key, text in sorted(self.to_dict().items())) + "}"
+        return "{" + ", ".join(f"{key}={text}" for key, text in sorted(self.to_show().items())) + "}"
 
     def _put(self, key: str, value: Any) -> Configuration:
         self._values[key] = value

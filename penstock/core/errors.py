@@ -19,16 +19,22 @@
     ├── UserCodeError          the user's function raised; carries step, subtask, record, traceback
     └── JobFailedError         the job ended as FAILED; its cause says why
 
-Messages name the thing and the way out, in one paragraph.  The ``code`` is stable and searchable.
+Messages name the thing and the way out, in one paragraph, and no secret: a password in a URL is taken out
+of every one of them.  The ``code`` is stable and searchable.
 """
 
 from __future__ import annotations
+
+from penstock.core.discreet import discreet
 
 
 class PenstockError(Exception):
     """Base of all errors raised on purpose."""
 
     code = "PENSTOCK"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(discreet(part) if isinstance(part, str) else part for part in args))
 
 
 class ConfigError(PenstockError):

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from penstock.core.discreet import HIDDEN, is_secret
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
 
@@ -23,12 +24,6 @@ DISCOVERY_INTERVAL = "partition.discovery.interval.ms"
 COMMIT_ON_CHECKPOINT = "commit.offsets.on.checkpoint"
 CLIENT_ID_PREFIX = "client.id.prefix"
 ON_TRUNCATED = "on.truncated"
-
-HIDDEN = "******"
-_SECRET = re.compile(
-    r"password|passphrase|secret|jaas|token|\.pem$|keystore\.key$|user\.info|oauthbearer\.config",
-    re.IGNORECASE,
-)
 
 _OURS = {DISCOVERY_INTERVAL, COMMIT_ON_CHECKPOINT, CLIENT_ID_PREFIX, ON_TRUNCATED}
 _MEANINGLESS = {
@@ -85,7 +80,7 @@ class ClientKind(Enum):
 
 def redacted(properties: Mapping[str, Any]) -> dict[str, Any]:
     """The properties as they may be shown."""
-    return {name: HIDDEN if _SECRET.search(name) else value for name, value in properties.items()}
+    return {name: HIDDEN if is_secret(name) else value for name, value in properties.items()}
 
 
 def client_settings(properties: Mapping[str, Any], **ours: Any) -> ClientSettings:

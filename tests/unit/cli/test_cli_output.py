@@ -1,0 +1,79 @@
+"""Names and data on a terminal: shown, never obeyed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import penstock.cli
+from penstock.cli.main import cli
+from penstock.cli.output import console, say, table
+from penstock.coordinator import registry
+from penstock.core.job import JobID
+
+NASTY = "[/eu] [red]x[/] :boom: \x1b]0;owned\x07 \u202eabc"
+SHOWN = "[/eu] [red]x[/] :boom: \\x1b]0;owned\\x07 \\u202eabc"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+
+
+def status():
+    return {"status": "RUNNING", "checkpoints": 3, "restarts": 1, "last_checkpoint": None, "held": NASTY}
+
+
+@pytest.fixture
+def job():
+    made = registry.register(JobID.of_name(NASTY).hex, NASTY, status, dict)
+    assert made is not None
+    yield made
+    made.close()
+
+
+def test_a_job_may_have_any_name(job):
+    result = CliRunner().invoke(cli, ["list"])
+    assert result.exit_code == 0, result.exception
+    assert result.output.count(SHOWN) == 3, "in the table, and twice in the warning"
+    assert "\x1b" not in result.output
+
+
+def test_errors_about_it_too(job):
+    other = registry.register("0" * 32, NASTY, status, dict)
+    assert other is not None
+    result = CliRunner().invoke(cli, ["savepoint", NASTY])
+    other.close()
+    assert result.exit_code == 1 and "\x1b" not in result.stderr and "fits 2 running jobs" in result.stderr
+
+
+@pytest.mark.parametrize("print_it", [say, lambda text: console().print(text)])
+def test_lines_are_shown_as_they_are(print_it, capsys):
+    print_it(f"{NASTY}\nat s3://me:hunter2@bucket")
+    assert capsys.readouterr().out.splitlines() == [SHOWN, "at s3://me:***@bucket"]
+
+
+def test_cells_stay_in_their_line(capsys):
+    console().print(table(["[b]NAME"], [["[/eu]\nsecond\tline"], ["s3://me:hunter2@bucket"]]))
+    out = capsys.readouterr().out
+    assert "[b]NAME" in out and "[/eu]\\nsecond\\tline" in out and "s3://me:***@bucket" in out
+
+
+def test_commands_print_in_these_ways_only():
+    """``say``, ``say_exactly`` and ``console()``; the door has none of them, for rich takes its time."""
+    other_ways = re.compile(
+        r"click\.s?echo|(?<![\w.])print\(|rich\.print|Console\(|(?:stdout|stderr)\.write|markup"
+    )
+    found = {
+        (file.name, line.strip())
+        for file in Path(penstock.cli.__file__).parent.glob("*.py")
+        for line in file.read_text().splitlines()
+        if other_ways.search(line) and file.name != "output.py"
+    }
+    assert {line for _, line in found if "shown(" not in line} == {
+        'click.secho("Interrupted.", fg="red", err=True)'
+    }
+    assert {name for name, _ in found} == {"main.py"}
