@@ -33,5 +33,8 @@ def test_several_readers_failures_and_cancelling(tmp_path: Path) -> None:
     failed = driver.wait_for("failed: ")
     assert "step 'divide' failed" in failed and "record:  3" in failed and "ZeroDivisionError" in failed
     assert "PENSTOCK" not in failed and "mapInArrow" not in failed
+    refused = driver.wait_for("refused: ")
+    assert "PENSTOCK-FAILED gASV" in refused, "Spark has quoted the cell in the error of the job"
+    assert not list(tmp_path.rglob("ran_by_data")), "what a cell holds is not run"
     driver.wait_for("stages 0 of 1, tasks of 3")
     driver.wait_for("cancelled: CANCELED")

@@ -26,7 +26,7 @@ from penstock.connectors.source import Source
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
 from penstock.core.pickling import ship
-from penstock.spark.batch.failures import unpacked
+from penstock.spark.batch.failures import new_mark, unpacked
 from penstock.spark.batch.progress import StageTracker, planned_stages
 from penstock.spark.batch.tables import numbered
 from penstock.spark.failures import translate
@@ -45,6 +45,7 @@ class SparkStages:
         self._group = group
         self._kept: list[DataFrame] = []
         self._cancelled = False
+        self._mark = new_mark()
         self._planned = 0
         self._tracker = StageTracker(spark.sparkContext.statusTracker(), group)
 
@@ -61,7 +62,8 @@ class SparkStages:
                 outputs[stage.work.vertex.id] = rows
             yield from self._collect(stages, outputs)
         except Exception as error:
-            raise unpacked(error) or translate(error, self._spark.sparkContext.pythonExec) from None
+            python = self._spark.sparkContext.pythonExec
+            raise unpacked(error, self._mark) or translate(error, python) from None
         finally:
             for rows in self._kept:
                 rows.unpersist()
@@ -91,7 +93,7 @@ class SparkStages:
         else:
             rows = reduce(DataFrame.union, read, self._marks(count, 1)).repartitionById(count, "target")
             rows = rows.sortWithinPartitions(*SORTED_BY)
-        return rows.mapInArrow(task_function(stage), ROWS)
+        return rows.mapInArrow(task_function(stage, self._mark), ROWS)
 
     def _marks(self, count: int, partitions: int) -> DataFrame:
         """A row for each of ``count`` subtasks, to be the first in its partition.
@@ -143,7 +145,7 @@ def _only(rows: DataFrame, feed: Feed) -> DataFrame:
     return rows.where(f"edge in ({', '.join(map(str, feed.edges))})")
 
 
-def task_function(stage: Stage) -> Any:
+def task_function(stage: Stage, mark: str) -> Any:
     """The function Spark runs for a vertex. It is pickled by value, so it carries only plain data."""
     work = ship(stage.work)
 
@@ -155,7 +157,7 @@ def task_function(stage: Stage) -> Any:
         except ImportError as error:
             raise RuntimeError(f"PENSTOCK-MISSING {error}") from None
         context = TaskContext.get()
-        return run_task(work, (context.attemptNumber(), context.taskAttemptId()), batches)
+        return run_task(work, mark, (context.attemptNumber(), context.taskAttemptId()), batches)
 
     run.__module__ = "__main__"
     run.__name__ = run.__qualname__ = _plain(stage.work.vertex.name)

@@ -18,8 +18,8 @@ from penstock.spark.batch.failures import packed
 Rows = Iterator[pa.RecordBatch]
 
 
-def run_task(work: bytes, attempt: tuple[int, int], rows: Rows) -> Rows:
-    """Run one subtask of a vertex; its errors travel as they are.
+def run_task(work: bytes, mark: str, attempt: tuple[int, int], rows: Rows) -> Rows:
+    """Run one subtask of a vertex; its errors travel behind the ``mark``.
 
     ``attempt`` is the number of the try, and a number that no other try of any task has.  ``rows`` say which
     subtask it is; a table's partition without rows cannot, and has nothing to do.
@@ -33,7 +33,7 @@ def run_task(work: bytes, attempt: tuple[int, int], rows: Rows) -> Rows:
             # A source never looks at it; but Spark gives up a worker that has not read its input to the end.
             deque(rest, maxlen=0)
     except Exception as error:
-        raise packed(error) from None
+        raise packed(error, mark) from None
 
 
 def _of_exchange(rows: Rows) -> tuple[int, Rows]:

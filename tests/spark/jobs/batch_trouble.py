@@ -5,10 +5,14 @@ batch_trouble.py MASTER
 
 from __future__ import annotations
 
+import base64
+import os
+import pickle
 import sys
 from typing import Any
 
 from progress import environment, until
+from pyspark.sql import SparkSession
 
 from penstock.common import WatermarkStrategy
 from penstock.core.errors import JobFailedError
@@ -30,6 +34,25 @@ class Split(ProcessFunction):
 def fail(value: int) -> float:
     """No number is good enough."""
     return value / (value - 3)
+
+
+class Planted:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return os.system, ("touch ran_by_data",)
+
+
+def attacked(env: Any) -> None:
+    """A cell that is no number, and looks like a worker's error: Spark quotes it in an error of its own."""
+    cell = "PENSTOCK-FAILED " + base64.b64encode(pickle.dumps(Planted())).decode()
+    spark = SparkSession.active()
+    frame = spark.createDataFrame([(cell,)], "cell string").selectExpr("CAST(cell AS INT) AS number")
+    env.from_dataframe(frame).map(str).print()
+    try:
+        env.execute("attacked")
+    except JobFailedError as error:
+        print(f"refused: {' '.join(str(error).split())}", flush=True)
 
 
 def _running(client: Any) -> Any:
@@ -56,6 +79,7 @@ def main(master: str) -> None:
         env.execute("failing")
     except JobFailedError as error:
         print(f"failed: {' / '.join(str(error).splitlines())}", flush=True)
+    attacked(env)
     slow = DataGeneratorSource(lambda index: index, 10**9, 1000.0)
     env.from_source(slow, NO_TIME, "slow").map(lambda v: v).print()
     client = env.execute_async("cancelled")

@@ -266,15 +266,15 @@ def test_a_task_learns_its_number_from_its_rows() -> None:
         with_number(table([("a", 3, 4)]), 1),
         with_number(table([("b", 5, 6)]), 1),
     ]
-    rows = pa.Table.from_batches(list(run_task(work, (0, 7), iter(batches))), SCHEMA)
+    rows = pa.Table.from_batches(list(run_task(work, "mark", (0, 7), iter(batches))), SCHEMA)
     said: list[Any] = [pickle.loads(body) for body in rows.column("body").to_pylist()]
     assert said and all(delivery.subtask == 1 for delivery in said)
 
 
 def test_a_partition_without_rows_runs_nothing() -> None:
     work = work_of(lambda stream: stream.map(lambda row: tuple(row)))
-    assert list(run_task(work, (0, 7), iter([with_number(table([]), 1)]))) == []
-    assert list(run_task(work, (0, 7), iter(()))) == []
+    assert list(run_task(work, "mark", (0, 7), iter([with_number(table([]), 1)]))) == []
+    assert list(run_task(work, "mark", (0, 7), iter(()))) == []
 
 
 def test_a_task_reads_its_input_to_the_end() -> None:
@@ -282,7 +282,7 @@ def test_a_task_reads_its_input_to_the_end() -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_runtime_mode(BATCH)
     list(env.from_collection([1, 2]).map(lambda number: number + 1).execute_and_collect())
     rows = iter([mark(0), mark(0).slice(1)])
-    assert list(run_task(cloudpickle.dumps(BringingStages.split_works[-1]), (0, 7), rows))
+    assert list(run_task(cloudpickle.dumps(BringingStages.split_works[-1]), "mark", (0, 7), rows))
     assert next(rows, None) is None
 
 
@@ -295,6 +295,6 @@ def mark(subtask: int) -> pa.RecordBatch:
 def test_errors_of_steps_behind_the_source_travel_as_they_are() -> None:
     work = work_of(lambda stream: stream.map(lambda row: 1 // row["v"]))
     with pytest.raises(RuntimeError) as raised:
-        list(run_task(work, (0, 7), iter([with_number(table([("a", 0, 4)]), 1)])))
-    error = unpacked(raised.value)
+        list(run_task(work, "mark", (0, 7), iter([with_number(table([("a", 0, 4)]), 1)])))
+    error = unpacked(raised.value, "mark")
     assert error is not None and "ZeroDivisionError" in str(error)
