@@ -122,10 +122,9 @@ class SimDriver(JobRunner):
         clock = VirtualClock(world.scheduler)
         mine = self._mine = SimStore(world, auditor, job.inline_limit, self._on_storage, _vanish)
         slots = SimStore(world, auditor, job.inline_limit, lambda operation: None).sub(job.directory)
-        coordinator = Coordinator(
+        self.brain = coordinator = Coordinator(
             job.plan, job.plan_bytes, JobID.of_name(job.name).hex, job.settings, world.rng
         )
-        self.brain = coordinator
         repository = Repository(mine, job.directory, owner=f"{world.rng.getrandbits(64):016x}")
         super().__init__(
             job.plan,
