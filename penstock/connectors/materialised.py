@@ -60,7 +60,7 @@ class MaterialisedSource(Source):
         if self._written is None:
             assert self._write is not None, "only the driver's copy of the source writes"
             directory = join(self.home(), uuid.uuid4().hex)
-            storage_of(directory).make_directory(directory)
+            storage_of(directory).make_own_directory(directory)
             self._written = directory, tuple(self._write(directory))
             self._is_adopted = False
         return self._written

@@ -22,6 +22,7 @@ from penstock.coordinator.outcomes import Ask, Outcomes
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name
+from penstock.core.own_files import FILE, make_directory
 
 _log = logging.getLogger("penstock")
 
@@ -38,7 +39,7 @@ def home() -> Path:
 def make_home() -> Path:
     """The same, made if it is not there, for this user's eyes only."""
     place = home()
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(place)
     return place
 
 
@@ -131,8 +132,7 @@ def register(
     token = secrets.token_hex(32)
     started = (clock or SystemClock()).now_ms()
     try:
-        make_home()
-        _directory().mkdir(mode=0o700, exist_ok=True)
+        make_directory(_directory())
         answers: dict[str, Answer] = {
             "status": status,
             "cancel": cancelling,
@@ -199,7 +199,7 @@ def _directory() -> Path:
 def _write(entry: Entry) -> None:
     temporary = entry.path.with_suffix(".tmp")
     temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(asdict(entry), file)
     temporary.rename(entry.path)

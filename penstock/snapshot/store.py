@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from penstock.core.errors import ConfigError, SnapshotError
+from penstock.core.own_files import make_directory, open_file, write_file
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.paths import TEMPORARY, check_path
 from penstock.snapshot.remote import FsspecStore
@@ -140,7 +141,7 @@ class _LocalWriter(FileWriter):
         self._temporary = _temporary_beside(target)
         with _translated(url, path):
             _make_directory(target.parent)
-            self._file = self._temporary.open("xb")
+            self._file = open_file(self._temporary, "xb")
 
     def _append(self, data: bytes) -> None:
         with _translated(self._url, self._path):
@@ -210,12 +211,12 @@ def _check_directory(place: Path) -> None:
     if place.exists() and not place.is_dir():
         raise ConfigError(f"{place} cannot hold snapshots because it is a file; {hint}")
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        make_directory(place)
     except OSError as error:
         raise ConfigError(f"{place} cannot be created ({error.strerror}); {hint}") from error
     probe = place / f"{TEMPORARY}{uuid.uuid4().hex}"
     try:
-        probe.touch()
+        write_file(probe, b"")
         probe.unlink()
     except OSError as error:
         raise ConfigError(f"{place} cannot be written ({error.strerror}); {hint}") from error
@@ -241,15 +242,12 @@ def _temporary_beside(target: Path) -> Path:
 
 def _make_directory(directory: Path) -> None:
     """Make a directory and those above it; each new name is synced into its parent."""
-    if directory.is_dir():
-        return
-    _make_directory(directory.parent)
-    directory.mkdir(exist_ok=True)
-    _sync_directory(directory.parent)
+    for made in make_directory(directory):
+        _sync_directory(made.parent)
 
 
 def _write_synced(place: Path, data: bytes, mode: str) -> None:
-    with place.open(mode) as file:
+    with open_file(place, mode) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from penstock.core import own_files
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.core.exclusive import create_new, is_exclusive, rename_new, renames_onto_free_names
 
@@ -74,6 +75,10 @@ class Storage(ABC):
     @abstractmethod
     def make_directory(self, path: str) -> None:
         """Create a directory and its parents, if missing."""
+
+    def make_own_directory(self, path: str) -> None:
+        """The same for what is nobody else's business: rows on their way through files."""
+        self.make_directory(path)
 
     @abstractmethod
     def seal(self, stream: BinaryIO) -> None:
@@ -155,6 +160,10 @@ class LocalStorage(Storage):
         self.make_directory(str(directory.parent))
         directory.mkdir(exist_ok=True)
         _sync_path(directory.parent)
+
+    def make_own_directory(self, path: str) -> None:
+        for made in own_files.make_directory(Path(path)):
+            _sync_path(made.parent)
 
     def seal(self, stream: BinaryIO) -> None:
         stream.flush()

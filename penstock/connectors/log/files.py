@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from penstock.core.own_files import make_directory, open_file, write_file
+
 _LOCK = "lock"
 
 
@@ -43,9 +45,8 @@ def if_unlocked(directory: Path) -> Iterator[bool]:
 
 def create_partition(directory: Path) -> None:
     """Make the directory of an empty partition."""
-    directory.mkdir()
-    (directory / "pending").mkdir()
-    (directory / _LOCK).touch()
+    make_directory(directory / "pending")
+    write_file(directory / _LOCK, b"")
 
 
 def fsync_directory(directory: Path) -> None:
@@ -60,7 +61,7 @@ def fsync_directory(directory: Path) -> None:
 def write_durably(path: Path, content: bytes) -> None:
     """Replace ``path`` by ``content``, whole or not at all."""
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
+    with open_file(temporary, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -30,6 +30,7 @@ from penstock.connectors.log.retention import Limits, apply_retention
 from penstock.connectors.log.segment import SegmentFile, segment_bases, segment_path
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError
+from penstock.core.own_files import FILE
 
 _COPY_CHUNK = 8 << 20
 
@@ -132,7 +133,7 @@ class PartitionWriter:
         self.close()
         self._producers = load_producers(self.directory, base)
         path = segment_path(self.directory, base)
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE)
         self._segment = SegmentFile(self.directory, base)
         self._end = 0
         self._next = base

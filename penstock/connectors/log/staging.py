@@ -25,8 +25,8 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -38,6 +38,7 @@ from penstock.connectors.log.pending import NAME, PENDING
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
+from penstock.core.own_files import open_file
 
 _log = logging.getLogger("penstock")
 
@@ -89,7 +90,7 @@ class Transaction:
         self._spool = self._pending / f"{identity.stem}.open"
         self._identity = identity
         self._batches: list[pa.RecordBatch] = []
-        self._file: FileIO | None = None
+        self._file: BinaryIO | None = None
         self._header = FrameHeader(0, 0, 0, 0, 0, 0, identity.producer)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -103,7 +104,7 @@ class Transaction:
         merged = pa.concat_batches(self._batches)
         self._batches = []
         if self._file is None:
-            self._file = FileIO(self._spool, "w+")
+            self._file = open_file(self._spool, "w+b")
         message = merged.serialize()
         end = self._header.size
         self._header = self._header.extended(describe_batches([merged], [message]), message)

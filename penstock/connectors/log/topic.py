@@ -27,6 +27,7 @@ from penstock.connectors.log.segment import segment_bases, segment_path
 from penstock.connectors.on_truncated import OnTruncated
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.own_files import make_directory
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _META = "meta.json"
@@ -130,9 +131,8 @@ class Log:
         if partitions < 1:
             raise ConfigError(f"a topic needs at least one partition, not {partitions}")
         limits = Limits(segment_bytes, retention_bytes, retention_ms)
-        self.root.mkdir(parents=True, exist_ok=True)
         building = self.root / f".creating-{uuid.uuid4().hex}"
-        building.mkdir()
+        make_directory(building)
         for partition in range(partitions):
             create_partition(building / str(partition))
         topic_id = uuid.uuid4().hex

@@ -57,7 +57,7 @@ class StagedEpochs(TypedSink):
         return sink
 
     def check(self) -> None:
-        storage_of(self.directory).make_directory(self.directory)
+        storage_of(self.directory).make_own_directory(self.directory)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return EpochFileWriter(self.directory, self.schema, context)

@@ -50,7 +50,7 @@ class EpochFileWriter(SinkWriter):
         self._rows = 0
         self._number = 0
         self._open: list[str] = []
-        self._storage.make_directory(self._directory)
+        self._storage.make_own_directory(self._directory)
         if context.subtask == 0:
             self._remove_leftovers(context)
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from penstock.core.work_place import WorkPlace
 from penstock.state.rocks.keys import TABLE
 from penstock.state.rocks.library import database_options, reading_options, rocksdict, unlogged
-from penstock.state.rocks.place import WorkPlace
+from penstock.state.rocks.place import work_place
 from penstock.state.rocks.settings import RocksSettings
 
 Rows = Iterator[tuple[bytes, bytes]]
@@ -23,7 +24,7 @@ class Database:
     """A database that is removed from disk when it is closed, or when nobody refers to it any more."""
 
     def __init__(self, settings: RocksSettings) -> None:
-        self._place = WorkPlace.make(settings.localdir)
+        self._place = work_place(settings.localdir)
         self._settings = settings
         self._unlogged = unlogged()
         self._batch_type = rocksdict().WriteBatch

@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.core.errors import CorruptSnapshotError
 from penstock.core.handles import NativeHandle
+from penstock.core.own_files import make_directory, write_file
 from penstock.state.frozen_files import FileStorage
 from penstock.state.schema import StateSchema
 from penstock.state.table import EntryShape
@@ -79,10 +80,10 @@ def _table(found: dict[str, Any]) -> TableInfo:
 
 def download(handle: NativeHandle, storage: FileStorage, directory: Path) -> None:
     """Lay the files of a checkpoint into ``directory``, which is made."""
-    directory.mkdir(parents=True)
+    make_directory(directory)
     for name, blob in handle.files:
         if name == TABLES:
             continue
         if Path(name).name != name:
             raise CorruptSnapshotError(f"a checkpoint names a file outside of its directory: {name!r}")
-        (directory / name).write_bytes(storage.read_blob(blob))
+        write_file(directory / name, storage.read_blob(blob))

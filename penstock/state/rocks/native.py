@@ -18,7 +18,7 @@ from penstock.state.frozen_files import FileStorage
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.database import Rows, open_files, table_rows
 from penstock.state.rocks.files import TableInfo, described, download
-from penstock.state.rocks.place import WorkPlace
+from penstock.state.rocks.place import work_place
 from penstock.state.rocks.table import element_pairs, gathered, read_entry, rows_under
 from penstock.state.table import EntryShape
 
@@ -60,7 +60,7 @@ class NativeBlocks:
     def opened(self) -> Iterator[tuple[Any, list[TableInfo]]]:
         """The files, downloaded and opened, and their tables."""
         tables = described(self._handle, self._storage)
-        place = WorkPlace.make(self._localdir)
+        place = work_place(self._localdir)
         try:
             download(self._handle, self._storage, place.path / "db")
             source = open_files(place.path / "db")

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import ConfigError
+from penstock.core.work_place import sweep
 from penstock.state.rocks.backend import RocksKeyedState
-from penstock.state.rocks.place import PREFIX, WorkPlace, default_base, sweep
+from penstock.state.rocks.place import PREFIX, default_base, work_place
 from penstock.state.rocks.settings import RocksSettings
 
 
@@ -67,12 +68,12 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", _CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     assert len(places(tmp_path)) == 1
-    sweep(tmp_path)
+    sweep(tmp_path, PREFIX)
     assert len(places(tmp_path)) == 1, "its process lives"
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    mine = WorkPlace.make(str(tmp_path))
+    mine = work_place(str(tmp_path))
     assert places(tmp_path) == [mine.path]
     mine.remove()
     assert not places(tmp_path)
@@ -86,4 +87,4 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_place_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="state.backend.rocksdb.localdir"):
-        WorkPlace.make(str(tmp_path / "file"))
+        work_place(str(tmp_path / "file"))

@@ -1,0 +1,44 @@
+"""Files and directories for this user's eyes only, whatever the umask says.
+
+State holds what the records held, and who may write to a directory of snapshots chooses what is restored
+from it.  So everything that the engine keeps on a local file system is made here: directories with mode
+0700, files with 0600.  What a user's sink writes is for others to read, and is made as the umask says.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+DIRECTORY = 0o700
+FILE = 0o600
+
+
+def make_directory(path: Path) -> list[Path]:
+    """Make a directory and those above it that are missing; which were made, the topmost first."""
+    if path.is_dir():
+        return []
+    made = make_directory(path.parent)
+    try:
+        path.mkdir(DIRECTORY)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return made
+    return [*made, path]
+
+
+def open_file(path: Path, mode: str) -> BinaryIO:
+    """``open`` for writing bytes; a file that is made by it is for its owner only."""
+    return open(path, mode, opener=_opener)  # type: ignore[return-value]
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Make a file of these bytes."""
+    with open_file(path, "wb") as file:
+        file.write(data)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE)
