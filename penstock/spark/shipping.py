@@ -2,10 +2,16 @@
 
 Third-party packages stay the user's business: install them in the executors' Python, or use Spark's
 own ways (archives, conda-pack).
+
+Executors fetch what they lack from the driver's files whenever they start, also long after the job that
+shipped them.  So the files are there as long as the Spark application is, and are removed at its end, by
+the next application of this process or when the process ends; those of a process that was killed, by the
+next one on this machine.
 """
 
 from __future__ import annotations
 
+import atexit
 import sys
 import sysconfig
 import tempfile
@@ -16,9 +22,14 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.core.errors import ConfigError
+from penstock.core.own_files import open_file
+from penstock.core.work_place import WorkPlace
 from penstock.spark.slots import is_one_machine
 
+PREFIX = "penstock-ship-"
 _shipped: set[tuple[str, str]] = set()
+_places: dict[str, WorkPlace] = {}
+"""By application: where its files are."""
 
 
 def ship(spark: SparkSession, extra: tuple[str, ...] = ()) -> None:
@@ -35,7 +46,7 @@ def ship(spark: SparkSession, extra: tuple[str, ...] = ()) -> None:
         mark = (application, str(source.resolve()))
         if mark not in _shipped:
             _shipped.add(mark)
-            spark.sparkContext.addPyFile(str(_packed(source)))
+            spark.sparkContext.addPyFile(str(_packed(source, application)))
 
 
 def user_modules() -> list[Path]:
@@ -56,12 +67,22 @@ def user_modules() -> list[Path]:
     return sorted(found)
 
 
-def _packed(source: Path) -> Path:
+def place_of(application: str) -> Path:
+    """Where the files of a Spark application are. A process has one at a time: those of others go."""
+    for other in _places.keys() - {application}:
+        _places.pop(other).remove()
+    if application not in _places:
+        _places[application] = place = WorkPlace.make(Path(tempfile.gettempdir()), PREFIX)
+        atexit.register(place.remove)
+    return _places[application].path
+
+
+def _packed(source: Path, application: str) -> Path:
     """A file Spark can put on the Python path: packages are zipped."""
     if source.is_file():
         return source
-    target = Path(tempfile.mkdtemp(prefix="penstock-ship-")) / f"{source.name}.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    target = Path(tempfile.mkdtemp(dir=place_of(application))) / f"{source.name}.zip"
+    with open_file(target, "xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(source.rglob("*.py")):
             archive.write(path, path.relative_to(source.parent))
     return target
