@@ -19,7 +19,7 @@ from penstock.core.metrics import MetricGroup
 from penstock.graph.nodes import NodeId
 from penstock.graph.plan import PlannedOperator
 from penstock.operators.chain import FanOut, OperatorInput
-from penstock.operators.operator import Operator, OperatorContext, Output, RuntimeInfo
+from penstock.operators.operator import REMARK, Operator, OperatorContext, Output, RuntimeInfo
 from penstock.operators.typed import typed_output
 from penstock.state.backend import KeyedState
 from penstock.state.operator_state import OperatorStateStore
@@ -147,6 +147,7 @@ def _settings(
         "keyed": planned.node.keyed,
         "in_order": work.in_order,
         "to_driver": lambda payload: to_driver(planned.operator_id, payload),
+        REMARK: lambda remark: to_driver(planned.operator_id, remark),
     }
 
 

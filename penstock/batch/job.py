@@ -32,12 +32,13 @@ from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import Discover, RequestKind
 from penstock.coordinator.place import check_owner
+from penstock.coordinator.telling import Teller
 from penstock.core.clock import Clock
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
 from penstock.core.ids import Generation, OperatorId, SubtaskIndex
 from penstock.core.job import JobStatus
-from penstock.core.messages import DriverMessage
+from penstock.core.messages import DriverMessage, Remark
 from penstock.core.pickling import dumps
 from penstock.core.signals import SnapshotKind
 from penstock.graph.plan import Vertex
@@ -62,6 +63,7 @@ class BatchRun(RunningJob):
         self._stop = threading.Event()
         self._dropped = 0
         self._ends = JobEnds(job.plan)
+        self._teller = Teller(job.plan.job_name, late_ms=0)  # nothing is late before the end of all input
         self._repository = job.repository
         self._repository.first_generation = first_generation(clock.now_ms())
 
@@ -83,6 +85,7 @@ class BatchRun(RunningJob):
             "records_in": 0,
             "outputs_dropped": self._dropped,
             "under_way": (),
+            "late_dropped": 0,
             "stalled": None,
             "held": None,
             "stages": asdict(self._runner.progress()) if self._status is JobStatus.RUNNING else None,
@@ -175,6 +178,8 @@ class BatchRun(RunningJob):
             if said.prepared:
                 place = SubtaskIndex(said.subtask)
                 prepared.append(Committable(said.operator_id, EPOCH, place, dumps(said.payload)))
+            elif isinstance(said.payload, Remark):
+                self._teller.remark(said.payload)
             else:
                 self._ends.deliver(DriverMessage(said.operator_id, said.payload))
         if self._stop.is_set():

@@ -77,6 +77,7 @@ def _described(entry: Entry) -> dict[str, Any]:
         "last_checkpoint": said.get("last_checkpoint"),
         "records_in": said.get("records_in"),
         "outputs_dropped": said.get("outputs_dropped"),
+        "late_dropped": said.get("late_dropped"),
         "stalled": said.get("stalled"),
         "held": said.get("held"),
         "stages": said.get("stages"),
@@ -90,6 +91,8 @@ def _warnings(job: dict[str, Any]) -> list[str]:
             f"{job['outputs_dropped']} prepared outputs could not be committed and were skipped; its log "
             "says DATA LOSS, which ones and why"
         )
+    if job.get("late_dropped"):
+        found.append(f"{job['late_dropped']:,} late records were dropped; its log says by which steps")
     return found
 
 

@@ -128,6 +128,7 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
         job.settings.retained,
         job.settings.allow_non_restored,
         job.settings.claim,
+        job.settings.late_ms,
     )
     running.coordinator = coordinator
     running.runner.start()
@@ -179,7 +180,8 @@ class RunningJob:
             "records_in": int(sum(received)),
             "outputs_dropped": self.coordinator.commits.dropped,
             "under_way": desk.under_way(),
-            "stalled": self.runner.stalled,
+            "late_dropped": self.runner.teller.late_dropped,
+            "stalled": self.runner.teller.stalled,
             "held": desk.held,
             "stages": None,
         }
@@ -249,6 +251,7 @@ def job_settings(config: Configuration) -> JobSettings:
         slots_timeout_ms=config.get(options.SLOTS_TIMEOUT),
         heartbeat_timeout_ms=config.get(options.HEARTBEAT_TIMEOUT),
         stall_ms=config.get(options.WATERMARK_STALL_TIMEOUT),
+        late_ms=config.get(options.LATE_RECORDS_INTERVAL),
         allow_non_restored=config.get(options.IGNORE_UNCLAIMED_STATE),
         claim=config.get(options.CLAIM_MODE).upper() == "CLAIM",
     )

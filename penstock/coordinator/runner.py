@@ -54,11 +54,18 @@ from penstock.coordinator.events import (
 from penstock.coordinator.looking import Look
 from penstock.coordinator.origin import Named, dispose_claimed, line_origin
 from penstock.coordinator.restore import restored_job
+from penstock.coordinator.telling import Teller
 from penstock.core.clock import Clock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError, as_error
 from penstock.core.ids import Epoch, Generation, SlotId, Subtask
 from penstock.core.job import JobStatus
-from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, TriggerSnapshot
+from penstock.core.messages import (
+    DriverMessage,
+    DriverMessageTaken,
+    Heartbeat,
+    Remark,
+    TriggerSnapshot,
+)
 from penstock.graph.plan import Plan
 from penstock.snapshot.repository import Repository, write_savepoint
 from penstock.snapshot.storage import SnapshotStore
@@ -82,12 +89,12 @@ class JobRunner:
         retained: int = 1,
         allow_non_restored: bool = False,
         claim: bool = False,
+        late_ms: int = 0,
     ) -> None:
         self.status = JobStatus.CREATED
         self.restarts = 0
         self.last_failure: Exception | None = None
-        self.stalled: str | None = None
-        """Why event time stands still, if it has for long."""
+        self.teller = Teller(plan.job_name, late_ms)
         self.metrics: dict[Subtask, dict[str, float]] = {}
         """The newest metrics of each subtask, about a second old."""
         self._plan = plan
@@ -164,14 +171,17 @@ class JobRunner:
 
     def _for_us(self, event: Event) -> Event:
         """Take out what is not the coordinator's; a flood of that must not keep the time from it."""
-        if isinstance(event, SlotSaid) and isinstance(event.message, DriverMessage):
-            self._ends.deliver(event.message)
+        if not isinstance(event, SlotSaid):
+            return event
+        message = event.message
+        if isinstance(message, DriverMessage):
+            self._ends.deliver(message)
             self._cluster.send(event.slot, DriverMessageTaken())
             return Tick()
-        if isinstance(event, SlotSaid) and isinstance(event.message, Heartbeat):
-            self.metrics.update(event.message.metrics)
-            return Tick()
-        return event
+        if isinstance(message, Heartbeat):
+            self.metrics.update(message.metrics)
+        self.teller.hear(event.generation, message, self._now)
+        return Tick() if isinstance(message, Heartbeat | Remark) else event
 
     def _action_table(self) -> dict[type, Callable[[Any], None]]:
         """What to do for each kind of instruction."""
@@ -197,8 +207,8 @@ class JobRunner:
             Answer: self._answer,
             Commit: lambda i: self._background(self._commit_pool, lambda: self._ends.commit(i), CommitFailed),
             ReportFailure: self._report,
-            Stalled: self._tell_stalled,
-            Held: self._tell_held,
+            Stalled: self.teller.on_stalled,
+            Held: self.teller.on_held,
             StatusChanged: self._set_status,
             EndJob: self._end,
         }
@@ -229,7 +239,7 @@ class JobRunner:
 
     def _set_status(self, instruction: StatusChanged) -> None:
         self.status = instruction.status
-        self.stalled = None
+        self.teller.stalled = None
         if instruction.status is JobStatus.RESTARTING:
             self.restarts += 1
 
@@ -241,19 +251,6 @@ class JobRunner:
             instruction.restart_in_ms / 1000,
             instruction.error,
         )
-
-    def _tell_stalled(self, instruction: Stalled) -> None:
-        if instruction.why is None:
-            _log.info("job %r: the watermark advances again", self._plan.job_name)
-        else:
-            _log.warning("job %r: %s", self._plan.job_name, instruction.why)
-        self.stalled = instruction.why  # last: whoever sees it listed finds it in the log
-
-    def _tell_held(self, instruction: Held) -> None:
-        if instruction.why is None:
-            _log.info("job %r: commits have caught up, checkpoints go on", self._plan.job_name)
-        else:
-            _log.warning("job %r: %s", self._plan.job_name, instruction.why)
 
     def _answer(self, instruction: Answer) -> None:
         self._book.answer(instruction, self._repository.root.url)
@@ -354,6 +351,7 @@ class JobRunner:
             self._ends.abandon(self._plan.job_name, instruction.abandoned)
         self._ends.close()
         self._drain()
+        self.teller.at_end()
         self.status = instruction.status
         self._answer_last(instruction, doubt)
 

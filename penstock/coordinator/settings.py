@@ -39,6 +39,8 @@ class JobSettings:
     heartbeat_timeout_ms: int = 50_000
     stall_ms: int = 60_000
     """How long event time may stand still before people are told; 0 never tells."""
+    late_ms: int = 60_000
+    """How often people are told of late records that were dropped; 0 never tells."""
     allow_non_restored: bool = False
     claim: bool = False
     """Whether the savepoint the job was started from is deleted once its own checkpoints suffice."""

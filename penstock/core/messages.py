@@ -170,6 +170,8 @@ class TaskFinished:
     """The subtask has reached the end of its input and flushed; it now only answers snapshots."""
 
     subtask: Subtask
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Its last ones: a short job ends before the next heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,19 @@ class WatermarkReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """Something in its records that a step finds odd, sent once by each subtask that does.
+
+    People hear of it once a step and ``kind``; more of the same is counted.
+    """
+
+    step: str
+    kind: str
+    text: str
+    """What was found and what to do, in one paragraph."""
+
+
+@dataclass(frozen=True, slots=True)
 class DriverMessage:
     """Something a sink writer sends to its driver side (printed lines, collected rows)."""
 
@@ -223,6 +238,7 @@ FromSlot = (
     | TaskFinished
     | TaskFailed
     | WatermarkReport
+    | Remark
     | DriverMessage
     | Heartbeat
 )

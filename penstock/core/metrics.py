@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+LATE_COUNTER = "numLateRecordsDropped"
+"""Of a step: records that came too late for it and went nowhere. The driver tells people about them."""
+
 
 class Counter:
     """A number that is counted up and down."""

@@ -172,6 +172,9 @@ WATERMARK_STALL_TIMEOUT = _duration(
     "60 s",
     "A watermark that has not advanced for so long is warned about, with what holds it; 0 never warns.",
 )
+LATE_RECORDS_INTERVAL = _duration(
+    "pipeline.late-records-interval", "60 s", "How often dropped late records are told of; 0 never tells."
+)
 AUTO_GENERATE_UIDS = _bool(
     "pipeline.auto-generate-uids", True, "If false, a stateful step without a uid is an error."
 )

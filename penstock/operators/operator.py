@@ -27,11 +27,14 @@ from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.copying import OBJECT_REUSE, Copier, copied, itself
 from penstock.core.ids import Epoch, EventTime, OperatorId
+from penstock.core.messages import Remark
 from penstock.core.metrics import MetricGroup
 from penstock.state.backend import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.state.timers import Timer, Timers
 
+REMARK = "remark"
+"""The setting that holds what takes a :class:`~penstock.core.messages.Remark`, where anybody listens."""
 _TIMERS_PER_STEP = 16
 """How many timers fire before the outputs are looked at, whatever they emit."""
 
@@ -106,6 +109,12 @@ class OperatorContext:
     def own(self) -> Copier:
         """What makes a value one that nobody else holds: a copy, unless records are shared on purpose."""
         return itself if self.settings.get(OBJECT_REUSE) else copied
+
+    def remark(self, kind: str, text: str) -> None:
+        """Tell the job's people of something odd in the records; callers do so once each."""
+        listener = self.settings.get(REMARK)
+        if listener is not None:
+            listener(Remark(self.info.operator_name, kind, text))
 
     @property
     def timers(self) -> Timers:

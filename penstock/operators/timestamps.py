@@ -13,6 +13,7 @@ from penstock.connectors.watermarks import Cut, ValveResult, WatermarkStrategy, 
 from penstock.core.batch import Batch
 from penstock.core.errors import GraphError
 from penstock.core.ids import MAX_TIME, Epoch, EventTime
+from penstock.operators.odd_times import OddTimes
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.time_report import TimeReporter, describe_records
 from penstock.state.operator_state import ListMode
@@ -41,6 +42,7 @@ class WatermarkEmitter:
         self._blocked_before = 0
         self._unseen_ms = 0
         self.quiet_ms = ctx.clock.now_ms()
+        self._odd = OddTimes(ctx, self.quiet_ms)
         """The time by which silence is measured.
 
         It stands still while the task could not have seen a record: backpressured, or too busy to be in
@@ -67,12 +69,15 @@ class WatermarkEmitter:
         if result.idle_changed is False:
             self._out.idle(False)
         if result.watermark is not None:
+            self._odd.watermark(result.watermark)
             self._out.watermark(result.watermark)
         if result.idle_changed is True:
             self._out.idle(True)
 
     def emit(self, batch: Batch, cuts: Sequence[Cut]) -> None:
         """Send records, each cut right behind the record that caused it."""
+        if not self._odd.seen:
+            self._odd.first(batch.times)
         start = 0
         for cut in cuts:
             if cut.row > start:

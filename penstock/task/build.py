@@ -22,7 +22,7 @@ from penstock.graph.nodes import NodeId
 from penstock.graph.overtaking import may_overtake
 from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
 from penstock.operators.chain import FanOut, OperatorInput
-from penstock.operators.operator import Operator, OperatorContext, Output, RuntimeInfo
+from penstock.operators.operator import REMARK, Operator, OperatorContext, Output, RuntimeInfo
 from penstock.operators.typed import typed_output
 from penstock.state.private import never_changes
 from penstock.task.environment import StateStorage, TaskEnvironment
@@ -256,6 +256,7 @@ def _context(
         "keyed": planned.node.keyed,
         "to_driver": lambda payload: env.report(DriverMessage(operator_id, payload)),
         "to_coordinator": env.report,
+        REMARK: env.report,
     }
     return OperatorContext(
         operator_id=operator_id,

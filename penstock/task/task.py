@@ -293,7 +293,7 @@ class Task:
                 return
         self._outputs.broadcast(END_OF_INPUT)
         self.phase = Phase.FINISHED
-        self._env.report(TaskFinished(self.subtask))
+        self._env.report(TaskFinished(self.subtask, self.metrics.snapshot()))
         self._begin_snapshots()
 
     @property

@@ -26,11 +26,11 @@ from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
+from penstock.core.metrics import LATE_COUNTER
 from penstock.core.signals import EndOfInput
 from penstock.operators.functions import Function
 from penstock.operators.operator import Operator
 from penstock.operators.timer_service import TimeDomain
-from penstock.operators.window.operator import LATE_COUNTER
 from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, KeyedState
 from penstock.state.table import EntryShape, Frozen
 from penstock.testing.items import ProcessingTimeTo, Record, WatermarkTo, atoms_of, operator_for

@@ -35,6 +35,8 @@ from penstock.snapshot.store import open_store
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 
+_METRICS_INTERVAL_S = 1.0
+
 
 class _Network:
     """Channels between slots of one attempt; either end may be made first."""
@@ -171,8 +173,12 @@ class LocalCluster(Cluster):
         }
         for number in running:
             notify(SlotRegistered(generation, SlotId(number), ("", 0)))
+        wall, report_at = SystemClock(), 0.0
         while running and not stop.is_set():
             worked = self._deliver(generation, running)
+            if wall.monotonic() >= report_at:
+                report_at = wall.monotonic() + _METRICS_INTERVAL_S
+                self._report_metrics(generation, running, notify)
             for number, slot in list(running.items()):
                 if number in self._killed:
                     del running[number]
@@ -185,6 +191,11 @@ class LocalCluster(Cluster):
                 stop.wait(0.001)
         for slot in running.values():
             slot.leave()
+
+    def _report_metrics(self, generation: Generation, running: dict[int, Slot], notify: Notify) -> None:
+        for number, slot in running.items():
+            if number not in self._killed and slot.phase is SlotPhase.RUNNING:
+                notify(SlotSaid(generation, SlotId(number), slot.heartbeat()))
 
     def _deliver(self, generation: Generation, running: dict[int, Slot]) -> bool:
         delivered = False

@@ -20,6 +20,7 @@ from typing import Any
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MIN_TIME, EventTime
+from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.cep.automaton import build
 from penstock.operators.cep.functions import EventComparator, PatternProcessFunction, hears_of_timeouts
 from penstock.operators.cep.matcher import Match, Matcher
@@ -30,7 +31,7 @@ from penstock.operators.cep.shelf import TableShelf
 from penstock.operators.operator import OperatorContext
 from penstock.operators.user_function import FunctionOperator, require
 from penstock.operators.window.gather import Gathered
-from penstock.operators.window.operator import ALL_KEY, LATE_COUNTER
+from penstock.operators.window.operator import ALL_KEY
 from penstock.state.operator_state import ListMode
 from penstock.state.table import EntryShape
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, EventTime
-from penstock.core.metrics import Counter
+from penstock.core.metrics import LATE_COUNTER, Counter
 from penstock.operators.columnar.aggregates import ROWS, Aggregate
 from penstock.operators.columnar.fold import Folder
 from penstock.operators.columnar.panes import Mask, Panes
@@ -80,7 +80,7 @@ class ColumnarWindowOperator(Operator):
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
         plan = self._plan
-        self._late = ctx.metrics.counter("numLateRecordsDropped")
+        self._late = ctx.metrics.counter(LATE_COUNTER)
         self._store = ChunkStore(STATE_NAME, plan.keys, plan.columns, plan.merge, ctx.info.max_parallelism)
         ctx.keyed.register_chunks(STATE_NAME, self._store)
         self._running = RunningMerge(self._panes, plan.merge, self._tables)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.operator import OperatorContext
-from penstock.operators.window.operator import LATE_COUNTER
 
 LateTags = tuple[str | None, str | None]
 

@@ -19,6 +19,7 @@ from typing import Any
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME, EventTime
+from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.runtime_context import NO_KEY, RuntimeContext
 from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
@@ -36,7 +37,6 @@ from penstock.operators.window.windows import Window
 from penstock.state.table import EntryShape, Table
 
 MERGING_TABLE = "_window/merging"
-LATE_COUNTER = "numLateRecordsDropped"
 ALL_KEY = 0
 """The key of every record when the stream is not keyed."""
 

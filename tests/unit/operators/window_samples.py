@@ -7,10 +7,11 @@ from typing import Any
 
 from operator_harness import OperatorHarness
 
+from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.functions import AggregateFunction, ReduceFunction
 from penstock.operators.window.contents import AggregateContents, ListContents, ReduceContents
 from penstock.operators.window.functions import ProcessWindowFunction, WindowFunction
-from penstock.operators.window.operator import LATE_COUNTER, WindowOperator
+from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.triggers import EventTimeTrigger
 
 
