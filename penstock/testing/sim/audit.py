@@ -60,6 +60,8 @@ class Auditor:
         """The job is over and removes its snapshots."""
         self.newest = 0
         self.published = 0
+        self._announced = 0
+        """Of those, what the journal of now has announced."""
         self.savepoints: list[Savepoint] = []
         """Beside the job's history; each can be gone back to at any time."""
         self.finished = False
@@ -94,6 +96,7 @@ class Auditor:
         self._check_age(manifest)
         self.newest = int(entry.epoch)
         self.published += 1
+        self._announced += 1
         self._world.publishable.update(transactions_in(manifest))
 
     def _check_age(self, manifest: Manifest) -> None:
@@ -137,6 +140,10 @@ class Auditor:
             if epoch is not None and epoch < newest and path not in allowed and not is_temporary(path):
                 raise self._world.broken(f"{path} is left although no retained snapshot needs it")
 
+    def begin_anew(self) -> None:
+        """The journal is gone: whoever comes next begins another."""
+        self._announced = 0
+
     def check_dropped(self) -> None:
         """After the end of the job: nothing but one fence may be there."""
         left = sorted(
@@ -155,7 +162,7 @@ class Auditor:
     @property
     def may_be_refused(self) -> bool:
         """Whether a driver may decline to start: a torn entry could have announced the first snapshot."""
-        return self.published == 0 and any(isinstance(entry, Unreadable) for entry in self._entries())
+        return self._announced == 0 and any(isinstance(entry, Unreadable) for entry in self._entries())
 
     # --- damage -----------------------------------------------------------------------------
 

@@ -342,7 +342,9 @@ class SimDriver(JobRunner):
             while lane.jobs:
                 self._next_job(lane)
         doubt = self._drop() if instruction.delete_snapshots else None
-        self._over = instruction.delete_snapshots and doubt is None
+        if instruction.delete_snapshots and doubt is None:
+            self._over = True
+            self._auditor.begin_anew()
         self._ends.close()
         self._world.check_closed(self, f"driver {self.number}")
         while self._mail:

@@ -160,6 +160,8 @@ class Life:
             return None
         if not any(driver.has_refused for driver in self.drivers):
             return "no driver is left, and none has finished the job"
+        if self.line.start is not None:
+            return None  # what it began with, a savepoint, has output behind it
         seen = [sink.name for sink in self._compiled.sinks if self._world.sink(sink.name).committed]
         return f"the job was refused although {', '.join(seen)} has output" if seen else None
 
