@@ -8,7 +8,8 @@
     client ◀─ "ok", or why not ─────────────────────────── server
 
 Messages are length-prefixed JSON of at most 4 KiB: nothing is unpickled before both sides are proven.
-The secret never travels.  A peer of another job or an older generation is told so and dropped.
+The secret never travels.  A peer of another job or an older generation is told so and dropped.  Out of the
+secret, the two nonces and the hello come the keys that seal the frames behind it (``seal.py``).
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import secrets
 import socket
 import struct
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.core.errors import TransportError
+from penstock.exchange.seal import Seal
 
 _LENGTH = struct.Struct("<H")
 _LIMIT = 4096
@@ -41,13 +43,20 @@ class Hello:
     """Where other slots reach the caller."""
 
 
+class Greeted(NamedTuple):
+    """A caller that is proven, and the seal of the line to it."""
+
+    hello: Hello
+    seal: Seal
+
+
 def new_secret() -> bytes:
     """A fresh secret for one run of a job."""
     return secrets.token_bytes(32)
 
 
-def call(sock: socket.socket, hello: Hello, secret: bytes) -> None:
-    """The client's side. Raises :class:`TransportError` if either side is not convinced."""
+def call(sock: socket.socket, hello: Hello, secret: bytes) -> Seal:
+    """The client's side: the seal of the line. :class:`TransportError` if either side is not convinced."""
     sock.settimeout(TIMEOUT_S)
     text = json.dumps(asdict(hello), sort_keys=True)
     nonce = secrets.token_hex(16)
@@ -57,20 +66,23 @@ def call(sock: socket.socket, hello: Hello, secret: bytes) -> None:
         raise TransportError(f"the peer refused the connection: {answer['error']}")
     if not hmac.compare_digest(_text(answer, "proof"), _proof(secret, b"server", nonce, text)):
         raise TransportError("the peer does not know the job's secret")
-    _send(sock, {"proof": _proof(secret, b"client", _text(answer, "nonce"), text)})
+    theirs = _text(answer, "nonce")
+    _send(sock, {"proof": _proof(secret, b"client", theirs, text)})
     answer = _receive(sock)
     if answer.get("ok") is not True:
         raise TransportError(f"the peer refused the connection: {answer.get('error')}")
+    sent, heard = _frame_keys(secret, nonce, theirs, text)
+    return Seal(sent, heard)
 
 
-def answer(sock: socket.socket, job: str, generation: int, secret: bytes) -> Hello:
+def answer(sock: socket.socket, job: str, generation: int, secret: bytes) -> Greeted:
     """The server's side: the caller, proven to be of this job and generation."""
     sock.settimeout(TIMEOUT_S)
     first = _receive(sock)
     text = _text(first, "hello")
     hello = _parse_hello(text)
-    nonce = secrets.token_hex(16)
-    proof = _proof(secret, b"server", _text(first, "nonce"), text)
+    nonce, theirs = secrets.token_hex(16), _text(first, "nonce")
+    proof = _proof(secret, b"server", theirs, text)
     _send(sock, {"nonce": nonce, "proof": proof})
     reply = _receive(sock)
     problem = None
@@ -84,11 +96,21 @@ def answer(sock: socket.socket, job: str, generation: int, secret: bytes) -> Hel
         _send(sock, {"error": problem})
         raise TransportError(f"refused a connection: {problem}")
     _send(sock, {"ok": True})
-    return hello
+    heard, sent = _frame_keys(secret, theirs, nonce, text)
+    return Greeted(hello, Seal(sent, heard))
 
 
 def _proof(secret: bytes, side: bytes, nonce: str, hello: str) -> str:
     return hmac.new(secret, b"|".join((side, nonce.encode(), hello.encode())), hashlib.sha256).hexdigest()
+
+
+def _frame_keys(secret: bytes, caller: str, server: str, hello: str) -> tuple[bytes, bytes]:
+    """What the caller's frames are sealed with, and what the server's are."""
+    session = json.dumps([caller, server, hello]).encode()
+    sides = (b"frames of the caller|", b"frames of the server|")
+    return hmac.digest(secret, sides[0] + session, "sha256"), hmac.digest(
+        secret, sides[1] + session, "sha256"
+    )
 
 
 def _parse_hello(text: str) -> Hello:

@@ -12,28 +12,33 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from penstock.core.accepting import begin, callers
 from penstock.core.errors import TransportError
-from penstock.exchange.auth import Hello
 
 _log = logging.getLogger("penstock")
 AT_ONCE = 64
 _PATIENCE_S = 0.25
 """How long a full door waits for somebody to get on before it sends the longest-standing caller away."""
 
-Greet = Callable[[socket.socket], Hello]
-Admit = Callable[[Hello, socket.socket], None]
+T = TypeVar("T")
 
 
-class Door:
+class Door(Generic[T]):
     """Accepts callers until the listening socket is closed; its owner closes that.
 
-    ``greet`` raises :class:`TransportError` for who must not come in.  Both callbacks run on the caller's
-    thread; ``admit`` takes the socket over.
+    ``greet`` tells who is there, or raises :class:`TransportError` for who must not come in.  Both callbacks
+    run on the caller's thread; ``admit`` takes the socket over.
     """
 
-    def __init__(self, listener: socket.socket, name: str, greet: Greet, admit: Admit) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        name: str,
+        greet: Callable[[socket.socket], T],
+        admit: Callable[[T, socket.socket], None],
+    ) -> None:
         self._listener = listener
         self._name = name
         self._greet, self._admit = greet, admit
@@ -61,9 +66,9 @@ class Door:
             self._change.wait_for(lambda: longest not in self._callers)
 
     def _meet(self, sock: socket.socket) -> None:
-        hello: Hello | None = None
+        greeted: list[T] = []
         try:
-            hello = self._greet(sock)
+            greeted.append(self._greet(sock))
         except TransportError:
             sock.close()
         except Exception:
@@ -73,5 +78,5 @@ class Door:
             with self._change:
                 del self._callers[sock]
                 self._change.notify()
-        if hello is not None:
-            self._admit(hello, sock)
+        for who in greeted:
+            self._admit(who, sock)

@@ -2,11 +2,12 @@
 
 ::
 
-    frame := u32 payload length | u8 kind | 4 x u32 | payload
+    frame := u32 payload length | u8 kind | 4 x u32 | payload | mark, if the line is sealed
 
 Outgoing buffers are queued and sent by scatter-gather whenever the socket takes them; incoming bytes
 are cut into frames.  A length beyond :data:`MAX_PAYLOAD` is refused before anything is allocated, and room
-for a large payload is made as it arrives, not as it is promised.
+for a large payload is made as it arrives, not as it is promised.  On a sealed line (``seal.py``) nobody sees
+a frame whose mark is wrong.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from penstock.core.errors import TransportError
+from penstock.exchange.seal import MARK, Seal
 
 HEADER = struct.Struct("<IBIIII")
 MAX_PAYLOAD = 1 << 30
@@ -55,12 +57,15 @@ class Frame(NamedTuple):
 class FramedSocket:
     """Owns a connected socket. All calls from one thread."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, seal: Seal | None = None) -> None:
         sock.setblocking(False)
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.socket = sock
+        self._seal = seal
+        self._behind = MARK if seal is not None else 0
+        """Bytes behind each payload."""
         self._out: deque[memoryview] = deque()
         self._header = bytearray(HEADER.size)
         self._pending = bytearray()
@@ -81,11 +86,11 @@ class FramedSocket:
                 f"a batch of {size} bytes is larger than a frame may be ({MAX_PAYLOAD}); make the records "
                 "smaller or lower the number of rows per batch"
             )
-        self._out.append(memoryview(HEADER.pack(size, kind, a, b, c, d)))
-        for part in payload:
-            view = memoryview(part).cast("B")
-            if view.nbytes:
-                self._out.append(view)
+        parts = [memoryview(HEADER.pack(size, kind, a, b, c, d))]
+        parts += [memoryview(part).cast("B") for part in payload if memoryview(part).nbytes]
+        if self._seal is not None:
+            parts.append(memoryview(self._seal.mark(*parts)))
+        self._out += parts
         return size
 
     def send(self) -> None:
@@ -142,14 +147,13 @@ class FramedSocket:
             if size > MAX_PAYLOAD or head[1] not in FrameKind._value2member_map_:
                 raise TransportError(f"a peer sent a frame that makes no sense ({size} bytes)")
             start = position + HEADER.size
-            if len(pending) - start < size:
+            if len(pending) - start < size + self._behind:
                 if size > _READ:
                     self._begin_large(head, pending[start:])
                     position = len(pending)
                 break
-            payload = pending[start : start + size]
-            yield Frame(FrameKind(head[1]), head[2], head[3], head[4], head[5], payload)
-            position = start + size
+            position = start + size + self._behind
+            yield self._checked(head, pending[start:position])
         if position:
             self._pending = pending[position:]
 
@@ -161,7 +165,7 @@ class FramedSocket:
     def _fill_large(self) -> bool:
         """Read straight into the large payload; true when it is complete."""
         assert self._large is not None
-        large, size = self._large, self._large_head[0]
+        large, size = self._large, self._large_head[0] + self._behind
         while self._large_filled < size:
             if self._large_filled == len(large):
                 large += bytes(min(size - len(large), max(len(large), _READ), _ROOM))
@@ -179,9 +183,17 @@ class FramedSocket:
 
     def _take_large(self) -> Frame:
         assert self._large is not None
-        payload, self._large = self._large, None
-        head = self._large_head
-        return Frame(FrameKind(head[1]), head[2], head[3], head[4], head[5], payload)
+        body, self._large = self._large, None
+        return self._checked(self._large_head, body)
+
+    def _checked(self, head: tuple[int, int, int, int, int, int], body: bytearray) -> Frame:
+        """The frame of a header and what came behind it, if it is the peer's."""
+        if self._seal is not None:
+            size = head[0]
+            with memoryview(body) as view:
+                self._seal.check(view[size:], HEADER.pack(*head), view[:size])
+            del body[size:]
+        return Frame(FrameKind(head[1]), head[2], head[3], head[4], head[5], body)
 
     def close(self) -> None:
         """Close the socket."""

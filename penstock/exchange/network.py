@@ -18,7 +18,7 @@ from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, SlotId
 from penstock.core.signals import Element
-from penstock.exchange.auth import Hello, answer, call
+from penstock.exchange.auth import Greeted, Hello, answer, call
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
 from penstock.exchange.door import Door
@@ -58,9 +58,9 @@ class RemoteSender:
 class Peer:
     """The connection to one other slot."""
 
-    def __init__(self, slot: SlotId, sock: socket.socket) -> None:
+    def __init__(self, slot: SlotId, frames: FramedSocket) -> None:
         self.slot = slot
-        self.frames = FramedSocket(sock)
+        self.frames = frames
         self.senders: dict[tuple[int, int, int], RemoteSender] = {}
         self.inputs: dict[tuple[int, int, int], tuple[InputChannel, ChannelDecoder]] = {}
         self.touched = False
@@ -105,7 +105,7 @@ class TcpNetwork:
         self._hello = (job, generation, secret)
         self._selector = selector
         self._peers: dict[SlotId, Peer] = {}
-        self._accepted: queue.Queue[tuple[SlotId, socket.socket]] = queue.Queue()
+        self._accepted: queue.Queue[tuple[SlotId, FramedSocket]] = queue.Queue()
         self._listener = socket.create_server((host, 0))
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
@@ -118,8 +118,8 @@ class TcpNetwork:
         with contextlib.suppress(OSError):
             self._wake_out.send(b"\0")
 
-    def _admit(self, hello: Hello, sock: socket.socket) -> None:
-        self._accepted.put((SlotId(hello.slot), sock))
+    def _admit(self, who: Greeted, sock: socket.socket) -> None:
+        self._accepted.put((SlotId(who.hello.slot), FramedSocket(sock, who.seal)))
         self.wake()
 
     def connect(self, peers: dict[SlotId, tuple[str, int]], timeout_s: float = 30.0) -> None:
@@ -131,20 +131,20 @@ class TcpNetwork:
                     sock = socket.create_connection(address, timeout=timeout_s)
                 except OSError as error:
                     raise TransportError(f"slot {slot} at {address[0]} cannot be reached: {error}") from error
-                call(sock, Hello(job, generation, int(self._slot), "data"), secret)
-                self._add(slot, sock)
+                seal = call(sock, Hello(job, generation, int(self._slot), "data"), secret)
+                self._add(slot, FramedSocket(sock, seal))
         lower = [slot for slot in peers if slot < self._slot]
         while any(slot not in self._peers for slot in lower):
             try:
-                slot, sock = self._accepted.get(timeout=timeout_s)
+                slot, frames = self._accepted.get(timeout=timeout_s)
             except queue.Empty:
                 raise TransportError("a neighbouring slot did not connect in time") from None
-            self._add(slot, sock)
+            self._add(slot, frames)
 
-    def _add(self, slot: SlotId, sock: socket.socket) -> None:
-        peer = Peer(slot, sock)
+    def _add(self, slot: SlotId, frames: FramedSocket) -> None:
+        peer = Peer(slot, frames)
         self._peers[slot] = peer
-        self._selector.register(sock, selectors.EVENT_READ, peer)
+        self._selector.register(frames.socket, selectors.EVENT_READ, peer)
 
     # --- what tasks use ---------------------------------------------------------------------
 

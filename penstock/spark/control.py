@@ -23,7 +23,7 @@ from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import Deploy, FromSlot, ToSlot
 from penstock.core.pickling import dumps
-from penstock.exchange.auth import Hello, answer
+from penstock.exchange.auth import Greeted, Hello, answer
 from penstock.exchange.control_frames import Pieces, queue_message
 from penstock.exchange.door import Door
 from penstock.exchange.frames import FramedSocket
@@ -38,10 +38,10 @@ _BREATH_S = 0.1
 
 
 class _Connection:
-    def __init__(self, hello: Hello, sock: socket.socket, now: float) -> None:
+    def __init__(self, hello: Hello, frames: FramedSocket, now: float) -> None:
         self.generation = Generation(hello.generation)
         self.slot = SlotId(hello.slot)
-        self.frames = FramedSocket(sock)
+        self.frames = frames
         self.pieces = Pieces()
         self.last_heard = now
         self.watching_writes = False
@@ -109,11 +109,11 @@ class ControlServer:
 
     # --- the door's threads -----------------------------------------------------------------
 
-    def _greet(self, sock: socket.socket) -> Hello:
+    def _greet(self, sock: socket.socket) -> Greeted:
         return answer(sock, self._job, int(self._generation), self._secret)
 
-    def _on_greeted(self, hello: Hello, sock: socket.socket) -> None:
-        self._call(lambda: self._admit(hello, sock))
+    def _on_greeted(self, who: Greeted, sock: socket.socket) -> None:
+        self._call(lambda: self._admit(who.hello, FramedSocket(sock, who.seal)))
 
     # --- the serving thread -----------------------------------------------------------------
 
@@ -147,14 +147,14 @@ class ControlServer:
             action()
         self._check_silence()
 
-    def _admit(self, hello: Hello, sock: socket.socket) -> None:
+    def _admit(self, hello: Hello, frames: FramedSocket) -> None:
         if hello.generation != self._generation:
-            sock.close()
+            frames.close()
             return
-        connection = _Connection(hello, sock, self._clock.monotonic())
+        connection = _Connection(hello, frames, self._clock.monotonic())
         with self._losing(connection):
             self._connections[connection.slot] = connection
-            self._selector.register(sock, selectors.EVENT_READ, connection)
+            self._selector.register(frames.socket, selectors.EVENT_READ, connection)
             self._on_hello(hello)
 
     def _queue(self, slot: SlotId, data: bytes) -> None:

@@ -66,8 +66,8 @@ class ControlLink:
 
     def __init__(self, info: WorkerInfo, slot: int, address: tuple[str, int]) -> None:
         sock = socket.create_connection(info.driver, timeout=10)
-        call(sock, Hello(info.job, info.generation, slot, "control", address), info.secret)
-        self.frames = FramedSocket(sock)
+        seal = call(sock, Hello(info.job, info.generation, slot, "control", address), info.secret)
+        self.frames = FramedSocket(sock, seal)
         self.pieces = Pieces()
         self.broken: Exception | None = None
         """Why the thread that sends signs of life has ended."""

@@ -59,11 +59,11 @@ class Desk:
     def enter(self, hello: Hello = RIGHT, secret: bytes = SECRET) -> FramedSocket:
         sock = socket.create_connection(self.server.address, timeout=PATIENCE_S)
         try:
-            call(sock, hello, secret)
+            seal = call(sock, hello, secret)
         except TransportError:
             sock.close()
             raise
-        return FramedSocket(sock)
+        return FramedSocket(sock, seal)
 
 
 def say(frames: FramedSocket, payload: bytes) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from penstock.core.errors import TransportError
 from penstock.exchange import auth
-from penstock.exchange.auth import Hello, answer, call, new_secret
+from penstock.exchange.auth import Greeted, Hello, answer, call, new_secret
+from penstock.exchange.seal import Seal
 from tests.patience import PATIENCE_S
 
 SECRET = new_secret()
@@ -44,13 +45,13 @@ def meet(client: Callable[[socket.socket], Any], server: Callable[[socket.socket
     return results["client"], results["server"]
 
 
-def caller(hello: Hello = HELLO, secret: bytes = SECRET) -> Callable[[socket.socket], None]:
+def caller(hello: Hello = HELLO, secret: bytes = SECRET) -> Callable[[socket.socket], Seal]:
     return lambda sock: call(sock, hello, secret)
 
 
 def listener(
     job: str = "job", generation: int = 3, secret: bytes = SECRET
-) -> Callable[[socket.socket], Hello]:
+) -> Callable[[socket.socket], Greeted]:
     return lambda sock: answer(sock, job, generation, secret)
 
 
@@ -70,9 +71,9 @@ def says(*messages: Any) -> Callable[[socket.socket], None]:
 
 def test_both_sides_are_convinced() -> None:
     client, server = meet(caller(), listener())
-    assert client is None and server == HELLO
+    assert isinstance(client, Seal) and server.hello == HELLO
     plain = Hello("job", 3, 0, "control")
-    assert meet(caller(plain), listener()) == (None, plain)
+    assert meet(caller(plain), listener())[1].hello == plain
 
 
 def test_a_wrong_secret_is_noticed_by_the_caller_first() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.core.errors import TransportError
 from penstock.exchange import door
-from penstock.exchange.auth import Hello, answer, call, new_secret
+from penstock.exchange.auth import Greeted, Hello, answer, call, new_secret
 from tests.patience import PATIENCE_S
 
 SECRET = new_secret()
@@ -32,7 +32,7 @@ class House:
         self.came = threading.Semaphore(0)
         door.Door(self.listener, "house", self._greet, self._admit)
 
-    def _greet(self, sock: socket.socket) -> Hello:
+    def _greet(self, sock: socket.socket) -> Greeted:
         with self._lock:
             self._greeting += 1
             self.most = max(self.most, self._greeting)
@@ -42,7 +42,7 @@ class House:
             with self._lock:
                 self._greeting -= 1
 
-    def _admit(self, hello: Hello, sock: socket.socket) -> None:
+    def _admit(self, who: Greeted, sock: socket.socket) -> None:
         self._inside.append(sock)
         self.came.release()
 

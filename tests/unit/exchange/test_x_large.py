@@ -16,7 +16,7 @@ from penstock.core.row import Row
 from penstock.exchange import frames as frames_module
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.codec import ChannelDecoder
-from penstock.exchange.frames import FrameKind
+from penstock.exchange.frames import FramedSocket, FrameKind
 from penstock.exchange.network import Peer, RemoteSender
 from penstock.exchange.outputs import OutputEdge
 from penstock.exchange.overtaken import decode, encode
@@ -32,7 +32,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Peer, Peer]]:
     monkeypatch.setattr(frames_module, "MAX_PAYLOAD", MOST)
     left, right = socket.socketpair()
     with left, right:
-        yield Peer(SlotId(1), left), Peer(SlotId(0), right)
+        yield Peer(SlotId(1), FramedSocket(left)), Peer(SlotId(0), FramedSocket(right))
 
 
 def connect(peers: tuple[Peer, Peer], limit: int = 1 << 20) -> tuple[RemoteSender, InputChannel]:
