@@ -1,4 +1,7 @@
-"""A driver's small ear on the loopback address: who knows its token may ask it things.
+"""A driver's small ear for those who know its token: a socket in a directory that is its user's only.
+
+Nobody else can reach it.  Where there are no such sockets (``AF_UNIX``) it is a port of the loopback address,
+which everybody on the machine can call: who proves nothing then goes first when there is no room.
 
 One exchange per connection, a JSON object per line::
 
@@ -22,10 +25,14 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from penstock.coordinator.private import bind_private, connect_private, is_own
 from penstock.core.accepting import begin, callers
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.crowd import Crowd, Guest, Standing
 from penstock.core.errors import PenstockError, TransportError
 
 _log = logging.getLogger("penstock")
@@ -37,21 +44,36 @@ MAX_LINE = 16 << 10
 _PATIENCE_S = 3.0
 """How long one exchange may take in all."""
 _AT_ONCE = 16
+_BACKLOG = 64
 _LOOPBACK = "127.0.0.1"
 
 
 class Listener:
-    """Answers requests, each on a thread of its own; who comes while too many are there is turned away."""
+    """Answers requests, each on a thread of its own, at the socket ``path`` or at a loopback port.
 
-    def __init__(self, token: str, answers: Mapping[str, Answer], clock: Clock | None = None) -> None:
+    Who comes while too many are there takes the place of one who has not proved anything.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        answers: Mapping[str, Answer],
+        clock: Clock | None = None,
+        path: Path | None = None,
+    ) -> None:
         self._token = token
         self._answers = dict(answers)
         self._clock = clock or SystemClock()
-        self._room = threading.BoundedSemaphore(_AT_ONCE)
+        self._guests = Crowd(_AT_ONCE, _AT_ONCE)
         self._answering = 0
         self._answered = threading.Condition()
-        self._server = socket.create_server((_LOOPBACK, 0), backlog=_AT_ONCE)
-        self.port: int = self._server.getsockname()[1]
+        self._path = path
+        if path is not None:
+            self._server = bind_private(path, _BACKLOG)
+            self.port = 0
+        else:
+            self._server = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
+            self.port = int(self._server.getsockname()[1])
         threading.Thread(target=self._serve, daemon=True, name="penstock-registry").start()
 
     def close(self) -> None:
@@ -59,30 +81,34 @@ class Listener:
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+        self._guests.close()
         with self._answered:
             self._answered.wait_for(lambda: not self._answering, _PATIENCE_S)
 
     def _serve(self) -> None:
         for connection in callers(self._server, "penstock-registry"):
-            if not self._room.acquire(blocking=False):
+            guest = self._guests.enter(connection, "here", Standing.STRANGER) if is_own(connection) else None
+            if guest is None:
                 connection.close()
-            elif not begin("penstock-registry-talk", self._talk, connection):
-                self._room.release()
+            elif not begin("penstock-registry-talk", partial(self._talk, guest), connection):
+                guest.leave()
 
-    def _talk(self, connection: socket.socket) -> None:
+    def _talk(self, guest: Guest, connection: socket.socket) -> None:
         try:
             with connection, contextlib.suppress(OSError, TransportError):
-                self._exchange(_Lines(connection, self._clock))
+                self._exchange(guest, _Lines(connection, self._clock))
         finally:
-            self._room.release()
+            guest.leave()
 
-    def _exchange(self, lines: _Lines) -> None:
+    def _exchange(self, guest: Guest, lines: _Lines) -> None:
         challenge = secrets.token_hex(16)
         lines.send({"challenge": challenge})
         message = lines.receive()
         request, nonce = _text(message, "request"), _text(message, "nonce")
         expected = _proof(self._token, "ask", challenge, nonce, request)
-        if not _is_proven(message, expected):
+        if not _is_proven(message, expected) or not guest.stand(Standing.SERVED):
             return
         with self._busy():
             text = json.dumps(self._answer(request))
@@ -116,12 +142,15 @@ class Listener:
             return {"error": f"the driver failed over the request {name!r}: {error!r}"}
 
 
-def ask(port: int, token: str, request: str, **arguments: Any) -> dict[str, Any]:
-    """Ask a driver; raises :class:`TransportError` if it is gone or is not the one that has the token."""
+def ask(where: int | Path, token: str, request: str, **arguments: Any) -> dict[str, Any]:
+    """Ask a driver at its socket or port.
+
+    Raises :class:`TransportError` if it is gone or is not the one that has the token.
+    """
     if arguments:
         request = f"{request} {json.dumps(arguments)}"
     try:
-        with socket.create_connection((_LOOPBACK, port), timeout=_PATIENCE_S) as connection:
+        with _connected(where) as connection:
             lines = _Lines(connection, SystemClock())
             challenge = _text(lines.receive(), "challenge")
             nonce = secrets.token_hex(16)
@@ -137,6 +166,12 @@ def ask(port: int, token: str, request: str, **arguments: Any) -> dict[str, Any]
     if not isinstance(answer, dict):
         raise TransportError("the job's driver answered with something that is no object")
     return answer
+
+
+def _connected(where: int | Path) -> socket.socket:
+    if isinstance(where, Path):
+        return connect_private(where, _PATIENCE_S)
+    return socket.create_connection((_LOOPBACK, where), timeout=_PATIENCE_S)
 
 
 class _Lines:

@@ -1,8 +1,8 @@
 """The jobs that run on this machine, as files: how the command line finds them.
 
-Each driver writes ``$PENSTOCK_HOME/jobs/<job id>-<pid>-<port>.json`` for a job it runs, readable by its user
-only, and removes it when the job ends.  The file names a loopback port and the token to talk to it
-(see ``listener.py``).  Files of drivers that are gone are removed by whoever lists.
+Each driver writes ``$PENSTOCK_HOME/jobs/<job id>-<pid>-<door>.json`` for a job it runs, and removes it when
+the job ends.  The directory is its user's only.  The file names a socket beside it, ``<pid>-<door>.sock``,
+and the token to talk to it (see ``listener.py``).  Files of drivers that are gone go when somebody lists.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any
 
 from penstock.coordinator.listener import Answer, Listener, ask
 from penstock.coordinator.outcomes import Ask, Outcomes
+from penstock.coordinator.private import HAS_SOCKETS, check_own, make_private
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name
 from penstock.core.own_files import FILE, make_directory
 
 _log = logging.getLogger("penstock")
+_SOCKET = ".sock"
 
 command: dict[str, Any] | None = None
 """How this process was started, if that was ``penstock run``: its options, to start the job again."""
@@ -52,9 +54,12 @@ class Entry:
     pid: int
     started_ms: int
     port: int
+    """Of the loopback address, where there are no sockets with names."""
     token: str
     command: dict[str, Any] | None = None
     """Options of the ``penstock run`` that started the driver."""
+    socket: str = ""
+    """Name of its socket in the directory of the file."""
 
     def __repr__(self) -> str:
         return f"Entry({self.id}, {self.name!r}, pid {self.pid})"
@@ -62,7 +67,8 @@ class Entry:
     @property
     def path(self) -> Path:
         """Where the file is."""
-        return _directory() / f"{self.id}-{self.pid}-{self.port}.json"
+        door = self.socket.removesuffix(_SOCKET).partition("-")[2] or self.port
+        return _directory() / f"{self.id}-{self.pid}-{door}.json"
 
     def status(self) -> dict[str, Any] | None:
         """What the driver says about its job; ``None`` if it does not answer."""
@@ -91,7 +97,8 @@ class Entry:
 
     def _ask(self, request: str, **arguments: Any) -> dict[str, Any] | None:
         try:
-            return ask(self.port, self.token, request, **arguments)
+            where = _directory() / self.socket if self.socket else self.port
+            return ask(where, self.token, request, **arguments)
         except TransportError:
             return None
 
@@ -132,7 +139,8 @@ def register(
     token = secrets.token_hex(32)
     started = (clock or SystemClock()).now_ms()
     try:
-        make_directory(_directory())
+        make_home()
+        make_private(_directory())
         answers: dict[str, Answer] = {
             "status": status,
             "cancel": cancelling,
@@ -141,18 +149,36 @@ def register(
             "most_slots": lambda: {"slots": most_slots() if most_slots is not None else None},
             "parallelism_limit": lambda: {"limit": parallelism_limit},
         }
-        listener = Listener(token, answers)
-        entry = Entry(job_id, name, os.getpid(), started, listener.port, token, command)
+        listener, door = _listen(token, answers)
+        entry = Entry(job_id, name, os.getpid(), started, listener.port, token, command, door)
         _warn_about_namesakes(entry)
-        _write(entry)
-    except OSError as error:
+        _publish(entry, listener)
+    except (OSError, ConfigError) as error:
         _log.warning("job %r cannot be listed or cancelled from outside: %s", name, error)
         return None
     return Registration(entry, listener, outcomes)
 
 
+def _listen(token: str, answers: Mapping[str, Answer]) -> tuple[Listener, str]:
+    """A listener, and the name of its socket; none if it has a port, for want of anything better."""
+    name = f"{os.getpid()}-{secrets.token_hex(4)}{_SOCKET}"
+    if HAS_SOCKETS:
+        try:
+            return Listener(token, answers, path=_directory() / name), name
+        except OSError as error:  # not every file system has sockets
+            _log.debug("no socket at %s: %s", name, error)
+    return Listener(token, answers), ""
+
+
 def entries() -> list[Entry]:
     """Jobs whose driver is alive, oldest first; files of dead drivers are removed."""
+    if not _directory().exists():
+        return []
+    try:
+        check_own(_directory())
+    except OSError as error:
+        raise ConfigError(str(error)) from error
+    _remove_dead_sockets()
     found: list[Entry] = []
     for path in sorted(_directory().glob("*.json")):
         entry = _read(path)
@@ -163,6 +189,13 @@ def entries() -> list[Entry]:
         else:
             path.unlink(missing_ok=True)
     return sorted(found, key=lambda entry: entry.started_ms)
+
+
+def _remove_dead_sockets() -> None:
+    for path in _directory().glob(f"*{_SOCKET}"):
+        pid = path.name.partition("-")[0]
+        if pid.isdecimal() and not _is_alive(int(pid)):
+            path.unlink(missing_ok=True)
 
 
 def _warn_about_namesakes(entry: Entry) -> None:
@@ -196,6 +229,14 @@ def _directory() -> Path:
     return home() / "jobs"
 
 
+def _publish(entry: Entry, listener: Listener) -> None:
+    try:
+        _write(entry)
+    except OSError:
+        listener.close()
+        raise
+
+
 def _write(entry: Entry) -> None:
     temporary = entry.path.with_suffix(".tmp")
     temporary.unlink(missing_ok=True)
@@ -211,9 +252,10 @@ def _read(path: Path) -> Entry | None:
         entry = Entry(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+    if not isinstance(entry.pid, int) or not isinstance(entry.socket, str) or "/" in entry.socket:
+        return None
     name = f"{entry.id}-{entry.pid}"  # older drivers write it without the port
-    ours = path.name in (f"{name}.json", entry.path.name)
-    return entry if isinstance(entry.pid, int) and ours else None
+    return entry if path.name in (f"{name}.json", entry.path.name) else None
 
 
 def _is_alive(pid: int) -> bool:

@@ -19,42 +19,35 @@ import re
 import secrets
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from penstock.connectors.http.connection import Caller, Connection, Refused
 from penstock.connectors.http.spool import Spool
 from penstock.connectors.log.json_format import Json
 from penstock.connectors.log.source import LogSource
 from penstock.connectors.log.topic import Log
+from penstock.core.accepting import begin, callers
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.crowd import Crowd, Guest, Standing, address_of
 from penstock.core.errors import ConfigError, PenstockError
 
 _log = logging.getLogger("penstock")
 
 _LOOPBACK = "127.0.0.1"
-_TIMEOUT_S = 30.0
 _AT_ONCE = 64
+"""Bodies that are in memory, whole or in part."""
 _CONNECTIONS = 256
-_PIECE = 1 << 16
-_LINGER_S = 5.0
-_LINGER_PIECES = 1024
+_OF_ONE_ADDRESS = 64
+_BACKLOG = 128
 _LONGEST_NUMBER = 18
 _LONGEST_KEY = 256
 _MARK = secrets.token_hex(16)
 _MARKED = re.compile(f'"{_MARK}([^"]*)"')
-
-
-class Refused(Exception):
-    """A request that is answered with an error."""
-
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 class WebhookServer:
@@ -63,6 +56,7 @@ class WebhookServer:
     ``token``: senders must say ``Authorization: Bearer <token>``; a server without one must be asked for,
     with ``open_to_all``.  ``host``: where to listen, this machine's loopback by default; put a proxy that
     speaks TLS in front of anything else.  ``port`` 0 takes one that is free, see :attr:`url`.
+    ``max_per_address``: connections that one address may have; raise it behind a proxy.
     """
 
     def __init__(
@@ -75,6 +69,7 @@ class WebhookServer:
         open_to_all: bool = False,
         partitions: int = 1,
         max_body_bytes: int = 1 << 20,
+        max_per_address: int = _OF_ONE_ADDRESS,
         clock: Clock | None = None,
     ) -> None:
         if not token and not open_to_all:
@@ -88,15 +83,15 @@ class WebhookServer:
         self.max_body_bytes = max_body_bytes
         self.clock = clock or SystemClock()
         self._spool = Spool(Log(root), topic, partitions, self.clock)
-        self._room = threading.BoundedSemaphore(_AT_ONCE)
+        self._guests = Crowd(_CONNECTIONS, max_per_address)
+        self._bodies = Crowd(_AT_ONCE, _AT_ONCE)
         try:
-            self._server = _Server((host, port), self)
+            self._listener = socket.create_server((host, port), backlog=_BACKLOG)
         except OSError as e:
             self._spool.close()
             raise ConfigError(f"a webhook cannot listen on {host}:{port}: {e}; choose another port") from e
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, daemon=True, name="penstock-webhook"
-        )
+        self._address: tuple[str, int] = self._listener.getsockname()
+        self._thread = threading.Thread(target=self._accept, daemon=True, name="penstock-webhook")
 
     def __repr__(self) -> str:
         return f"WebhookServer({self.url})"
@@ -104,8 +99,8 @@ class WebhookServer:
     @property
     def url(self) -> str:
         """Where to post."""
-        host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}/{self._topic}"
+        host, port = self._address
+        return f"http://{host}:{port}/{self._topic}"
 
     def start(self) -> WebhookServer:
         """Begin to listen; requests are served by other threads."""
@@ -114,9 +109,10 @@ class WebhookServer:
 
     def close(self) -> None:
         """Stop listening. What was confirmed stays in the log."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-        self._server.server_close()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._guests.close()
         self._spool.close()
 
     def __enter__(self) -> WebhookServer:
@@ -131,10 +127,41 @@ class WebhookServer:
         """What a job reads the records with: as JSON, unless another format is given."""
         return LogSource(self._root, self._topic, value_format or Json(), **settings)
 
+    # --- one connection ---------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        for sock in callers(self._listener, "penstock-webhook"):
+            guest = self._guest(sock)
+            if guest is None:
+                sock.close()
+            elif not begin("penstock-webhook-talk", partial(self._serve, guest), sock):
+                guest.leave()
+
+    def _guest(self, sock: socket.socket) -> Guest | None:
+        with suppress(OSError):
+            return self._guests.enter(sock, address_of(sock))
+        return None
+
+    def _serve(self, guest: Guest, sock: socket.socket) -> None:
+        try:
+            with sock, suppress(OSError):
+                Connection(sock, guest, self)
+        finally:
+            guest.leave()
+
     # --- one request ------------------------------------------------------------------------
 
-    def take(self, path: str, headers: Any, read: Callable[[int], bytes]) -> dict[str, Any]:
-        """Make a request's records durable; what to answer."""
+    def answer(self, path: str, headers: Any, caller: Caller) -> tuple[HTTPStatus, dict[str, Any]]:
+        """Make a request's records durable, and say so; or what is wrong."""
+        try:
+            return HTTPStatus.OK, self._take(path, headers, caller)
+        except Refused as refused:
+            return refused.status, {"error": str(refused)}
+        except (PenstockError, OSError) as error:
+            _log.warning("a webhook could not store a request: %s", error)
+            return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "the records could not be stored"}
+
+    def _take(self, path: str, headers: Any, caller: Caller) -> dict[str, Any]:
         self._check_token(headers.get("Authorization", ""))
         if path.strip("/") != self._topic:
             raise Refused(HTTPStatus.NOT_FOUND, f"this webhook takes posts at /{self._topic}")
@@ -142,17 +169,25 @@ class WebhookServer:
         if key is not None and not 0 < len(key) <= _LONGEST_KEY:
             raise Refused(HTTPStatus.BAD_REQUEST, f"an Idempotency-Key has 1 to {_LONGEST_KEY} characters")
         length = self._length(headers)
-        if not self._room.acquire(blocking=False):
+        place = self._bodies.enter(caller.sock, caller.address, Standing.KNOWN)
+        if place is None:
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once; try again")
+        caller.guests.append(place)
         try:
-            body = read(length)
-            if len(body) < length:
-                raise Refused(HTTPStatus.BAD_REQUEST, f"the body ends after {len(body)} of {length} bytes")
-            records = parse(headers.get("Content-Type", ""), body)
+            records = self._records(headers.get("Content-Type", ""), length, caller)
             fresh = self._spool.append(records, None if key is None else key.encode())
         finally:
-            self._room.release()
+            caller.guests.remove(place)
+            place.leave()
         return {"accepted": len(records), "repeated": not fresh}
+
+    def _records(self, content_type: str, length: int, caller: Caller) -> list[bytes]:
+        body = caller.body(length)
+        if len(body) < length:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"the body ends after {len(body)} of {length} bytes")
+        if not all([guest.stand(Standing.SERVED) for guest in caller.guests]):
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many requests at once; try again")
+        return parse(content_type, body)
 
     def _check_token(self, said: str) -> None:
         expected = f"Bearer {self._token}"
@@ -211,106 +246,3 @@ def _compact(value: Any) -> bytes:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-class _Server(ThreadingHTTPServer):
-    """A thread for each connection, up to a number of them; more are closed at once."""
-
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, address: tuple[str, int], webhook: WebhookServer) -> None:
-        self.webhook = webhook
-        self._free = threading.BoundedSemaphore(_CONNECTIONS)
-        super().__init__(address, _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        _log.debug("a webhook's connection broke", exc_info=True)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
-    protocol_version = "HTTP/1.1"
-    server_version = "penstock"
-    sys_version = ""
-    timeout = _TIMEOUT_S
-    server: _Server
-
-    def finish(self) -> None:
-        """End the connection so that the last answer arrives, also at a sender that has not finished."""
-        super().finish()
-        with suppress(OSError):
-            self._linger()
-
-    def _linger(self) -> None:
-        """Say that nothing more comes, and read on for a while, as other HTTP servers do.
-
-        A socket that is closed with something unread breaks the sender's connection, and with it the
-        answer that is on its way.
-        """
-        clock = self.server.webhook.clock
-        deadline = clock.monotonic() + _LINGER_S
-        self.connection.shutdown(socket.SHUT_WR)
-        self.connection.settimeout(_LINGER_S)
-        for _ in range(_LINGER_PIECES):
-            if not self.connection.recv(_PIECE) or clock.monotonic() > deadline:
-                return
-
-    def do_POST(self) -> None:
-        """Take a request."""
-        status, said = self._taken()
-        if status is not HTTPStatus.OK:
-            self.close_connection = True  # the body may not have been read
-        with suppress(OSError):  # a sender that is gone is told nothing; what was stored stays
-            self._answer(status, said)
-
-    def _taken(self) -> tuple[HTTPStatus, dict[str, Any]]:
-        try:
-            return HTTPStatus.OK, self.server.webhook.take(self.path, self.headers, self._body)
-        except Refused as refused:
-            return refused.status, {"error": str(refused)}
-        except (PenstockError, OSError) as error:
-            _log.warning("a webhook could not store a request: %s", error)
-            return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "the records could not be stored"}
-
-    def _body(self, length: int) -> bytes:
-        """As much of the body as comes; one that trickles is given up, for it takes up room."""
-        body, clock = bytearray(), self.server.webhook.clock
-        deadline = clock.monotonic() + _TIMEOUT_S
-        while len(body) < length:
-            try:
-                piece = self.rfile.read1(min(length - len(body), _PIECE))
-            except TimeoutError:
-                raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body came too slowly") from None
-            if not piece:
-                break
-            body += piece
-            if clock.monotonic() > deadline:
-                raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body came too slowly")
-        return bytes(body)
-
-    def _answer(self, status: HTTPStatus, said: dict[str, Any]) -> None:
-        body = json.dumps(said).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are no news."""

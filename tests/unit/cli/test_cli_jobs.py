@@ -170,13 +170,15 @@ def test_a_stranger_on_the_port_is_not_believed():
 def test_files_are_for_their_user_only_and_go_with_the_job(home):
     made = fake("orders")
     path = made.entry.path
-    assert path.name == f"{made.entry.id}-{os.getpid()}-{made.entry.port}.json"
+    door = path.parent / made.entry.socket
+    assert path.name == f"{made.entry.id}-{door.stem}.json" and door.name.startswith(f"{os.getpid()}-")
+    assert stat.S_IMODE(door.stat().st_mode) == 0o600 and made.entry.port == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == stat.S_IMODE(home.stat().st_mode) == 0o700
     assert made.entry.token not in repr(made.entry)
     made.close()
     made.close()
-    assert not path.exists() and registry.entries() == []
+    assert not path.exists() and not door.exists() and registry.entries() == []
 
 
 def test_two_jobs_of_one_name_in_one_process_are_both_found(home, caplog):
@@ -184,9 +186,9 @@ def test_two_jobs_of_one_name_in_one_process_are_both_found(home, caplog):
     first = fake("orders")
     second = registry.register(first.entry.id, "orders", dict, dict)
     assert second is not None and "already runs here" in caplog.text
-    assert {entry.port for entry in registry.entries()} == {first.entry.port, second.entry.port}
+    assert {entry.socket for entry in registry.entries()} == {first.entry.socket, second.entry.socket}
     first.close()
-    assert [entry.port for entry in registry.entries()] == [second.entry.port]
+    assert [entry.socket for entry in registry.entries()] == [second.entry.socket]
     second.close()
 
 

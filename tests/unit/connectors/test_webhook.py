@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,6 +19,7 @@ import pytest
 from penstock.common import WatermarkStrategy
 from penstock.connectors.http import spool
 from penstock.connectors.http.server import WebhookServer
+from penstock.connectors.http.spool import Spool
 from penstock.connectors.log import LogOffsets, Text
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.topic import Log
@@ -204,18 +206,26 @@ def test_a_body_that_trickles_is_given_up(tmp_path: Path) -> None:
 
 
 def test_connections_beyond_a_number_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all that are there are being served."""
+    storing, go_on = threading.Event(), threading.Event()
+
+    def slowly(spool: Spool, records: list[bytes], key: bytes | None) -> bool:
+        storing.set()
+        assert go_on.wait(PATIENCE_S)
+        return append(spool, records, key)
+
+    append = Spool.append
     monkeypatch.setattr("penstock.connectors.http.server._CONNECTIONS", 1)
-    with WebhookServer(tmp_path, "orders", TOKEN) as server:
-        address = urlsplit(server.url)
-        with socket.create_connection((address.hostname, address.port)) as idle:  # type: ignore[arg-type]
-            with pytest.raises((ConnectionError, http.client.HTTPException)):
-                post(server, "1")
-            idle.shutdown(socket.SHUT_RDWR)
-        while True:
-            with suppress(ConnectionError, http.client.HTTPException):
-                assert post(server, "2")[0] == 200
-                break
-    assert stored(tmp_path) == [b"2"]
+    monkeypatch.setattr(Spool, "append", slowly)
+    with WebhookServer(tmp_path, "orders", TOKEN) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, server, "1")
+        assert storing.wait(PATIENCE_S)
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            post(server, "2")
+        go_on.set()
+        assert first.result(PATIENCE_S)[0] == 200
+        assert post(server, "3")[0] == 200
+    assert stored(tmp_path) == [b"1", b"3"]
 
 
 def test_a_token_need_not_be_ascii(tmp_path: Path) -> None:
