@@ -74,7 +74,8 @@ class Listener:
         else:
             self._server = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
             self.port = int(self._server.getsockname()[1])
-        threading.Thread(target=self._serve, daemon=True, name="penstock-registry").start()
+        self._thread = threading.Thread(target=self._serve, daemon=True, name="penstock-registry")
+        self._thread.start()
 
     def close(self) -> None:
         """Stop answering. An answer that is on its way is sent first: the process may end right after."""

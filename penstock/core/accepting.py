@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 import threading
@@ -18,7 +19,7 @@ def callers(listener: socket.socket, name: str) -> Iterator[socket.socket]:
         try:
             sock, _ = listener.accept()
         except OSError as error:
-            if _is_over(listener):
+            if error.errno == errno.EINVAL or _is_over(listener):  # shut down, which not all families show
                 return
             _rest(name, error)
             continue

@@ -53,6 +53,14 @@ def test_a_crowd_keeps_nobody_from_asking(door, said):
         assert [ask(door, "secret", "status") for _ in range(3)] == [{"status": "RUNNING"}] * 3
 
 
+def test_a_door_is_closed_without_complaint(tmp_path, caplog):
+    made = Listener("secret", ANSWERS, path=make_private(tmp_path / "door") / "1.sock")
+    made._server.shutdown(socket.SHUT_RDWR)  # and some time later
+    made._thread.join(PATIENCE_S)
+    assert not made._thread.is_alive() and caplog.text == ""
+    made.close()
+
+
 def test_who_is_being_served_is_not_sent_away(tmp_path, monkeypatch):
     monkeypatch.setattr(listening, "_AT_ONCE", 1)
     answers = {}
