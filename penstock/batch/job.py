@@ -37,6 +37,7 @@ from penstock.core.clock import Clock
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
 from penstock.core.ids import Generation, OperatorId, SubtaskIndex
+from penstock.core.interrupts import how_to_go_on
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, Remark
 from penstock.core.pickling import dumps
@@ -97,6 +98,15 @@ class BatchRun(RunningJob):
             self._stop.set()
             self._runner.cancel()
         return self._cancelled
+
+    def interrupt(self) -> Future[None]:
+        return self.cancel()
+
+    def what_is_kept(self) -> str:
+        name = self.job.plan.job_name
+        if self._status is JobStatus.FINISHED:
+            return f"job {name!r} was interrupted, but had finished by then"
+        return f"job {name!r} was interrupted; in BATCH mode it begins anew; {how_to_go_on()}"
 
     def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
         future: Future[str] = Future()

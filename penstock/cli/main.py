@@ -15,6 +15,7 @@ import click
 from penstock import __version__
 from penstock.core.discreet import shown
 from penstock.core.errors import PenstockError
+from penstock.core.interrupts import SAID
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("penstock.cli.run:run", "Run a program."),
@@ -63,8 +64,9 @@ class LazyGroup(click.Group):
                 raise
             click.secho(shown(f"Error: {error}"), fg="red", err=True)
             ctx.exit(1)
-        except KeyboardInterrupt:
-            click.secho("Interrupted.", fg="red", err=True)
+        except KeyboardInterrupt as error:
+            if error.args != (SAID,):
+                click.secho("Interrupted.", fg="red", err=True)
             ctx.exit(INTERRUPTED)
 
 

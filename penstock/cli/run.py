@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import runpy
 import sys
@@ -21,8 +22,10 @@ from penstock.coordinator.assemble import RunningJob
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError, GraphError, PenstockError
+from penstock.core.interrupts import SAID
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
+_log = logging.getLogger("penstock")
 _OWN = str(Path(penstock.__file__).parent) + os.sep
 
 
@@ -99,9 +102,23 @@ def run_program(
         _observed() as jobs,
         progress_line(jobs),
     ):
-        execute(script, debug)
+        try:
+            execute(script, debug)
+        except KeyboardInterrupt:
+            _interrupt(jobs)
+            raise
     _check_end(script, jobs)
     return jobs
+
+
+def _interrupt(jobs: list[RunningJob]) -> None:
+    """Jobs that the program waits for itself end as those of ``env.execute()`` do."""
+    left = [job for job in jobs if not job.result().done()]
+    for job in left:
+        job.interrupt().result()
+        _log.warning("%s", job.what_is_kept())
+    if left:
+        raise KeyboardInterrupt(SAID)
 
 
 def parsed(settings: tuple[str, ...]) -> dict[str, str]:

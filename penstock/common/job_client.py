@@ -32,6 +32,14 @@ class JobHandle(Protocol):
         """Stop the job without a snapshot; done when it has stopped."""
         ...
 
+    def interrupt(self) -> Future[None]:
+        """Stop the job as Ctrl-C does: what it could go on from is kept; done when it has stopped."""
+        ...
+
+    def what_is_kept(self) -> str:
+        """What an interrupted job could go on from, and how, in one line."""
+        ...
+
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job has; fails if the job did."""
         ...

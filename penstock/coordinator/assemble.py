@@ -17,6 +17,7 @@ from penstock.coordinator.backend import backend_settings, check_backend
 from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import RequestKind
+from penstock.coordinator.kept import what_is_kept
 from penstock.coordinator.origin import Named, choose, named, say_if_passed_over
 from penstock.coordinator.place import check_owner, find_directory
 from penstock.coordinator.restore import adopt_max_parallelism
@@ -190,6 +191,16 @@ class RunningJob:
         """Stop the job without a snapshot."""
         self.runner.cancel()
         return self._cancelled
+
+    def interrupt(self) -> Future[None]:
+        """Stop the job; its checkpoints stay, whatever the retention."""
+        self.runner.cancel(keep=True)
+        return self._cancelled
+
+    def what_is_kept(self) -> str:
+        """Where the newest checkpoint of the interrupted job is and how to go on, in one line."""
+        job = self.job
+        return what_is_kept(job.plan.job_name, self.status(), job.repository.root, job.configuration)
 
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job has; fails if the job did."""

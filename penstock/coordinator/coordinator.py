@@ -54,7 +54,7 @@ from penstock.coordinator.events import (
 from penstock.coordinator.gang import Gang
 from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.restart import RestartCounter
-from penstock.coordinator.settings import JobSettings, Retention
+from penstock.coordinator.settings import JobSettings
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.coordinator.splits import SourceDesk
 from penstock.core.errors import (
@@ -109,6 +109,7 @@ class Coordinator:
         self._time = TimeDesk(settings.stall_ms)
         self._damaged = False
         self._cancelled = False
+        self._keep = False
         self._deadline: int | None = None
         self._after_stop: Callable[[int], list[Instruction]] | None = None
         self._handlers: dict[type, Callable[[Any, int], list[Instruction]]] = {
@@ -326,6 +327,7 @@ class Coordinator:
     # --- stopping ---------------------------------------------------------------------------
 
     def _on_cancel(self, event: CancelRequested, now: int) -> list[Instruction]:
+        self._keep |= event.keep
         if self.phase is JobPhase.STOPPING:
             self._after_stop = lambda _: self._end_cancelled()
             return [StatusChanged(JobStatus.CANCELLING)]
@@ -388,11 +390,7 @@ class Coordinator:
 
     def _end(self, status: JobStatus, error: Exception | None) -> list[Instruction]:
         self.phase = JobPhase.ENDED
-        delete = status is JobStatus.FINISHED or (
-            status is JobStatus.CANCELED
-            and self._settings.retention is Retention.DELETE_ON_CANCELLATION
-            and self.commits.is_empty
-        )
+        delete = self._settings.deletes_checkpoints(status, self._keep) and self.commits.is_empty
         answers = self.desk.requests.close(status.name if error is None else f"{status.name}, {error}")
         abandons = status is JobStatus.CANCELED and self._gang.is_deployed and self.desk.is_settled
         last = self.generation if abandons else None

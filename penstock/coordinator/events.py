@@ -199,6 +199,9 @@ class CommitFailed:
 class CancelRequested:
     """A person wants the job to end now."""
 
+    keep: bool = False
+    """Whether its checkpoints stay, whatever the retention: somebody may want to go on."""
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequested:

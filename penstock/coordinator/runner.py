@@ -128,9 +128,9 @@ class JobRunner:
         """Give the coordinator an event, from any thread."""
         self._events.put(event)
 
-    def cancel(self) -> None:
-        """Ask for the end of the job."""
-        self.post(CancelRequested())
+    def cancel(self, keep: bool = False) -> None:
+        """Ask for the end of the job; its checkpoints stay if ``keep``."""
+        self.post(CancelRequested(keep))
 
     def request(
         self, kind: RequestKind, directory: str | None, default: str | None, job_id: str

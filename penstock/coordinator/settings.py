@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from penstock.core.job import JobStatus
 from penstock.core.restart import NoRestart, RestartPolicy
 
 
@@ -44,3 +45,10 @@ class JobSettings:
     allow_non_restored: bool = False
     claim: bool = False
     """Whether the savepoint the job was started from is deleted once its own checkpoints suffice."""
+
+    def deletes_checkpoints(self, status: JobStatus, keep: bool) -> bool:
+        """Whether the checkpoints of a job that ends so go; ``keep`` if somebody may want to go on."""
+        cancelled = status is JobStatus.CANCELED and not keep
+        return status is JobStatus.FINISHED or (
+            cancelled and self.retention is Retention.DELETE_ON_CANCELLATION
+        )

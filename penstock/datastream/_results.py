@@ -51,4 +51,8 @@ class CloseableIterator:
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> None:
+        """An interrupted job can be gone on with; one that is left otherwise is cancelled."""
+        left = exc_type is not None and not issubclass(exc_type, Exception)
+        if left and not self._result.done():
+            self._client.handle.interrupt().result()
         self.close()

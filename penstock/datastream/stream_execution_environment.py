@@ -18,7 +18,7 @@ from penstock.connectors.files.source import FileSource
 from penstock.connectors.socket import SocketTextSource
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
-from penstock.core import options
+from penstock.core import interrupts, options
 from penstock.core.config import Configuration
 from penstock.core.conversion import convert_all
 from penstock.core.errors import ConfigError, GraphError
@@ -325,14 +325,14 @@ class StreamExecutionEnvironment(PortedSettings):
         )
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run what was added since the last job, and what it reads from, and wait for its end."""
-        client = self.execute_async(job_name)
-        result: JobExecutionResult
-        try:
-            result = client.get_job_execution_result().result()
-        except KeyboardInterrupt:
-            client.cancel().result()
-            raise
+        """Run what was added since the last job, and what it reads from, and wait for its end.
+
+        Ctrl-C and SIGTERM, in the main thread, end the job first and keep its checkpoints.
+        """
+        with interrupts.guarded() as guard:
+            client = self.execute_async(job_name)
+            guard.end_with(client.handle.interrupt, client.handle.what_is_kept)
+            result: JobExecutionResult = client.get_job_execution_result().result()
         return result
 
     def execute_async(self, job_name: str | None = None) -> JobClient:

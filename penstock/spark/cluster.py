@@ -103,7 +103,8 @@ class SparkCluster(Cluster):
     def _run(self, generation: Generation, slots: int, over: threading.Event) -> None:
         error: Exception | None = None
         try:
-            check_slots(self._spark, slots, self._job.settings.slots_timeout_ms / 1000, self._clock)
+            timeout_s = self._job.settings.slots_timeout_ms / 1000
+            check_slots(self._spark, slots, timeout_s, self._clock, lambda: False)
             context = self._spark.sparkContext
             name = self._job.plan.job_name
             context.setJobGroup(self._group(generation), f"penstock: {name}, attempt {generation}", True)

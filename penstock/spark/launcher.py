@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -16,7 +13,7 @@ from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import register
 from penstock.coordinator.restore import parallelism_limit
-from penstock.core import options
+from penstock.core import interrupts, options
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
 from penstock.graph.bounded import BATCH
@@ -25,6 +22,7 @@ from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
+from penstock.spark.session import start_session
 from penstock.spark.shipping import ship
 from penstock.spark.slots import available_slots, check_cluster, check_slots, most_slots
 
@@ -68,7 +66,8 @@ class SparkLauncher:
         for node in spec.nodes:
             if isinstance(node.source, FrameSource):
                 node.source.home()  # an error now if there is none, not when the job runs
-        check_slots(spark, job.plan.slots, job.settings.slots_timeout_ms / 1000, clock)
+        timeout_s = job.settings.slots_timeout_ms / 1000
+        check_slots(spark, job.plan.slots, timeout_s, clock, interrupts.pending)
         if beside:
             check_room(spark, job.plan.slots)
         self._ship(spark, spec)
@@ -112,23 +111,3 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
 
 def _listed(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
-
-
-def start_session(configuration: Configuration) -> SparkSession:
-    """A quiet Spark session for a program that did not bring one."""
-    os.environ.setdefault("PYSPARK_PYTHON", configuration.get(options.PYTHON_EXECUTABLE) or sys.executable)
-    if not any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME")):
-        os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "conf")
-    settings = {"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
-    master = configuration.get(options.SPARK_MASTER) or "local[*]"
-    if master.startswith("local"):
-        # Executors of other machines would look for the driver on their own loopback.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    if master.startswith("local["):
-        settings["spark.python.daemon.module"] = "penstock.spark.daemon"
-    settings |= {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}
-    builder = SparkSession.builder.appName("penstock")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.master(master).getOrCreate()

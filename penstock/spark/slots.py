@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
@@ -36,10 +37,14 @@ def available_slots(spark: SparkSession) -> int:
     return int(scala.maxNumConcurrentTasks(profile))
 
 
-def check_slots(spark: SparkSession, wanted: int, timeout_s: float, clock: Clock) -> None:
-    """Wait until enough executors are there, or say that there are too few."""
+def check_slots(
+    spark: SparkSession, wanted: int, timeout_s: float, clock: Clock, given_up: Callable[[], bool]
+) -> None:
+    """Wait until enough executors are there, or say that there are too few, or that nobody wants them now."""
     deadline = clock.monotonic() + timeout_s
     while True:
+        if given_up():
+            raise ClusterError(f"the start was given up while {wanted} slots were waited for")
         there = available_slots(spark)
         if there >= wanted:
             return

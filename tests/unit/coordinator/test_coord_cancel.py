@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from coord_rig import Claim, Publish, Rig, of, payloads, restored
 
 from penstock.connectors.sink import CommitOutcome
-from penstock.coordinator.events import CancelRequested, Commit, CommitFailed, PublishFailed
+from penstock.coordinator.events import CancelRequested, Commit, CommitFailed, PublishFailed, SlotLost, Start
+from penstock.coordinator.phases import JobPhase
 from penstock.core.errors import ConnectorError, SnapshotError
-from penstock.core.ids import Epoch, Generation
+from penstock.core.ids import Epoch, Generation, SlotId
 from penstock.core.job import JobStatus
 from penstock.core.restart import FixedDelay
 
@@ -83,3 +86,86 @@ def test_after_a_failure_a_late_publication_changes_nothing_for_the_next_attempt
     assert rig.tick(500) == [Claim()]
     (commit,) = of(rig.claimed(restored(rig, 1, b"x"), last_epoch=1), Commit)
     assert payloads(commit.committables) == [b"x"] and not rig.job.desk.is_publishing
+
+
+def created() -> Rig:
+    rig = Rig(interval_ms=100, restart=FixedDelay(3, 500))
+    rig.give(Start())
+    return rig
+
+
+def preparing() -> Rig:
+    rig = created()
+    rig.claimed()
+    return rig
+
+
+def starting() -> Rig:
+    rig = preparing()
+    rig.splits("s0")
+    return rig
+
+
+def deploying() -> Rig:
+    rig = starting()
+    rig.registered()
+    return rig
+
+
+def running() -> Rig:
+    rig = deploying()
+    rig.deployed()
+    return rig
+
+
+def stopping() -> Rig:
+    rig = running()
+    rig.give(SlotLost(Generation(1), SlotId(0), "it is gone"))
+    return rig
+
+
+def waiting() -> Rig:
+    rig = stopping()
+    rig.gang_gone()
+    return rig
+
+
+def about_to_finish() -> Rig:
+    rig = running()
+    rig.finish_tasks()
+    rig.tick(1)
+    rig.ack_all(1)
+    rig.published(1)
+    return rig
+
+
+PHASES = {
+    created: JobPhase.CREATED,
+    preparing: JobPhase.PREPARING,
+    starting: JobPhase.STARTING,
+    deploying: JobPhase.DEPLOYING,
+    running: JobPhase.RUNNING,
+    stopping: JobPhase.STOPPING,
+    waiting: JobPhase.WAITING,
+    about_to_finish: JobPhase.STOPPING,
+}
+
+
+@pytest.mark.parametrize("asked", [(True,), (True, False), (False,)])
+@pytest.mark.parametrize("reach", PHASES)
+def test_an_interrupted_job_keeps_its_checkpoints_in_every_phase(
+    reach: Callable[[], Rig], asked: tuple[bool, ...]
+) -> None:
+    """Once somebody may want to go on, nobody else can take that back."""
+    rig = reach()
+    assert rig.phase is PHASES[reach]
+    for keep in asked:
+        rig.give(CancelRequested(keep))
+    if rig.end is None:
+        rig.gang_gone()
+    assert rig.end is not None and rig.end.status is JobStatus.CANCELED
+    assert rig.end.delete_snapshots is not any(asked)
+
+
+def test_every_phase_but_the_last_is_tried() -> None:
+    assert set(PHASES.values()) == set(JobPhase) - {JobPhase.ENDED}

@@ -1,0 +1,154 @@
+"""The Spark session of a program that did not bring one, and the JVM behind it.
+
+The JVM is in a process group of its own, so that Ctrl-C in a terminal is this process's alone, and it ends
+with this process, however that ends: it reads its standard input, which closes then.  What would keep it
+alive is an interrupt while it starts: PySpark removes the directory where the JVM is to write its port, the
+JVM's main thread fails on that and never gets to read, while other threads of it go on.  So it is started on
+a thread that no interrupt reaches.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from penstock.core import interrupts, options
+from penstock.core.config import Configuration
+from penstock.spark.given import MASTER, given_settings, is_submitted
+
+_log = logging.getLogger("penstock")
+_LEAVING_S = 60.0
+"""How long the JVM may take to end by itself."""
+_DEFAULT_MASTER = "local[*]"
+
+
+def start_session(configuration: Configuration) -> SparkSession:
+    """A quiet Spark session for a program that did not bring one."""
+    os.environ.setdefault("PYSPARK_PYTHON", configuration.get(options.PYTHON_EXECUTABLE) or sys.executable)
+    home = Path(_find_spark_home())
+    if (
+        not any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME"))
+        and not (home / "conf").is_dir()
+    ):
+        os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "conf")
+    with interrupts.guarded():
+        settings = session_settings(configuration, _given(home))
+        if settings[MASTER].startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if is_submitted() or SparkContext._gateway is not None:
+            return _session(settings)
+        gateway = _launched(SparkConf().setAll(list(settings.items())))
+        try:
+            SparkContext._ensure_initialized(gateway=gateway)
+            with interrupts.breaking(lambda: _kill(gateway.proc)):
+                return _session(settings)
+        except BaseException:
+            _forget(gateway.proc)
+            raise
+
+
+def session_settings(configuration: Configuration, given: dict[str, str]) -> dict[str, str]:
+    """What the session is made with, beyond what Spark was told from outside."""
+    own = {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}
+    wish = configuration.get(options.SPARK_MASTER)
+    master = own.get(MASTER) or given.get(MASTER) or wish or _DEFAULT_MASTER
+    if wish not in (None, master):
+        _log.warning(
+            "the Spark master is %s, as Spark was told (by spark-submit, its environment or "
+            "spark-defaults.conf, or as spark.master); %s is for where none is given, so %s is not used",
+            master,
+            options.SPARK_MASTER.key,
+            wish,
+        )
+    settings = {
+        "spark.app.name": "penstock",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.enabled": "false",
+    }
+    if master.startswith("local"):
+        # Executors of other machines would look for the driver on their own loopback.
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if master.startswith("local["):
+        settings["spark.python.daemon.module"] = "penstock.spark.daemon"
+    settings = {key: value for key, value in settings.items() if key not in given}
+    return {**settings, **own, MASTER: master}
+
+
+def _given(home: Path) -> dict[str, str]:
+    if not is_submitted():
+        return given_settings(os.environ, home)
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def _session(settings: dict[str, str]) -> SparkSession:
+    SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+    interrupts.renew()  # the context has put a handler of its own in the place of ours
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+# --- the JVM ------------------------------------------------------------------------------------
+
+
+def _launched(conf: SparkConf) -> Any:
+    """The gateway of a new JVM, which ends with this process at the latest."""
+    found: list[Any] = []
+
+    def launch() -> None:
+        try:
+            found.append(launch_gateway(conf, {"process_group": 0}))
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=launch, daemon=True, name="penstock-gateway")
+    thread.start()
+    thread.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    atexit.register(_leave, found[0].proc)
+    return found[0]
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _leave(process: subprocess.Popen[bytes]) -> None:
+    """The JVM sees the end of its input and tidies up; nothing of it is there when this process is gone."""
+    try:
+        context = SparkContext._active_spark_context
+        if context is not None and process.poll() is None:
+            with contextlib.suppress(Exception):
+                context.stop()  # else its threads here complain that the JVM is gone
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        process.wait(_LEAVING_S)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        _kill(process)
+        process.wait()
+
+
+def _forget(process: subprocess.Popen[bytes]) -> None:
+    """A session that did not come to be leaves nothing that the next one would stumble over."""
+    _kill(process)
+    process.wait()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
