@@ -119,7 +119,7 @@ class Coordinator:
             SplitsDiscovered: self._on_splits,
             DiscoveryFailed: lambda event, now: self._fail(event.error, now),
             SlotRegistered: self._on_registered,
-            SlotLost: lambda event, now: self._fail(ClusterError(event.reason), now),
+            SlotLost: lambda event, now: self._fail(ProcessLostError(event.reason), now),
             SlotSaid: self._on_said,
             AttemptEnded: self._on_attempt_ended,
             PublishDone: self._on_published,

@@ -51,6 +51,7 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
+from penstock.coordinator.failure_teller import FailureTeller
 from penstock.coordinator.looking import Look
 from penstock.coordinator.origin import Named, dispose_claimed, line_origin
 from penstock.coordinator.restore import restored_job
@@ -116,6 +117,7 @@ class JobRunner:
         self._commit_pool = ThreadPoolExecutor(1, "penstock-commit")
         self._discovery_pool = ThreadPoolExecutor(1, "penstock-discovery")
         self._ends = JobEnds(plan)
+        self._failures = FailureTeller(plan.job_name)
         self._ended = False
         self._actions = self._action_table()
 
@@ -171,6 +173,7 @@ class JobRunner:
 
     def _for_us(self, event: Event) -> Event:
         """Take out what is not the coordinator's; a flood of that must not keep the time from it."""
+        self.last_failure = self._failures.heard(event, self._now()) or self.last_failure
         if not isinstance(event, SlotSaid):
             return event
         message = event.message
@@ -244,13 +247,8 @@ class JobRunner:
             self.restarts += 1
 
     def _report(self, instruction: ReportFailure) -> None:
-        self.last_failure = instruction.error
-        _log.warning(
-            "job %r failed and restarts in %.1f s: %s",
-            self._plan.job_name,
-            instruction.restart_in_ms / 1000,
-            instruction.error,
-        )
+        self.last_failure = self._failures.cause_of(instruction.error)
+        self._failures.failed(instruction.error, instruction.restart_in_ms, self._now())
 
     def _answer(self, instruction: Answer) -> None:
         self._book.answer(instruction, self._repository.root.url)
@@ -339,7 +337,7 @@ class JobRunner:
             self._book.close()
         finally:
             self.status = instruction.status
-            self._on_end(instruction.status, instruction.error)
+            self._on_end(instruction.status, self._failures.cause_of(instruction.error))
 
     def _wind_up(self, instruction: EndJob) -> None:
         self._cluster.close()

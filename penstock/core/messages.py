@@ -229,6 +229,8 @@ class Heartbeat:
     """The slot lives. Carries metrics of its tasks now and then."""
 
     metrics: dict[Subtask, dict[str, float]] = field(default_factory=dict)
+    used_bytes: int = 0
+    """Memory of the slot's process; 0 if it does not know."""
 
 
 FromSlot = (

@@ -41,6 +41,8 @@ class Hello:
     role: str
     address: tuple[str, int] | None = None
     """Where other slots reach the caller."""
+    words: str | None = None
+    """All that a caller has to say who only comes to say it: of a slot that died, why."""
 
 
 class Greeted(NamedTuple):
@@ -116,13 +118,14 @@ def _frame_keys(secret: bytes, caller: str, server: str, hello: str) -> tuple[by
 def _parse_hello(text: str) -> Hello:
     try:
         raw = json.loads(text)
-        address = raw.get("address")
+        address, words = raw.get("address"), raw.get("words")
         return Hello(
             str(raw["job"]),
             int(raw["generation"]),
             int(raw["slot"]),
             str(raw["role"]),
             None if address is None else (str(address[0]), int(address[1])),
+            None if words is None else str(words),
         )
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise TransportError(f"a peer sent a greeting that makes no sense: {error}") from error

@@ -20,10 +20,11 @@ from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, 
 from penstock.core.clock import Clock
 from penstock.core.errors import ClusterError, as_error
 from penstock.core.ids import Generation, SlotId
-from penstock.core.messages import FromSlot, ToSlot
+from penstock.core.messages import FromSlot, Heartbeat, ToSlot
 from penstock.exchange.auth import Hello, new_secret
 from penstock.spark.control import ControlServer
 from penstock.spark.failures import translate
+from penstock.spark.lost import DAEMON, LastSigns
 from penstock.spark.slots import check_slots, driver_host
 from penstock.spark.worker import WorkerInfo
 
@@ -44,6 +45,7 @@ class SparkCluster(Cluster):
         self._generation = Generation(-1)
         self._over = threading.Event()
         """Whether the newest attempt is."""
+        self._signs = LastSigns(has_witness=False)
         # Two jobs may have one name, in two checkpoint directories, and begin in the same second.
         self._run_id = uuid.uuid4().hex[:8]
         self._server = ControlServer(
@@ -55,6 +57,7 @@ class SparkCluster(Cluster):
             self._on_hello,
             self._on_message,
             self._on_lost,
+            lambda generation, slot, words: self._signs.died(slot, words),
         )
 
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
@@ -62,6 +65,7 @@ class SparkCluster(Cluster):
         self._generation = generation
         self._notify = notify
         self._over = threading.Event()
+        self._signs = LastSigns(self._has_witness())
         self._server.expect(generation)
         threading.Thread(
             target=self._run,
@@ -116,10 +120,16 @@ class SparkCluster(Cluster):
             over.set()
             self._notify(AttemptEnded(generation, error))
 
+    def _has_witness(self) -> bool:
+        try:
+            return bool(self._spark.sparkContext.getConf().get("spark.python.daemon.module") == DAEMON)
+        except Exception:
+            return False
+
     def _translated(self, error: Exception) -> Exception:
         """In words; as it is if even that fails because the session is gone."""
         try:
-            return translate(error, self._spark.sparkContext.pythonExec)
+            return self._signs.explain(translate(error, self._spark.sparkContext.pythonExec))
         except Exception:
             return ClusterError(f"the job's Spark job failed: {error}")
 
@@ -140,13 +150,16 @@ class SparkCluster(Cluster):
 
     def _on_hello(self, hello: Hello) -> None:
         address = hello.address or ("", 0)
+        self._signs.registered(SlotId(hello.slot), address[0])
         self._notify(SlotRegistered(Generation(hello.generation), SlotId(hello.slot), address))
 
     def _on_message(self, generation: Generation, slot: SlotId, message: FromSlot) -> None:
+        if isinstance(message, Heartbeat):
+            self._signs.beat(slot, message.used_bytes)
         self._notify(SlotSaid(generation, slot, message))
 
     def _on_lost(self, generation: Generation, slot: SlotId, reason: str) -> None:
-        self._notify(SlotLost(generation, slot, f"slot {slot} was lost: {reason}"))
+        self._notify(SlotLost(generation, slot, self._signs.lost(slot, reason)))
 
 
 def slot_function(info: WorkerInfo) -> Any:

@@ -31,6 +31,7 @@ from penstock.exchange.frames import FramedSocket
 OnHello = Callable[[Hello], None]
 OnMessage = Callable[[Generation, SlotId, FromSlot], None]
 OnLost = Callable[[Generation, SlotId, str], None]
+OnWords = Callable[[Generation, SlotId, str], None]
 
 _log = logging.getLogger("penstock")
 _BREATH_S = 0.1
@@ -63,12 +64,14 @@ class ControlServer:
         on_hello: OnHello,
         on_message: OnMessage,
         on_lost: OnLost,
+        on_words: OnWords = lambda generation, slot, words: None,
     ) -> None:
         self._job = job
         self._secret = secret
         self._clock = clock
         self._timeout = heartbeat_timeout_s
         self._on_hello, self._on_message, self._on_lost = on_hello, on_message, on_lost
+        self._on_words = on_words
         self._generation = Generation(-1)
         self._connections: dict[SlotId, _Connection] = {}
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -150,6 +153,10 @@ class ControlServer:
     def _admit(self, hello: Hello, frames: FramedSocket) -> None:
         if hello.generation != self._generation:
             frames.close()
+            return
+        if hello.words is not None:
+            frames.close()
+            self._on_words(Generation(hello.generation), SlotId(hello.slot), hello.words)
             return
         connection = _Connection(hello, frames, self._clock.monotonic())
         with self._losing(connection):

@@ -1,7 +1,8 @@
-"""PySpark's worker daemon with Penstock's imports done.
+"""PySpark's worker daemon with Penstock's imports done, and with an eye on its workers.
 
 Workers are forked from the daemon, so what it has imported they need not import: a slot that is started
-again after a failure registers in a fraction of the time.  Used in sessions that Penstock starts itself
+again after a failure registers in a fraction of the time.  And whoever forked a worker can say why it died
+(:mod:`penstock.spark.witness`).  Used in sessions that Penstock starts itself
 (``spark.python.daemon.module``).
 """
 
@@ -16,8 +17,10 @@ import pyarrow.parquet
 import penstock.connectors.files.parquet
 import penstock.operators.columnar
 import penstock.spark.worker
+from penstock.spark import witness
 
 PRELOADED = (pandas, pyarrow, penstock)
 
 if __name__ == "__main__":
+    witness.install()
     runpy.run_module("pyspark.daemon", run_name="__main__")

@@ -23,18 +23,19 @@ _KNOWN: tuple[tuple[str, ClusterError], ...] = (
         ClusterError("Spark has fewer free cores than the job needs slots; lower the parallelism"),
     ),
     (
-        r"Python worker exited unexpectedly|crashed",
-        ProcessLostError("a Python worker of the job died"),
-    ),
-    (
-        r"ExecutorLostFailure|Executor heartbeat timed out",
-        ProcessLostError("Spark lost an executor of the job"),
-    ),
-    (
         r"was cancelled|cancelled part of|cancelled as part",
         ClusterError("the job's Spark job was cancelled"),
     ),
 )
+
+
+_EXECUTOR = r"ExecutorLostFailure \(executor (\S+)|Executor heartbeat timed out"
+_WORKER = r"Python worker exited unexpectedly|crashed"
+_PLACE = r'Current thread.*\n\s*(File "[^"]+", line \d+ in \S+)'
+
+
+class WorkerDiedError(ProcessLostError):
+    """A Python worker of the job is gone; Spark knows no more than that."""
 
 
 def translate(error: Exception, python: str) -> Exception:
@@ -45,10 +46,30 @@ def translate(error: Exception, python: str) -> Exception:
     if wrong is not None:
         return wrong
     text = str(error)
+    lost = _lost_process(text)
+    if lost is not None:
+        return lost
     for pattern, known in _KNOWN:
         if re.search(pattern, text):
             return type(known)(*known.args)
     return ClusterError(f"the job's Spark job failed: {_gist(text) or type(error).__name__}")
+
+
+def _lost_process(text: str) -> ProcessLostError | None:
+    """With Spark's own reason, and the place in the code if Python could still write it down."""
+    executor = re.search(_EXECUTOR, text)
+    if executor:
+        name = f" {executor[1]}" if executor[1] else ""
+        reason = re.search(r"\bReason: (.+)|(Executor heartbeat timed out.*)", text)
+        told = f": {(reason[1] or reason[2]).strip().rstrip('.')}" if reason else ""
+        killed = re.search(r"\b(137|SIGKILL)\b", told) is not None
+        hint = ". Signal 9 is what the kernel's out-of-memory killer sends" if killed else ""
+        return ProcessLostError(f"Spark lost executor{name} of the job{told}{hint}")
+    if not re.search(_WORKER, text):
+        return None
+    fatal, place = re.search(r"Fatal Python error: (.+)", text), re.search(_PLACE, text)
+    words = [found[count].strip() for count, found in ((0, fatal), (1, place)) if found]
+    return WorkerDiedError(", ".join(["a Python worker of the job died", *words]))
 
 
 def wrong_python(error: Exception, python: str) -> ClusterError | None:

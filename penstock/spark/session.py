@@ -77,6 +77,7 @@ def session_settings(configuration: Configuration, given: dict[str, str]) -> dic
         "spark.app.name": "penstock",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
+        "spark.python.worker.faulthandler.enabled": "true",  # a crash in native code says where
     }
     if master.startswith("local"):
         # Executors of other machines would look for the driver on their own loopback.

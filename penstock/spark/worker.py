@@ -17,11 +17,11 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.core.clock import SystemClock
-from penstock.core.errors import TransportError, as_error
+from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, Heartbeat, TaskFailed
 from penstock.core.pickling import dumps
@@ -32,6 +32,8 @@ from penstock.exchange.network import TcpNetwork
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
+from penstock.spark.memory import Machine
+from penstock.spark.witness import Will, leave_will
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 
@@ -42,6 +44,7 @@ half of the time of a row function."""
 
 _LAST_WORDS_S = 2.0
 """How long a leaving slot may take to get its last messages out."""
+_MACHINE = Machine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,10 @@ class WorkerInfo:
 
     def __repr__(self) -> str:
         return f"WorkerInfo({self.job}, generation {self.generation})"
+
+    def will(self, slot: int) -> Will:
+        """Whom to tell if the slot's process dies."""
+        return Will(self.driver, self.secret.hex(), self.job, self.generation, slot)
 
 
 class ControlLink:
@@ -114,7 +121,7 @@ def _pickled(message: FromSlot) -> bytes:
         return data
     except Exception:
         if isinstance(message, TaskFailed):
-            error = TransportError(f"{type(message.error).__name__}: {message.error}")
+            error = PenstockError(f"{type(message.error).__name__}: {message.error}")
             return pickle.dumps(TaskFailed(message.subtask, error), protocol=5)
         raise
 
@@ -157,6 +164,7 @@ def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
     selector = selectors.DefaultSelector()
     network = TcpNetwork(SlotId(slot_number), info.job, info.generation, info.secret, selector, host)
     link = ControlLink(info, slot_number, network.address)
+    leave_will(info.will(slot_number))
     files = _FileThread(network.wake)
     storage = _storage(info)
 
@@ -190,6 +198,7 @@ def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
         gc.unfreeze()
         stop.set()
         slot.leave()
+        leave_will(None)
         with contextlib.suppress(TransportError):
             link.drain(_LAST_WORDS_S)
         files.close()
@@ -214,7 +223,7 @@ def _loop(
         worked = slot.step()
         if clock.monotonic() >= report_at:
             report_at = clock.monotonic() + _METRICS_INTERVAL_S
-            link.report(slot.heartbeat())
+            link.report(replace(slot.heartbeat(), used_bytes=_MACHINE.used_bytes()))
         network.send_all()
         if link.flush() != watching_writes:
             watching_writes = not watching_writes
@@ -242,7 +251,7 @@ def _patience(slot: Slot, clock: SystemClock) -> float:
 def _beat(link: ControlLink, interval_s: float, stop: threading.Event) -> None:
     while not stop.wait(interval_s):
         try:
-            link.report(Heartbeat())
+            link.report(Heartbeat(used_bytes=_MACHINE.used_bytes()))
         except Exception as error:
             link.broken = error
             return

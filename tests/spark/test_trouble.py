@@ -28,7 +28,8 @@ def test_errors_are_sentences(tmp_path: Path) -> None:
     assert kind == "UserCodeError"
     for word in ("digest", "42", "ValueError: cannot digest this", "in explode"):
         assert word in text
-    assert told["dead_worker"][0] in ("ClusterError", "TransportError")
+    kind, text = told["dead_worker"]
+    assert kind == "ProcessLostError" and "exit status 3" in text and "slot " in text
     kind, text = told["dynamic_allocation"]
     assert kind == "ClusterError" and "spark.dynamicAllocation.enabled=false" in text
     for case in ("other_python", "other_python_for_a_frame"):

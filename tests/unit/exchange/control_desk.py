@@ -27,12 +27,21 @@ class Desk:
         self.hellos: list[Hello] = []
         self.messages: list[Any] = []
         self.lost: list[str] = []
+        self.words: list[tuple[int, str]] = []
         self.fail_on: Any = None
         """A message that its taker chokes on."""
         self.secret = SECRET
         self._news = threading.Condition()
         self.server = ControlServer(
-            "job", SECRET, "127.0.0.1", SystemClock(), 60.0, self._hello, self._message, self._lost
+            "job",
+            SECRET,
+            "127.0.0.1",
+            SystemClock(),
+            60.0,
+            self._hello,
+            self._message,
+            self._lost,
+            self._words,
         )
         self.server.expect(Generation(3))
 
@@ -46,6 +55,9 @@ class Desk:
 
     def _lost(self, generation: Generation, slot: SlotId, reason: str) -> None:
         self._note(lambda: self.lost.append(reason))
+
+    def _words(self, generation: Generation, slot: SlotId, words: str) -> None:
+        self._note(lambda: self.words.append((slot, words)))
 
     def _note(self, change: Callable[[], None]) -> None:
         with self._news:

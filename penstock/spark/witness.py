@@ -1,0 +1,154 @@
+"""How the driver learns why a worker died: PySpark's daemon, its parent, waits for it and tells.
+
+PySpark's own daemon ignores its children's ends.  Ours (:mod:`penstock.spark.daemon`) hears them.  A slot
+leaves a *will* with it: whom to tell.  It is written into a page of memory that the daemon shares with the
+worker, one for each, so nothing can fill up and no file is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import encodings.idna
+import json
+import mmap
+import os
+import signal
+import socket
+import sys
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import Any
+
+from penstock.core.errors import TransportError
+from penstock.exchange.auth import Hello, call
+from penstock.spark.deaths import Death
+from penstock.spark.memory import Machine
+
+_PAGE = 4096
+PRELOADED = encodings.idna
+"""What connecting would import: not in the middle of whatever the daemon does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Will:
+    """Who is to hear of a slot's death."""
+
+    driver: tuple[str, int]
+    secret: str
+    """In hexadecimal digits."""
+    job: str
+    generation: int
+    slot: int
+
+    def __repr__(self) -> str:
+        return f"Will({self.job}, generation {self.generation}, slot {self.slot})"
+
+
+class _Page:
+    """What a worker and the daemon share."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _PAGE)
+
+    def write(self, pid: int, will: Will | None) -> None:
+        text = json.dumps([pid, None if will is None else asdict(will)]).encode()
+        if len(text) < _PAGE:
+            self._memory[:] = text.ljust(_PAGE, b"\0")
+
+    def read(self) -> tuple[int, Will | None]:
+        text = self._memory[:].rstrip(b"\0")
+        pid, will = json.loads(text) if text else (0, None)
+        return pid, None if will is None else Will(**{**will, "driver": tuple(will["driver"])})
+
+
+class Witness:
+    """Lives in the daemon; its workers have a copy, and in it their own page."""
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        self._machine = machine or Machine()
+        self._daemon = os.getpid()
+        self._kills = self._machine.oom_kills()
+        self._pages: list[_Page] = []
+        self._newest = _Page()
+
+    def watch(self) -> None:
+        """From now on the ends of this process's children are heard, although PySpark ignores them."""
+        os.register_at_fork(before=self._before_fork, after_in_child=self._in_child)
+        plain = signal.signal
+
+        def hearing(number: int, handler: Any) -> Any:
+            ignored = number == signal.SIGCHLD and handler is signal.SIG_IGN and os.getpid() == self._daemon
+            return plain(number, self._on_child if ignored else handler)
+
+        setattr(signal, "signal", hearing)  # noqa: B010
+
+    # --- in the worker ----------------------------------------------------------------------
+
+    def leave(self, will: Will | None) -> None:
+        """A slot begins in this process, or it has ended (``None``)."""
+        self._newest.write(os.getpid(), will)
+
+    # --- in the daemon ----------------------------------------------------------------------
+
+    def _before_fork(self) -> None:
+        if os.getpid() == self._daemon:
+            self._newest = _Page()
+            self._pages.append(self._newest)  # not behind the fork: the child may be dead by then
+            self._kills = self._machine.oom_kills()  # what struck before is no cause of what dies later
+
+    def _in_child(self) -> None:
+        if os.getppid() == self._daemon:
+            self.leave(None)
+
+    def _on_child(self, number: int, frame: FrameType | None) -> None:
+        """Never raises: it interrupts whatever PySpark's daemon is doing.  Is not interrupted by itself."""
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        try:
+            self._reap()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                try:
+                    self._died(pid, status, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+                except Exception as error:
+                    print(f"the death of worker {pid} could not be told: {error!r}", file=sys.stderr)
+
+    def _died(self, pid: int, status: int, peak_bytes: int) -> None:
+        before, self._kills = self._kills, self._machine.oom_kills()
+        known = [(page, *page.read()) for page in self._pages]
+        self._pages = [page for page, owner, _ in known if owner != pid]
+        for will in [will for _, owner, will in known if owner == pid]:
+            if will is not None and status != 0:
+                struck = self._kills > before
+                _tell(will, Death(pid, status, peak_bytes, self._machine.limit_bytes(), struck))
+
+
+def _tell(will: Will, death: Death) -> None:
+    hello = Hello(will.job, will.generation, will.slot, "witness", words=death.to_text())
+    try:
+        with socket.create_connection(will.driver, timeout=2) as sock:
+            call(sock, hello, bytes.fromhex(will.secret))
+    except (OSError, TransportError):
+        pass  # a driver that is gone need not be told
+
+
+_here: Witness | None = None
+
+
+def install() -> None:
+    """For the daemon: watch over the workers that it is about to fork."""
+    global _here
+    _here = Witness()
+    _here.watch()
+
+
+def leave_will(will: Will | None) -> None:
+    """For a slot: say who is to be told if this process dies; does nothing below another daemon."""
+    if _here is not None:
+        _here.leave(will)
