@@ -37,9 +37,10 @@ class Gang:
     def too_late(self, timeout_ms: int) -> ClusterError:
         """The error if slots are missing after so long."""
         return ClusterError(
-            f"{self.missing} of {self._plan.slots} slots did not start within {timeout_ms / 1000:g} s; give "
-            f"Spark at least {self._plan.slots} free cores (for example --master local[N]) or lower the "
-            "parallelism"
+            f"{self.missing} of {self._plan.slots} slots did not start within {timeout_ms / 1000:g} s "
+            "(penstock.slots.timeout). If the machines are busy or slow to start Python, raise "
+            "penstock.slots.timeout; if other jobs hold Spark's cores, end them, lower the parallelism, or "
+            f"give Spark {self._plan.slots} free cores"
         )
 
     def registered(self, event: SlotRegistered) -> None:

@@ -25,7 +25,7 @@ from penstock.exchange.auth import Hello, new_secret
 from penstock.spark.control import ControlServer
 from penstock.spark.failures import translate
 from penstock.spark.lost import DAEMON, LastSigns
-from penstock.spark.slots import check_slots, driver_host
+from penstock.spark.slots import WaitingForSlots, check_slots, driver_host
 from penstock.spark.worker import WorkerInfo
 
 _log = logging.getLogger("penstock")
@@ -46,6 +46,7 @@ class SparkCluster(Cluster):
         self._over = threading.Event()
         """Whether the newest attempt is."""
         self._signs = LastSigns(has_witness=False)
+        self._waiting = WaitingForSlots(0, 0)
         # Two jobs may have one name, in two checkpoint directories, and begin in the same second.
         self._run_id = uuid.uuid4().hex[:8]
         self._server = ControlServer(
@@ -66,6 +67,7 @@ class SparkCluster(Cluster):
         self._notify = notify
         self._over = threading.Event()
         self._signs = LastSigns(self._has_witness())
+        self._waiting = WaitingForSlots(slots, self._job.settings.slots_timeout_ms / 1000)
         self._server.expect(generation)
         threading.Thread(
             target=self._run,
@@ -85,6 +87,7 @@ class SparkCluster(Cluster):
         what it has not begun it cannot cancel.
         """
         over = self._over
+        self._waiting.over()
 
         def enforce() -> None:
             while not over.wait(_GRACE_S):
@@ -118,6 +121,7 @@ class SparkCluster(Cluster):
             error = self._translated(as_error(caught))
         finally:
             over.set()
+            self._waiting.over()
             self._notify(AttemptEnded(generation, error))
 
     def _has_witness(self) -> bool:
@@ -151,6 +155,7 @@ class SparkCluster(Cluster):
     def _on_hello(self, hello: Hello) -> None:
         address = hello.address or ("", 0)
         self._signs.registered(SlotId(hello.slot), address[0])
+        self._waiting.registered(hello.slot)
         self._notify(SlotRegistered(Generation(hello.generation), SlotId(hello.slot), address))
 
     def _on_message(self, generation: Generation, slot: SlotId, message: FromSlot) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -9,6 +10,49 @@ from pyspark.sql import SparkSession
 
 from penstock.core.clock import Clock
 from penstock.core.errors import ClusterError
+
+_log = logging.getLogger("penstock")
+_TELL_EVERY_S = 10.0
+"""How often whoever waits hears that slots are still missing."""
+
+
+class WaitingForSlots:
+    """Says now and then how many slots of an attempt have started, until all have or it is over."""
+
+    def __init__(self, wanted: int, timeout_s: float) -> None:
+        self._wanted = wanted
+        self._timeout_s = timeout_s
+        self._there: set[int] = set()
+        self._settled = threading.Event()
+        if wanted:
+            threading.Thread(target=self._tell, daemon=True, name="penstock-waiting").start()
+
+    def registered(self, slot: int) -> None:
+        """A slot is there."""
+        self._there.add(slot)
+        if len(self._there) >= self._wanted:
+            self._settled.set()
+
+    def over(self) -> None:
+        """Nobody waits any more."""
+        self._settled.set()
+
+    def _tell(self) -> None:
+        waited = 0.0
+        while not self._settled.wait(_TELL_EVERY_S):
+            waited += _TELL_EVERY_S
+            _tell_waiting("slots of the job", len(self._there), self._wanted, waited, self._timeout_s)
+
+
+def _tell_waiting(what: str, there: int, wanted: int, waited_s: float, timeout_s: float) -> None:
+    _log.warning(
+        "waiting for %s: %d of %d are there after %.0f s, of the %g s of penstock.slots.timeout",
+        what,
+        there,
+        wanted,
+        waited_s,
+        timeout_s,
+    )
 
 
 def check_cluster(spark: SparkSession) -> None:
@@ -41,7 +85,8 @@ def check_slots(
     spark: SparkSession, wanted: int, timeout_s: float, clock: Clock, given_up: Callable[[], bool]
 ) -> None:
     """Wait until enough executors are there, or say that there are too few, or that nobody wants them now."""
-    deadline = clock.monotonic() + timeout_s
+    began = clock.monotonic()
+    deadline, told = began + timeout_s, began
     while True:
         if given_up():
             raise ClusterError(f"the start was given up while {wanted} slots were waited for")
@@ -50,10 +95,14 @@ def check_slots(
             return
         local = spark.sparkContext.master.startswith("local[")
         if local or clock.monotonic() >= deadline:
+            waited = "" if local else f", {timeout_s:g} s (penstock.slots.timeout) after the job was started"
             raise ClusterError(
-                f"the job needs {wanted} slots and Spark ({spark.sparkContext.master}) has {there}; lower "
-                f"the parallelism to {max(there, 1)} or give Spark more cores"
+                f"the job needs {wanted} slots and Spark ({spark.sparkContext.master}) has {there}{waited}; "
+                f"lower the parallelism to {max(there, 1)} or give Spark more cores"
             )
+        if clock.monotonic() - told >= _TELL_EVERY_S:
+            told = clock.monotonic()
+            _tell_waiting("Spark's executors", there, wanted, told - began, timeout_s)
         threading.Event().wait(0.1)
 
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 from coord_rig import Rig
 
-from penstock.coordinator.events import AttemptEnded, ReportFailure, SlotLost, SlotSaid
+from penstock.coordinator.events import AttemptEnded, ReportFailure, SlotLost, SlotSaid, Start
 from penstock.coordinator.failure_teller import ADVISE_AT, FailureTeller
 from penstock.core.errors import (
     ClusterError,
@@ -133,3 +133,16 @@ def test_the_coordinator_takes_a_lost_slot_for_a_lost_process() -> None:
     out = rig.give(SlotLost(Generation(1), SlotId(0), "gone"))
     (report,) = [item for item in out if isinstance(item, ReportFailure)]
     assert isinstance(report.error, ProcessLostError)
+
+
+def test_slots_that_come_too_late_name_the_setting() -> None:
+    rig = Rig()
+    rig.give(Start())
+    rig.claimed()
+    rig.splits("a")
+    rig.tick(30_000)
+    rig.gang_gone()
+    assert rig.end is not None
+    told = str(rig.end.error)
+    assert "2 of 2 slots did not start within 30 s (penstock.slots.timeout)" in told
+    assert "busy" in told and told.count("penstock.slots.timeout") == 2

@@ -1,0 +1,79 @@
+"""Whoever waits for slots hears it, and what to do if they do not come.  No Spark is started."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import pytest
+
+from penstock.core.errors import ClusterError
+from penstock.spark import slots
+from penstock.spark.slots import WaitingForSlots, check_slots
+from tests.patience import PATIENCE_S
+
+
+class Heard(logging.Handler):
+    """Log lines, and a way to wait for one."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.there = threading.Event()
+        self._wanted = wanted
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+        if self._wanted in self.lines[-1]:
+            self.there.set()
+
+
+@pytest.fixture
+def heard(request: pytest.FixtureRequest) -> Any:
+    handler = Heard(request.param)
+    logging.getLogger("penstock").addHandler(handler)
+    yield handler
+    logging.getLogger("penstock").removeHandler(handler)
+
+
+@pytest.mark.parametrize("heard", ["1 of 2 are there"], indirect=True)
+def test_a_line_of_progress_while_slots_start(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "_TELL_EVERY_S", 0.01)
+    waiting = WaitingForSlots(2, 30)
+    waiting.registered(1)
+    waiting.registered(1)
+    assert heard.there.wait(PATIENCE_S) and "penstock.slots.timeout" in heard.lines[-1]
+    waiting.registered(0)
+    thread = next((one for one in threading.enumerate() if one.name == "penstock-waiting"), None)
+    if thread is not None:
+        thread.join(PATIENCE_S)
+    assert waiting._settled.is_set()
+
+
+class Growing:
+    """A clock that a look moves on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 6
+        return self.now
+
+
+class Context:
+    master = "spark://somewhere:7077"
+
+
+class Session:
+    sparkContext = Context()
+
+
+@pytest.mark.parametrize("heard", ["1 of 3 are there"], indirect=True)
+def test_executors_that_do_not_come_in_time(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "available_slots", lambda spark: 1)
+    with pytest.raises(ClusterError) as raised:
+        check_slots(Session(), 3, 60, Growing(), lambda: False)  # type: ignore[arg-type]
+    assert "60 s (penstock.slots.timeout)" in str(raised.value) and "needs 3 slots" in str(raised.value)
+    assert heard.there.is_set()
