@@ -15,6 +15,8 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "spark" / "jobs")]
 from processes import command_line  # noqa: E402
 from soak_growth import Allowance  # noqa: E402
 
+from penstock.snapshot.paths import epoch_of, is_manifest  # noqa: E402
+
 ALLOWED = {
     "driver_mb": Allowance(0.05, 10),
     "jvm_mb": Allowance(0.15, 50),
@@ -86,8 +88,12 @@ def sample(driver: int, work: Path) -> dict[str, float] | None:
         return None
     checkpoints = list(files_below(work / "checkpoints"))
     log = list(files_below(work / "log"))
-    manifests = [(path.parent.name, size) for path, size in checkpoints if path.name.startswith("_metadata")]
-    newest = max(manifests, key=lambda found: int(found[0].rpartition("-")[2] or 0), default=("", 0))
+    manifests = [
+        (epoch, size)
+        for path, size in checkpoints
+        if is_manifest(path.name) and (epoch := epoch_of(f"{path.parent.name}/{path.name}")) is not None
+    ]
+    newest = max(manifests, default=(0, 0))
     return {
         "driver_mb": main.kb / 1024,
         "jvm_mb": sum(each.kb for each in below if each.is_java) / 1024,

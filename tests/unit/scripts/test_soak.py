@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sys
@@ -13,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 from soak_growth import FEWEST, Allowance, judge, trend
 from soak_ledger import KEYS, TIMER_EVERY, WINDOW_MS, Ledger, described
-from soak_sample import files_below
+from soak_sample import files_below, sample
 
 NOISE = random.Random(1)
 FLAT = [100 + NOISE.uniform(-4, 4) for _ in range(80)]
@@ -110,3 +111,13 @@ def test_a_directory_that_vanishes_while_it_is_walked_is_left_out(tmp_path: Path
     (other,) = {"a", "b"} - {first.parent.name}
     shutil.rmtree(tmp_path / other)
     assert list(found) == []
+
+
+def test_a_checkpoint_that_is_being_deleted_is_not_the_newest(tmp_path: Path) -> None:
+    job = tmp_path / "checkpoints" / "job"
+    for name, size in {"chk-9": 1024, "chk-10": 2048, ".tmp-70018975a412428bb0b5d606db63e329": 4096}.items():
+        (job / name).mkdir(parents=True)
+        (job / name / "_metadata-3").write_bytes(bytes(size))
+    found = sample(os.getpid(), tmp_path)
+    assert found is not None
+    assert found["manifest_kb"] == 2
