@@ -1,8 +1,9 @@
 """Settings: the :class:`Configuration` users fill, and the rules for reading it.
 
-The settings themselves are listed in :mod:`penstock.core.options`.  A ``Configuration`` takes any key,
-as PyFlink's does; :meth:`Configuration.check`, called once before a job starts, refuses keys that
-nobody knows and values that cannot be read, so a typing error does not run for a week unnoticed.
+The settings themselves are listed in :mod:`penstock.core.options`, those of connections in
+:mod:`penstock.core.transport_options`.  A ``Configuration`` takes any key, as PyFlink's does;
+:meth:`Configuration.check`, called once before a job starts, refuses keys that nobody knows and values that
+cannot be read, so a typing error does not run for a week unnoticed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from penstock.core.discreet import HIDDEN, discreet, is_secret
 from penstock.core.errors import ConfigError
 from penstock.core.options import OPTIONS, Kind, Option
+from penstock.core.transport_options import TRANSPORT_OPTIONS
 
 __all__ = ["IGNORED_PREFIXES", "OPTIONS", "Configuration", "Kind", "Option", "find", "markdown", "resolve"]
 
@@ -34,6 +36,7 @@ IGNORED_PREFIXES = (
 )
 """Settings of other systems: kept, and otherwise none of our business."""
 
+OPTIONS |= TRANSPORT_OPTIONS
 _BY_ANY_KEY = OPTIONS | {old: option for option in OPTIONS.values() for old in option.fallback_keys}
 
 

@@ -24,11 +24,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from penstock.core.errors import TransportError
+from penstock.exchange.patience import Patience
 from penstock.exchange.seal import Seal
+from penstock.exchange.tls import TlsSocket
+
+Wire = socket.socket | TlsSocket
 
 _LENGTH = struct.Struct("<H")
 _LIMIT = 4096
 TIMEOUT_S = 10.0
+"""What a whole greeting may take."""
+TLS_FIRST = 0x16
+"""The first byte of a line under TLS; never that of a greeting (see ``_send``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +64,38 @@ def new_secret() -> bytes:
     return secrets.token_bytes(32)
 
 
-def call(sock: socket.socket, hello: Hello, secret: bytes) -> Seal:
+def call(sock: Wire, hello: Hello, secret: bytes, patience: Patience | None = None) -> Seal:
     """The client's side: the seal of the line. :class:`TransportError` if either side is not convinced."""
-    sock.settimeout(TIMEOUT_S)
+    patience = patience or Patience(TIMEOUT_S)
+    sock.settimeout(patience.left())
     text = json.dumps(asdict(hello), sort_keys=True)
     nonce = secrets.token_hex(16)
     _send(sock, {"hello": text, "nonce": nonce})
-    answer = _receive(sock)
+    answer = _receive(sock, patience)
     if "error" in answer:
         raise TransportError(f"the peer refused the connection: {answer['error']}")
     if not hmac.compare_digest(_text(answer, "proof"), _proof(secret, b"server", nonce, text)):
         raise TransportError("the peer does not know the job's secret")
     theirs = _text(answer, "nonce")
     _send(sock, {"proof": _proof(secret, b"client", theirs, text)})
-    answer = _receive(sock)
+    answer = _receive(sock, patience)
     if answer.get("ok") is not True:
         raise TransportError(f"the peer refused the connection: {answer.get('error')}")
     sent, heard = _frame_keys(secret, nonce, theirs, text)
     return Seal(sent, heard)
 
 
-def answer(sock: socket.socket, job: str, generation: int, secret: bytes) -> Greeted:
+def answer(sock: Wire, job: str, generation: int, secret: bytes, patience: Patience | None = None) -> Greeted:
     """The server's side: the caller, proven to be of this job and generation."""
-    sock.settimeout(TIMEOUT_S)
-    first = _receive(sock)
+    patience = patience or Patience(TIMEOUT_S)
+    sock.settimeout(patience.left())
+    first = _receive(sock, patience)
     text = _text(first, "hello")
     hello = _parse_hello(text)
     nonce, theirs = secrets.token_hex(16), _text(first, "nonce")
     proof = _proof(secret, b"server", theirs, text)
     _send(sock, {"nonce": nonce, "proof": proof})
-    reply = _receive(sock)
+    reply = _receive(sock, patience)
     problem = None
     if not hmac.compare_digest(_text(reply, "proof"), _proof(secret, b"client", nonce, text)):
         problem = "wrong secret"
@@ -95,8 +104,7 @@ def answer(sock: socket.socket, job: str, generation: int, secret: bytes) -> Gre
     elif hello.generation != generation:
         problem = f"generation {hello.generation} is not the current one, {generation}"
     if problem is not None:
-        _send(sock, {"error": problem})
-        raise TransportError(f"refused a connection: {problem}")
+        raise refuse(sock, problem)
     _send(sock, {"ok": True})
     heard, sent = _frame_keys(secret, theirs, nonce, text)
     return Greeted(hello, Seal(sent, heard))
@@ -138,20 +146,28 @@ def _text(message: dict[str, Any], name: str) -> str:
     return value
 
 
-def _send(sock: socket.socket, message: dict[str, Any]) -> None:
+def refuse(sock: Wire, problem: str) -> TransportError:
+    """Tell a caller why it must not come in; what to raise."""
+    _send(sock, {"error": problem})
+    return TransportError(f"refused a connection: {problem}")
+
+
+def _send(sock: Wire, message: dict[str, Any]) -> None:
     data = json.dumps(message).encode()
+    if len(data) & 0xFF == TLS_FIRST:
+        data += b" "
     try:
         sock.sendall(_LENGTH.pack(len(data)) + data)
     except OSError as error:
         raise TransportError(f"the connection broke while greeting: {error}") from error
 
 
-def _receive(sock: socket.socket) -> dict[str, Any]:
-    (length,) = _LENGTH.unpack(_exactly(sock, _LENGTH.size))
+def _receive(sock: Wire, patience: Patience) -> dict[str, Any]:
+    (length,) = _LENGTH.unpack(_exactly(sock, _LENGTH.size, patience))
     if length > _LIMIT:
         raise TransportError(f"a peer's greeting is too long ({length} bytes)")
     try:
-        message = json.loads(_exactly(sock, length))
+        message = json.loads(_exactly(sock, length, patience))
     except (ValueError, RecursionError) as error:
         raise TransportError("a peer does not speak this protocol") from error
     if not isinstance(message, dict):
@@ -159,9 +175,10 @@ def _receive(sock: socket.socket) -> dict[str, Any]:
     return message
 
 
-def _exactly(sock: socket.socket, count: int) -> bytes:
+def _exactly(sock: Wire, count: int, patience: Patience) -> bytes:
     data = b""
     while len(data) < count:
+        sock.settimeout(patience.left())
         try:
             part = sock.recv(count - len(data))
         except OSError as error:

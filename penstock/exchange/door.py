@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 
 from penstock.core.accepting import begin, callers
 from penstock.core.errors import TransportError
+from penstock.exchange.refusals import Refusals
 
 _log = logging.getLogger("penstock")
 AT_ONCE = 64
@@ -42,6 +43,7 @@ class Door(Generic[T]):
         self._listener = listener
         self._name = name
         self._greet, self._admit = greet, admit
+        self._refusals = Refusals(name)
         self._callers: dict[socket.socket, None] = {}
         """Who is being greeted, in the order of arrival."""
         self._change = threading.Condition()
@@ -69,7 +71,8 @@ class Door(Generic[T]):
         greeted: list[T] = []
         try:
             greeted.append(self._greet(sock))
-        except TransportError:
+        except TransportError as error:
+            self._refusals.note(_caller(sock), error)
             sock.close()
         except Exception:
             _log.exception("%s: a caller could not be greeted", self._name)
@@ -80,3 +83,10 @@ class Door(Generic[T]):
                 self._change.notify()
         for who in greeted:
             self._admit(who, sock)
+
+
+def _caller(sock: socket.socket) -> str:
+    try:
+        return str(sock.getpeername()[0])
+    except OSError:
+        return "somewhere"

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from penstock.core.errors import TransportError
 from penstock.exchange.seal import MARK, Seal
+from penstock.exchange.tls import TlsSocket
 
 HEADER = struct.Struct("<IBIIII")
 MAX_PAYLOAD = 1 << 30
@@ -55,9 +56,12 @@ class Frame(NamedTuple):
 
 
 class FramedSocket:
-    """Owns a connected socket. All calls from one thread."""
+    """Owns a connected socket. One call at a time.
 
-    def __init__(self, sock: socket.socket, seal: Seal | None = None) -> None:
+    ``seal`` is left out under TLS, and where both ends are in one process.
+    """
+
+    def __init__(self, sock: socket.socket | TlsSocket, seal: Seal | None = None) -> None:
         sock.setblocking(False)
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -18,11 +18,12 @@ from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, SlotId
 from penstock.core.signals import Element
-from penstock.exchange.auth import Greeted, Hello, answer, call
+from penstock.exchange.auth import Hello
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
 from penstock.exchange.door import Door
 from penstock.exchange.frames import Frame, FramedSocket, FrameKind
+from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
 
 
 class RemoteSender:
@@ -100,9 +101,11 @@ class TcpNetwork:
         secret: bytes,
         selector: selectors.BaseSelector,
         host: str = "127.0.0.1",
+        transport: Transport = PLAIN,
     ) -> None:
         self._slot = slot
-        self._hello = (job, generation, secret)
+        self._of = (job, generation)
+        self._lines = Lines(secret, transport)
         self._selector = selector
         self._peers: dict[SlotId, Peer] = {}
         self._accepted: queue.Queue[tuple[SlotId, FramedSocket]] = queue.Queue()
@@ -111,28 +114,26 @@ class TcpNetwork:
         self._wake_in.setblocking(False)
         selector.register(self._wake_in, selectors.EVENT_READ, None)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
-        Door(self._listener, "penstock-data", lambda sock: answer(sock, *self._hello), self._admit)
+        Door(self._listener, "penstock-data", lambda sock: self._lines.answer(sock, *self._of), self._admit)
 
     def wake(self) -> None:
         """Make a waiting ``select`` return; from any thread."""
         with contextlib.suppress(OSError):
             self._wake_out.send(b"\0")
 
-    def _admit(self, who: Greeted, sock: socket.socket) -> None:
-        self._accepted.put((SlotId(who.hello.slot), FramedSocket(sock, who.seal)))
+    def _admit(self, caller: Caller, sock: socket.socket) -> None:
+        self._accepted.put((SlotId(caller.hello.slot), caller.frames))
         self.wake()
 
     def connect(self, peers: dict[SlotId, tuple[str, int]], timeout_s: float = 30.0) -> None:
         """Connect to all other slots: call the higher ones, wait for the lower ones."""
-        job, generation, secret = self._hello
+        hello = Hello(*self._of, int(self._slot), "data")
         for slot, address in sorted(peers.items()):
             if slot > self._slot:
                 try:
-                    sock = socket.create_connection(address, timeout=timeout_s)
-                except OSError as error:
-                    raise TransportError(f"slot {slot} at {address[0]} cannot be reached: {error}") from error
-                seal = call(sock, Hello(job, generation, int(self._slot), "data"), secret)
-                self._add(slot, FramedSocket(sock, seal))
+                    self._add(slot, self._lines.call(address, hello, timeout_s))
+                except TransportError as error:
+                    raise TransportError(f"slot {slot}: {error}") from error
         lower = [slot for slot in peers if slot < self._slot]
         while any(slot not in self._peers for slot in lower):
             try:

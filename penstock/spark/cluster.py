@@ -26,6 +26,7 @@ from penstock.spark.control import ControlServer
 from penstock.spark.failures import translate
 from penstock.spark.lost import DAEMON, LastSigns
 from penstock.spark.slots import WaitingForSlots, check_slots, driver_host
+from penstock.spark.transport import transport_of
 from penstock.spark.worker import WorkerInfo
 
 _log = logging.getLogger("penstock")
@@ -41,6 +42,7 @@ class SparkCluster(Cluster):
         self._job = job
         self._clock = clock
         self._secret = new_secret()
+        self._transport = transport_of(spark, job.configuration, job.plan.job_name, clock)
         self._notify: Notify = lambda event: None
         self._generation = Generation(-1)
         self._over = threading.Event()
@@ -59,6 +61,7 @@ class SparkCluster(Cluster):
             self._on_message,
             self._on_lost,
             lambda generation, slot, words: self._signs.died(slot, words),
+            self._transport,
         )
 
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
@@ -148,6 +151,7 @@ class SparkCluster(Cluster):
             self._job.store.inline_limit,
             settings["heartbeat_interval_ms"] / 1000,
             self._job.settings.heartbeat_timeout_ms / 1000,
+            self._transport,
         )
 
     # --- callbacks of the control server ----------------------------------------------------
@@ -179,6 +183,7 @@ def slot_function(info: WorkerInfo) -> Any:
         "heartbeat_interval_s": info.heartbeat_interval_s,
         "heartbeat_timeout_s": info.heartbeat_timeout_s,
     }
+    transport = info.transport.packed()
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
@@ -187,13 +192,14 @@ def slot_function(info: WorkerInfo) -> Any:
         for _ in batches:
             pass
         try:
+            from penstock.exchange.lines import unpacked
             from penstock.spark.worker import WorkerInfo, run_worker
         except ImportError as error:
             raise RuntimeError(f"PENSTOCK-MISSING {error}") from None
         context = BarrierTaskContext.get()
         number = context.partitionId()
         host = context.getTaskInfos()[number].address.rsplit(":", 1)[0]
-        run_worker(WorkerInfo(**facts), number, host)
+        run_worker(WorkerInfo(**facts, transport=unpacked(transport)), number, host)
         yield pyarrow.RecordBatch.from_pydict({"slot": pyarrow.array([number], pyarrow.int64())})
 
     run.__module__ = "__main__"

@@ -23,10 +23,11 @@ from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import Deploy, FromSlot, ToSlot
 from penstock.core.pickling import dumps
-from penstock.exchange.auth import Greeted, Hello, answer
+from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, queue_message
 from penstock.exchange.door import Door
 from penstock.exchange.frames import FramedSocket
+from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
 
 OnHello = Callable[[Hello], None]
 OnMessage = Callable[[Generation, SlotId, FromSlot], None]
@@ -65,9 +66,10 @@ class ControlServer:
         on_message: OnMessage,
         on_lost: OnLost,
         on_words: OnWords = lambda generation, slot, words: None,
+        transport: Transport = PLAIN,
     ) -> None:
         self._job = job
-        self._secret = secret
+        self._lines = Lines(secret, transport)
         self._clock = clock
         self._timeout = heartbeat_timeout_s
         self._on_hello, self._on_message, self._on_lost = on_hello, on_message, on_lost
@@ -112,11 +114,11 @@ class ControlServer:
 
     # --- the door's threads -----------------------------------------------------------------
 
-    def _greet(self, sock: socket.socket) -> Greeted:
-        return answer(sock, self._job, int(self._generation), self._secret)
+    def _greet(self, sock: socket.socket) -> Caller:
+        return self._lines.answer(sock, self._job, int(self._generation))
 
-    def _on_greeted(self, who: Greeted, sock: socket.socket) -> None:
-        self._call(lambda: self._admit(who.hello, FramedSocket(sock, who.seal)))
+    def _on_greeted(self, caller: Caller, sock: socket.socket) -> None:
+        self._call(lambda: self._admit(*caller))
 
     # --- the serving thread -----------------------------------------------------------------
 

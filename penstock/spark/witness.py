@@ -13,20 +13,21 @@ import json
 import mmap
 import os
 import signal
-import socket
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import FrameType
 from typing import Any
 
 from penstock.core.errors import TransportError
-from penstock.exchange.auth import Hello, call
+from penstock.exchange.auth import Hello
+from penstock.exchange.lines import PLAIN, Lines, unpacked
 from penstock.spark.deaths import Death
 from penstock.spark.memory import Machine
 
-_PAGE = 4096
+_PAGE = 1 << 14
 PRELOADED = encodings.idna
 """What connecting would import: not in the middle of whatever the daemon does."""
+_REACH_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Will:
     job: str
     generation: int
     slot: int
+    transport: dict[str, Any] = field(default_factory=PLAIN.packed)
 
     def __repr__(self) -> str:
         return f"Will({self.job}, generation {self.generation}, slot {self.slot})"
@@ -131,11 +133,9 @@ class Witness:
 
 def _tell(will: Will, death: Death) -> None:
     hello = Hello(will.job, will.generation, will.slot, "witness", words=death.to_text())
-    try:
-        with socket.create_connection(will.driver, timeout=2) as sock:
-            call(sock, hello, bytes.fromhex(will.secret))
-    except (OSError, TransportError):
-        pass  # a driver that is gone need not be told
+    lines = Lines(bytes.fromhex(will.secret), unpacked(will.transport))
+    with contextlib.suppress(TransportError):  # a driver that is gone need not be told
+        lines.call(will.driver, hello, _REACH_S).close()
 
 
 _here: Witness | None = None

@@ -15,7 +15,7 @@ import selectors
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,9 +25,10 @@ from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, Heartbeat, TaskFailed
 from penstock.core.pickling import dumps
-from penstock.exchange.auth import Hello, call
+from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, queue_message
 from penstock.exchange.frames import FramedSocket
+from penstock.exchange.lines import PLAIN, Lines, Transport
 from penstock.exchange.network import TcpNetwork
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.storage import SnapshotStore
@@ -41,6 +42,9 @@ _METRICS_INTERVAL_S = 1.0
 _GC_THRESHOLDS = (200_000, 20, 50)
 """Records die young and rarely in cycles: collecting as often as Python does by default costs more than
 half of the time of a row function."""
+
+_REACH_S = 10.0
+"""How long a slot tries to reach the driver."""
 
 _LAST_WORDS_S = 2.0
 """How long a leaving slot may take to get its last messages out."""
@@ -59,26 +63,27 @@ class WorkerInfo:
     inline_limit: int
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
+    transport: Transport = PLAIN
 
     def __repr__(self) -> str:
         return f"WorkerInfo({self.job}, generation {self.generation})"
 
     def will(self, slot: int) -> Will:
         """Whom to tell if the slot's process dies."""
-        return Will(self.driver, self.secret.hex(), self.job, self.generation, slot)
+        transport = self.transport.packed()
+        return Will(self.driver, self.secret.hex(), self.job, self.generation, slot, transport)
 
 
 class ControlLink:
-    """The slot's end of the control connection. ``report`` may be called from any thread."""
+    """The slot's end of the control connection. Its methods may be called from any thread."""
 
     def __init__(self, info: WorkerInfo, slot: int, address: tuple[str, int]) -> None:
-        sock = socket.create_connection(info.driver, timeout=10)
-        seal = call(sock, Hello(info.job, info.generation, slot, "control", address), info.secret)
-        self.frames = FramedSocket(sock, seal)
-        self.pieces = Pieces()
+        hello = Hello(info.job, info.generation, slot, "control", address)
+        self.frames = Lines(info.secret, info.transport).call(info.driver, hello, _REACH_S)
+        self._pieces = Pieces()
         self.broken: Exception | None = None
         """Why the thread that sends signs of life has ended."""
-        _give_up_after(sock, info.heartbeat_timeout_s)
+        _give_up_after(self.frames, info.heartbeat_timeout_s)
         self._lock = threading.Lock()
 
     def report(self, message: FromSlot) -> None:
@@ -87,6 +92,18 @@ class ControlLink:
         with self._lock:
             queue_message(self.frames, data)
             self.frames.send()
+
+    def receive(self) -> Iterator[bytes | bytearray]:
+        """The messages that have come, pickled. A message may be answered before the next is taken."""
+        frames = self.frames.receive()
+        while True:
+            with self._lock:
+                frame = next(frames, None)
+            if frame is None:
+                return
+            message = self._pieces.take(frame)
+            if message is not None:
+                yield message
 
     def flush(self) -> bool:
         """Send what the socket takes; true if something still waits."""
@@ -103,13 +120,13 @@ class ControlLink:
             self.frames.send()
 
 
-def _give_up_after(sock: socket.socket, seconds: float) -> None:
+def _give_up_after(frames: FramedSocket, seconds: float) -> None:
     """A slot whose signs of life nobody confirms is cut off, and the driver has given it up: it leaves.
 
     Not for connections between slots: there an unread byte may just mean a slow function.
     """
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
+        frames.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
 
 
 def _pickled(message: FromSlot) -> bytes:
@@ -162,7 +179,8 @@ def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
     sys.setswitchinterval(0.0005)
     clock = SystemClock()
     selector = selectors.DefaultSelector()
-    network = TcpNetwork(SlotId(slot_number), info.job, info.generation, info.secret, selector, host)
+    who = (SlotId(slot_number), info.job, info.generation, info.secret)
+    network = TcpNetwork(*who, selector, host, info.transport)
     link = ControlLink(info, slot_number, network.address)
     leave_will(info.will(slot_number))
     files = _FileThread(network.wake)
@@ -234,10 +252,8 @@ def _loop(
             if key.data is link:
                 if not events & selectors.EVENT_READ:
                     continue
-                for frame in link.frames.receive():
-                    payload = link.pieces.take(frame)
-                    if payload is not None:
-                        slot.handle(pickle.loads(payload))
+                for message in link.receive():
+                    slot.handle(pickle.loads(message))
             else:
                 network.on_ready(key.data, events)
 

@@ -13,6 +13,7 @@ from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot
 from penstock.exchange.auth import Hello, call, new_secret
 from penstock.exchange.frames import FramedSocket, FrameKind
+from penstock.exchange.lines import PLAIN, Transport
 from penstock.spark.control import ControlServer
 from tests.patience import PATIENCE_S
 
@@ -23,7 +24,7 @@ RIGHT = Hello("job", 3, 1, "control", ("127.0.0.1", 9))
 class Desk:
     """A control server, and everything it said."""
 
-    def __init__(self) -> None:
+    def __init__(self, transport: Transport = PLAIN) -> None:
         self.hellos: list[Hello] = []
         self.messages: list[Any] = []
         self.lost: list[str] = []
@@ -42,6 +43,7 @@ class Desk:
             self._message,
             self._lost,
             self._words,
+            transport,
         )
         self.server.expect(Generation(3))
 

@@ -14,6 +14,7 @@ import pytest
 from penstock.core.errors import TransportError
 from penstock.exchange import auth
 from penstock.exchange.auth import Greeted, Hello, answer, call, new_secret
+from penstock.exchange.patience import Patience
 from penstock.exchange.seal import Seal
 from tests.patience import PATIENCE_S
 
@@ -86,9 +87,9 @@ def test_a_caller_that_does_not_check_is_refused_too() -> None:
     def careless(sock: socket.socket) -> Any:
         text = json.dumps({"job": "job", "generation": 3, "slot": 1, "role": "data"})
         auth._send(sock, {"hello": text, "nonce": "n"})
-        nonce = auth._receive(sock)["nonce"]
+        nonce = auth._receive(sock, Patience(PATIENCE_S))["nonce"]
         auth._send(sock, {"proof": auth._proof(b"guess", b"client", nonce, text)})
-        return auth._receive(sock)
+        return auth._receive(sock, Patience(PATIENCE_S))
 
     client, server = meet(careless, listener())
     assert client == {"error": "wrong secret"}
@@ -99,8 +100,8 @@ def test_a_server_cannot_be_used_to_prove_oneself() -> None:
     def mirror(sock: socket.socket) -> Any:
         text = json.dumps({"job": "job", "generation": 3, "slot": 1, "role": "data"})
         auth._send(sock, {"hello": text, "nonce": "n"})
-        auth._send(sock, {"proof": auth._receive(sock)["proof"]})
-        return auth._receive(sock)
+        auth._send(sock, {"proof": auth._receive(sock, Patience(PATIENCE_S))["proof"]})
+        return auth._receive(sock, Patience(PATIENCE_S))
 
     assert meet(mirror, listener())[0] == {"error": "wrong secret"}
 

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 import pytest
 from control_desk import RIGHT, SECRET, Desk
 
+from penstock.core.clock import SystemClock
+from penstock.exchange.lines import PLAIN, Transport
+from penstock.spark.certificates import make
 from penstock.spark.deaths import Death
 from tests.patience import PATIENCE_S
 
@@ -19,11 +22,11 @@ from penstock.spark import witness
 
 witness.install()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as PySpark's daemon does
-host, port, secret, ends = json.loads(sys.argv[1])
+host, port, secret, transport, ends = json.loads(sys.argv[1])
 for slot, end in enumerate(ends):
     if os.fork() == 0:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        witness.leave_will(witness.Will((host, port), secret, "job", 3, slot))
+        witness.leave_will(witness.Will((host, port), secret, "job", 3, slot, transport))
         if os.fork() == 0:
             os._exit(9)  # a process of the user's own is no slot
         os.wait()
@@ -43,8 +46,10 @@ def desk() -> Iterator[Desk]:
     made.server.close()
 
 
-def watch(desk: Desk, *ends: int | str, secret: bytes = SECRET) -> subprocess.Popen[str]:
-    arguments = json.dumps([*desk.server.address, secret.hex(), ends])
+def watch(
+    desk: Desk, *ends: int | str, secret: bytes = SECRET, transport: Transport = PLAIN
+) -> subprocess.Popen[str]:
+    arguments = json.dumps([*desk.server.address, secret.hex(), transport.packed(), ends])
     return subprocess.Popen(
         [sys.executable, "-c", DAEMON, arguments],
         stdin=subprocess.PIPE,
@@ -79,4 +84,16 @@ def test_a_driver_that_is_gone_does_not_disturb_the_daemon(desk: Desk) -> None:
     daemon = watch(desk, 9, 9)
     desk.server.close()
     daemon.communicate("", PATIENCE_S)
+    assert daemon.returncode == 0
+
+
+def test_a_witness_calls_under_tls_where_slots_do() -> None:
+    transport = Transport(make("job", SystemClock()), always=True)
+    desk = Desk(transport)
+    try:
+        daemon = watch(desk, 9, transport=transport)
+        assert desk.wait(lambda: len(desk.words) == 1)
+        daemon.communicate("", PATIENCE_S)
+    finally:
+        desk.server.close()
     assert daemon.returncode == 0

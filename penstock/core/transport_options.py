@@ -1,0 +1,57 @@
+"""Settings of the connections between a job's processes: who may listen where, and what guards the bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.options import Kind, Option
+
+TRANSPORT_OPTIONS: dict[str, Option[Any]] = {}
+"""By key; :mod:`penstock.core.config` joins them to the others."""
+
+
+def _add(key: str, kind: Kind, default: str | None, doc: str, *older: str) -> Option[Any]:
+    option: Option[Any] = Option(key, kind, default, doc, older)
+    TRANSPORT_OPTIONS[key] = option
+    return option
+
+
+def _text(key: str, doc: str, *older: str) -> Option[str | None]:
+    return _add(key, Kind.STRING, None, doc, *older)
+
+
+_UNUSED = "Accepted for ported programs; has no effect here."
+
+TLS_ENABLED: Option[bool | None] = _add(
+    "security.ssl.internal.enabled",
+    Kind.BOOLEAN,
+    None,
+    "TLS between driver and slots and between slots: true is always, false never; if not set, wherever a "
+    "peer is on another host.",
+)
+TLS_KEYSTORE = _text(
+    "security.ssl.internal.keystore",
+    "PKCS#12 or PEM file, on the driver, with the key and certificate of all processes of the job; without "
+    "it each job makes its own.",
+)
+TLS_KEYSTORE_PASSWORD = _text("security.ssl.internal.keystore-password", "Password of that file.")
+TLS_KEY_PASSWORD = _text(
+    "security.ssl.internal.key-password", "Password of the key in it, if it is another one."
+)
+TLS_TRUSTSTORE = _text(
+    "security.ssl.internal.truststore",
+    "PKCS#12 or PEM file, on the driver, with the certificates by which peers are known; the key store's own "
+    "if not set.",
+)
+TLS_TRUSTSTORE_PASSWORD = _text("security.ssl.internal.truststore-password", "Password of that file.")
+TLS_KEYSTORE_TYPE = _text("security.ssl.internal.keystore-type", "Has no effect: the file itself says.")
+TLS_TRUSTSTORE_TYPE = _text("security.ssl.internal.truststore-type", "Has no effect: the file itself says.")
+TLS_FINGERPRINT = _text(
+    "security.ssl.internal.cert.fingerprint", "SHA-1 of the only certificate that a peer may show."
+)
+TLS_HANDSHAKE_TIMEOUT: Option[int] = _add("security.ssl.internal.handshake-timeout", Kind.INT, "-1", _UNUSED)
+TLS_SESSION_CACHE: Option[int] = _add("security.ssl.internal.session-cache-size", Kind.INT, "-1", _UNUSED)
+TLS_SESSION_TIMEOUT: Option[int] = _add("security.ssl.internal.session-timeout", Kind.INT, "-1", _UNUSED)
+TLS_CLOSE_NOTIFY: Option[int] = _add(
+    "security.ssl.internal.close-notify-flush-timeout", Kind.INT, "-1", _UNUSED
+)

@@ -1,0 +1,121 @@
+"""A certificate out of the key stores that Flink's ``security.ssl.internal.*`` settings name."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
+
+from penstock.core import transport_options as options
+from penstock.core.clock import Clock
+from penstock.core.config import Configuration
+from penstock.core.errors import ConfigError
+from penstock.core.options import Option
+from penstock.exchange.lines import Certificate
+from penstock.spark.certificates import shown
+
+_JAVA = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_PEM = b"-----BEGIN "
+
+
+def from_stores(configuration: Configuration, clock: Clock) -> Certificate | None:
+    """What the settings name, checked; nothing if they name nothing."""
+    store, trust = configuration.get(options.TLS_KEYSTORE), configuration.get(options.TLS_TRUSTSTORE)
+    fingerprint = configuration.get(options.TLS_FINGERPRINT)
+    if store is None:
+        lonely = options.TLS_TRUSTSTORE if trust is not None else options.TLS_FINGERPRINT
+        if trust is not None or fingerprint is not None:
+            raise ConfigError(
+                f"{lonely.key} is set without {options.TLS_KEYSTORE.key}: the job's own certificate would "
+                "not be accepted; set both, or neither and the job makes and trusts its own"
+            )
+        return None
+    password = configuration.get(options.TLS_KEYSTORE_PASSWORD)
+    key, chain = _read(
+        options.TLS_KEYSTORE, store, password, configuration.get(options.TLS_KEY_PASSWORD) or password
+    )
+    if key is None or not chain:
+        missing = "private key" if key is None else "certificate"
+        raise ConfigError(
+            f"{options.TLS_KEYSTORE.key}: there is no {missing} in {store}; it must hold the key and the "
+            "certificate of the job's processes"
+        )
+    _check_dates(store, chain[0], clock)
+    if trust is not None:
+        secret = configuration.get(options.TLS_TRUSTSTORE_PASSWORD)
+        trusted = _read(options.TLS_TRUSTSTORE, trust, secret, secret)[1]
+        if not trusted:
+            raise ConfigError(f"{options.TLS_TRUSTSTORE.key}: there is no certificate in {trust}")
+    else:
+        trusted = chain
+    return shown(key, chain, trusted, _fingerprint(fingerprint))
+
+
+def _read(
+    option: Option[str | None], path: str, password: str | None, key_password: str | None
+) -> tuple[PrivateKeyTypes | None, list[x509.Certificate]]:
+    """The key and the certificates in a file; its own certificate first."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{option.key}: {path} cannot be read on the driver: {error.strerror}") from None
+    if data.startswith(_JAVA):
+        raise ConfigError(
+            f"{option.key}: {path} is a Java key store of the old kind; turn it into PKCS#12 with keytool "
+            "-importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
+        )
+    try:
+        if _PEM in data:
+            return _pem(data, key_password)
+        found = pkcs12.load_pkcs12(data, _bytes(password))
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{option.key}: {path} cannot be opened ({error}); is it PKCS#12 or PEM, and is "
+            f"{option.key}-password right?"
+        ) from None
+    own = [found.cert] if found.cert is not None else []
+    return found.key, [one.certificate for one in (*own, *found.additional_certs)]
+
+
+def _pem(data: bytes, password: str | None) -> tuple[PrivateKeyTypes | None, list[x509.Certificate]]:
+    is_locked = b"ENCRYPTED" in data
+    key = (
+        load_pem_private_key(data, _bytes(password) if is_locked else None)
+        if b"PRIVATE KEY" in data
+        else None
+    )
+    return key, x509.load_pem_x509_certificates(data)
+
+
+def _bytes(password: str | None) -> bytes | None:
+    return None if password is None else password.encode()
+
+
+def _check_dates(store: str, certificate: x509.Certificate, clock: Clock) -> None:
+    now = datetime.datetime.fromtimestamp(clock.now_ms() / 1000, datetime.UTC)
+    if now > certificate.not_valid_after_utc:
+        problem = f"has expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
+    elif now < certificate.not_valid_before_utc:
+        problem = f"is not valid before {certificate.not_valid_before_utc:%Y-%m-%d}"
+    else:
+        return
+    raise ConfigError(
+        f"{options.TLS_KEYSTORE.key}: the certificate in {store} {problem}; put a valid one there, or leave "
+        "the setting out and the job makes one for itself"
+    )
+
+
+def _fingerprint(text: str | None) -> str | None:
+    if text is None:
+        return None
+    plain = text.replace(":", "").replace(" ", "").lower()
+    if not re.fullmatch("[0-9a-f]{40}", plain):
+        raise ConfigError(
+            f"{options.TLS_FINGERPRINT.key}: {text!r} is no SHA-1 fingerprint; keytool -list -v, or openssl "
+            "x509 -fingerprint, print it as 20 pairs of digits"
+        )
+    return plain

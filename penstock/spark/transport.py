@@ -1,0 +1,50 @@
+"""What guards the connections of a job on Spark, by its settings and by where its processes are."""
+
+from __future__ import annotations
+
+import logging
+
+from pyspark.sql import SparkSession
+
+from penstock.core import transport_options as options
+from penstock.core.clock import Clock
+from penstock.core.config import Configuration
+from penstock.exchange.lines import PLAIN, Transport
+from penstock.spark.certificates import make
+from penstock.spark.key_stores import from_stores
+from penstock.spark.slots import is_one_machine
+
+_log = logging.getLogger("penstock")
+
+
+def transport_of(spark: SparkSession, configuration: Configuration, job: str, clock: Clock) -> Transport:
+    """TLS as set; if nothing is set, wherever a peer can be on another host."""
+    wanted = configuration.get(options.TLS_ENABLED)
+    apart = not is_one_machine(spark)
+    if wanted is False and apart:
+        _log.warning(
+            "the plan and all records of job %r cross the network in clear: security.ssl.internal.enabled is "
+            "false; leave it out and they are enciphered between hosts",
+            job,
+        )
+    if wanted is False or not (wanted or apart):
+        return PLAIN
+    if apart and not _hands_out_in_secret(spark):
+        _log.warning(
+            "slots get the certificate of job %r with their tasks, and Spark's own connections are open: set "
+            "spark.authenticate and spark.network.crypto.enabled, or only who merely listens is kept out",
+            job,
+        )
+    certificate = from_stores(configuration, clock) or make(job, clock)
+    return Transport(certificate, always=bool(wanted))
+
+
+def _hands_out_in_secret(spark: SparkSession) -> bool:
+    """Whether nobody on the network can read or write what Spark sends to its executors."""
+    conf = spark.sparkContext.getConf()
+
+    def is_on(key: str) -> bool:
+        return str(conf.get(key, "false")).lower() == "true"
+
+    enciphered = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
+    return is_on("spark.ssl.rpc.enabled") or (is_on("spark.authenticate") and any(map(is_on, enciphered)))
