@@ -6,7 +6,8 @@
 3. Publish: the list of everything prepared goes where checkpoints go.  From here on the job has succeeded.
 4. Commit, let committers remove what failed tries have prepared, then forget the list.
 
-A driver that dies before 3 leaves nothing visible, and a rerun starts over.  One that dies later leaves the
+If 2 fails, committers remove what was prepared.  A driver that dies before 3 leaves nothing visible, and a
+rerun starts over.  One that dies later leaves the
 list: a rerun of the job finishes that commit and runs nothing.  Without a checkpoint directory the list dies
 with the driver, and a rerun after a death in 4 writes again what was visible already.
 """
@@ -182,6 +183,13 @@ class BatchRun(RunningJob):
             )
             for vertex in in_order(shipped)
         ]
+        try:
+            return self._prepared_by(stages)
+        except BaseException:
+            self._ends.withdraw(plan.job_name, generation)
+            raise
+
+    def _prepared_by(self, stages: list[Stage]) -> tuple[Committable, ...]:
         prepared: list[Committable] = []
         for body in self._runner.run(stages):
             said: Delivery = pickle.loads(body)

@@ -122,6 +122,15 @@ class Committer(ABC):
         somebody's way; else the next attempt sees to it.  An error is only logged.
         """
 
+    def withdraw(self, job_name: str, sink_id: str, generation: int) -> None:
+        """In BATCH mode, once, before ``close``: the run failed, or was cancelled, before it was published.
+
+        Nothing that writers up to ``generation`` have prepared will ever be committed: it may be removed now.
+        Tasks that Spark has not stopped yet may prepare more, so the next run must look as well.  An error is
+        only logged.
+        """
+        self.abandon(job_name, sink_id, generation)
+
     def close(self) -> None:  # noqa: B027 - optional hook
         """Release connections."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from penstock.connectors.sink import Committer, Sink
@@ -124,11 +125,18 @@ class JobEnds:
 
     def abandon(self, job_name: str, generation: Generation) -> None:
         """What attempts up to ``generation`` prepared and is not committed never will be."""
+        self._tell_committers(lambda each, sink: each.abandon(job_name, sink, generation))
+
+    def withdraw(self, job_name: str, generation: Generation) -> None:
+        """A run in BATCH mode has failed before anything that it prepared was published."""
+        self._tell_committers(lambda each, sink: each.withdraw(job_name, sink, generation))
+
+    def _tell_committers(self, tell: Callable[[Committer, OperatorId], None]) -> None:
         for operator_id in self._sinks:
             try:
                 committer = self._committer(operator_id)
                 if committer is not None:
-                    committer.abandon(job_name, operator_id, generation)
+                    tell(committer, operator_id)
             except Exception as error:
                 _log.warning("output that %s prepared last could not be removed: %s", operator_id, error)
 

@@ -67,7 +67,7 @@ class ResultFrame(StagedEpochs):
         super().__init__(lambda epoch, names: files.update(names), directory, schema)
 
     def create_committer(self) -> Committer:
-        return EpochCommitter(self.deliver, keep=True)
+        return EpochCommitter(self.deliver, keep=True, base=self.directory)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         context.to_driver((context.generation, context.restored_epoch))

@@ -51,7 +51,9 @@ class BulkWriter(SinkWriter):
         self._again = False
         """Whether a load was begun and not seen to end."""
         if maker.subtask == 0:
-            link.run(self._drop_leftovers, "dropping what earlier attempts loaded")
+            link.run(
+                lambda c: _drop_leftovers(link.dialect, c, maker), "dropping what earlier attempts loaded"
+            )
 
     def write(self, batch: Batch) -> None:
         self._changes.add(batch)
@@ -99,19 +101,20 @@ class BulkWriter(SinkWriter):
         loader.load(connection, self._staging, self._target, self._loaded, changed.rows, changed.gone)
         self._again = False
 
-    def _drop_leftovers(self, connection: Any) -> None:
-        dialect = self._link.dialect
-        for name in dialect.loader.tables(connection, self._maker.prefix):
-            if self._maker.is_leftover(name):
-                _drop(dialect, connection, name)
-
 
 class BulkCommitter(LedgerCommitter):
     """Merges staging tables."""
 
-    def __init__(self, link: Link, target: Target, clock: Clock | None = None) -> None:
+    def __init__(self, link: Link, target: Target, database: str, clock: Clock | None = None) -> None:
         super().__init__(link, clock)
         self._target = target
+        self._database = database
+
+    def withdraw(self, job_name: str, sink_id: str, generation: int) -> None:
+        maker = Maker.after(job_name, sink_id, self._database, generation)
+        self._link.run(
+            lambda connection: _drop_leftovers(self._link.dialect, connection, maker), "dropping a failed run"
+        )
 
     def commit_one(self, connection: Any, item: Any) -> CommitOutcome:
         """One staging table."""
@@ -160,6 +163,12 @@ class BulkCommitter(LedgerCommitter):
             f"{item.name!r} with penstock_seq = {number - 1}: mend or delete it there, or change the target; "
             "then start the job again, which merges the rest."
         )
+
+
+def _drop_leftovers(dialect: Dialect, connection: Any, maker: Maker) -> None:
+    for name in dialect.loader.tables(connection, maker.prefix):
+        if maker.is_leftover(name):
+            _drop(dialect, connection, name)
 
 
 def _drop(dialect: Dialect, connection: Any, name: str) -> None:

@@ -33,7 +33,7 @@ from penstock.connectors.database import ledger
 from penstock.connectors.database.destination import to_table
 from penstock.connectors.database.dialect import Fault, Target, UnknownTransaction
 from penstock.connectors.database.link import Link
-from penstock.connectors.database.names import owner_prefix, run_prefix, writer_of
+from penstock.connectors.database.names import Maker, owner_prefix, run_prefix, writer_of
 from penstock.connectors.database.poison import refused
 from penstock.connectors.database.two_phase import CarriedRows
 from penstock.connectors.sink import CommitOutcome, Committer
@@ -140,8 +140,9 @@ class LedgerCommitter(Committer):
 class TwoPhaseCommitter(LedgerCommitter):
     """Commits prepared transactions, and writes rows that could not be prepared."""
 
-    def __init__(self, link: Link, target: Target, clock: Clock | None = None) -> None:
+    def __init__(self, link: Link, target: Target, database: str, clock: Clock | None = None) -> None:
         super().__init__(link, clock)
+        self._database = database
         self._target = target
         self._missing: Counter[str] = Counter()
         self._runs: set[str] = set()
@@ -172,6 +173,17 @@ class TwoPhaseCommitter(LedgerCommitter):
     def finish(self) -> None:
         """Everything is committed, so what these runs still have prepared is of tries that failed."""
         self._link.run(self._roll_back_rest, "rolling back what failed tries prepared")
+
+    def withdraw(self, job_name: str, sink_id: str, generation: int) -> None:
+        maker = Maker.after(job_name, sink_id, self._database, generation)
+        self._link.run(lambda connection: self._roll_back(connection, maker), "rolling back a failed run")
+
+    def _roll_back(self, connection: Any, maker: Maker) -> None:
+        transactions = self._link.dialect.transactions
+        for name in transactions.prepared(connection, maker.prefix):
+            if maker.is_leftover(name):
+                with contextlib.suppress(UnknownTransaction):
+                    transactions.roll_back(connection, name)
 
     def _roll_back_rest(self, connection: Any) -> None:
         transactions = self._link.dialect.transactions

@@ -30,9 +30,14 @@ class Maker:
     @classmethod
     def of(cls, context: WriterContext, database: str) -> Maker:
         """The maker for a writer of this context."""
-        text = "\0".join((context.job_name, context.sink_id, database))
+        return cls.after(context.job_name, context.sink_id, database, context.generation - 1, context.subtask)
+
+    @classmethod
+    def after(cls, job_name: str, sink_id: str, database: str, generation: int, subtask: int = 0) -> Maker:
+        """A maker to whom what attempts up to ``generation`` made is left over."""
+        text = "\0".join((job_name, sink_id, database))
         owner = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return cls(owner, context.generation, context.subtask, uuid.uuid4().hex[:6])
+        return cls(owner, generation + 1, subtask, uuid.uuid4().hex[:6])
 
     @property
     def prefix(self) -> str:

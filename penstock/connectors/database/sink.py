@@ -126,9 +126,9 @@ class DatabaseSink(TypedSink):
         settings = self._settings
         link = Link(self._dialect(), settings.retries)
         if settings.delivery is Delivery.TWO_PHASE:
-            return TwoPhaseCommitter(link, self._target())
+            return TwoPhaseCommitter(link, self._target(), settings.address.database)
         if settings.delivery is Delivery.BULK_LOAD:
-            return BulkCommitter(link, self._target())
+            return BulkCommitter(link, self._target(), settings.address.database)
         return None
 
     def _dialect(self) -> Dialect:

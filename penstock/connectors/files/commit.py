@@ -30,7 +30,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from penstock.connectors.files.manifest import Manifest, ManifestPlace, has_log
-from penstock.connectors.files.naming import generation_of
+from penstock.connectors.files.naming import generation_of, is_hidden_of, tag_of
 from penstock.connectors.files.storage import LocalStorage, is_url, storage_of
 from penstock.connectors.sink import CommitOutcome, Committer
 from penstock.core.errors import ConnectorError
@@ -63,6 +63,7 @@ class FileCommitter(Committer):
     ) -> None:
         self._running = running
         """Attempts whose writers were started by this driver."""
+        self._base = base
         self._inside = f"{base.rstrip('/')}/"
         self._manifest = manifest
         """Where files below ``base`` are listed, whatever was so when they were prepared."""
@@ -82,6 +83,13 @@ class FileCommitter(Committer):
                 storage_of(path).remove(path)
         self._done.append(frozenset(item.final for item in committables))
         return outcomes
+
+    def withdraw(self, job_name: str, sink_id: str, generation: int) -> None:
+        storage, tag = storage_of(self._base), tag_of(job_name, sink_id)
+        found = storage.list_files(self._base) if storage.exists(self._base) else []
+        for path in found:
+            if is_hidden_of(path.rpartition("/")[2], tag, generation):
+                storage.remove(path)
 
     def _to_list(self, committables: Sequence[FileCommittable]) -> list[tuple[Manifest, list[str]]]:
         """The manifests that are concerned, and the files each is to list."""

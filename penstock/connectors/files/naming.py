@@ -79,7 +79,7 @@ class PartNames:
         self._config = config
         self._generation = context.generation
         self._restored = context.restored_epoch
-        self._tag = _tag(context)
+        self._tag = tag_of(context.job_name, context.sink_id)
         self._stem = f"{context.generation}_{uuid.uuid4().hex[:16]}-{context.subtask}"
         self._counter = 0
 
@@ -116,5 +116,12 @@ def generation_of(pending: str) -> int | None:
     return None if match is None else int(match["generation"])
 
 
-def _tag(context: WriterContext) -> str:
-    return hashlib.sha256(f"{context.job_name}\0{context.sink_id}".encode()).hexdigest()[:12]
+def is_hidden_of(name: str, tag: str, generation: int) -> bool:
+    """Whether this is a hidden file of the sink with that tag, of an attempt up to ``generation``."""
+    match = _HIDDEN.fullmatch(name)
+    return match is not None and match["tag"] == tag and int(match["generation"]) <= generation
+
+
+def tag_of(job_name: str, sink_id: str) -> str:
+    """What the hidden files of a sink have in common."""
+    return hashlib.sha256(f"{job_name}\0{sink_id}".encode()).hexdigest()[:12]

@@ -219,6 +219,11 @@ class LogCommitter(Committer):
             outcomes.update(zip(indices, done, strict=True))
         return [outcomes[index] for index in range(len(committables))]
 
+    def withdraw(self, job_name: str, sink_id: str, generation: int) -> None:
+        next_one = Identity(job_name, sink_id, 0, generation + 1, "")
+        for partition in range(self._topic.partitions):
+            remove_leftovers(self._topic.partition_path(partition), next_one, None)
+
     def close(self) -> None:
         for writer in self._writers.values():
             writer.close()

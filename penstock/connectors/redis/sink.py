@@ -154,12 +154,14 @@ class _StagingWriter(SinkWriter):
         self._connection = connection
         self._to_commands = to_commands
         self._client = connection.open()
-        self._stem = f"{sink_prefix(context)}:{context.generation}:{context.subtask}:{uuid.uuid4().hex}"
+        prefix = sink_prefix(context.job_name, context.sink_id)
+        self._stem = f"{prefix}:{context.generation}:{context.subtask}:{uuid.uuid4().hex}"
         self._words: list[bytes] = []
         self._length = 0
         self._records = 0
         if context.subtask == 0:
-            self._remove_leftovers(context)
+            with connection.errors():
+                _remove_leftovers(self._client, prefix, context.generation, context.restored_epoch)
 
     def write(self, batch: Batch) -> None:
         for record in batch.to_rows():
@@ -191,17 +193,6 @@ class _StagingWriter(SinkWriter):
         with suppress(ConnectorError), self._connection.errors():  # the next attempt removes it as well
             self._client.delete(f"{self._stem}:open")
         self._client.close()
-
-    def _remove_leftovers(self, context: WriterContext) -> None:
-        """What older attempts staged behind the restored epoch; this one may itself be the zombie."""
-        restored = context.restored_epoch
-        with self._connection.errors():
-            for found in self._client.scan_iter(match=f"{sink_prefix(context)}:*", count=1000):
-                name = _LEFTOVER.fullmatch(found.decode())
-                if name is None or int(name["generation"]) >= context.generation:
-                    continue
-                if name["epoch"] == "open" or restored is None or int(name["epoch"]) > restored:
-                    self._client.delete(found)
 
 
 class _RedisCommitter(Committer):
@@ -249,13 +240,27 @@ class _RedisCommitter(Committer):
             f"SET {staged.key}:done {end}"
         )
 
+    def withdraw(self, job_name: str, sink_id: str, generation: int) -> None:
+        with self._connection.errors():
+            _remove_leftovers(self._client, sink_prefix(job_name, sink_id), generation + 1, None)
+
     def close(self) -> None:
         self._client.close()
 
 
-def sink_prefix(context: WriterContext) -> str:
+def _remove_leftovers(client: Any, prefix: str, generation: int, restored: Epoch | None) -> None:
+    """What attempts before ``generation`` staged behind the restored epoch; the caller may be the zombie."""
+    for found in client.scan_iter(match=f"{prefix}:*", count=1000):
+        name = _LEFTOVER.fullmatch(found.decode())
+        if name is None or int(name["generation"]) >= generation:
+            continue
+        if name["epoch"] == "open" or restored is None or int(name["epoch"]) > restored:
+            client.delete(found)
+
+
+def sink_prefix(job_name: str, sink_id: str) -> str:
     """What the keys of a sink's lists begin with."""
-    digest = hashlib.sha256(f"{context.job_name}\0{context.sink_id}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{job_name}\0{sink_id}".encode()).hexdigest()[:16]
     return f"penstock:{{{digest}}}"
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from penstock.connectors.files.storage import Storage, join, storage_of
 from penstock.connectors.sink import CommitOutcome, Committer
-from penstock.connectors.staged.writer import StagedFiles
+from penstock.connectors.staged.writer import StagedFiles, directory_of, remove_leftovers
 from penstock.core.errors import ConnectorError
 
 _KEPT_MARKS = 100
@@ -40,7 +40,10 @@ class EpochCommitter(Committer):
         deliver: Callable[[int, Sequence[str]], None],
         keep: bool = False,
         storage: Callable[[str], Storage] = storage_of,
+        base: str | None = None,
     ) -> None:
+        self._base = base
+        """Where sinks have their directories, if what a failed run staged is to be removed."""
         self._deliver = deliver
         self._keep = keep
         self._storage = storage
@@ -52,6 +55,10 @@ class EpochCommitter(Committer):
             epochs.setdefault((int(staged.epoch), staged.directory), []).append(staged)
         outcomes = {key: self._commit(*key, group) for key, group in sorted(epochs.items())}
         return [outcomes[int(staged.epoch), staged.directory] for staged in committables]
+
+    def withdraw(self, job_name: str, sink_id: str, generation: int) -> None:
+        if self._base is not None:
+            remove_leftovers(directory_of(self._base, job_name, sink_id), generation + 1, None)
 
     def _commit(self, epoch: int, directory: str, group: list[StagedFiles]) -> CommitOutcome:
         storage = self._storage(directory)

@@ -63,7 +63,7 @@ class StagedEpochs(TypedSink):
         return EpochFileWriter(self.directory, self.schema, context)
 
     def create_committer(self) -> Committer:
-        return EpochCommitter(self.deliver)
+        return EpochCommitter(self.deliver, base=self.directory)
 
     def deliver(self, epoch: int, files: Sequence[str]) -> None:
         """Call the function. Only on the driver."""

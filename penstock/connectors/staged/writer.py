@@ -42,7 +42,7 @@ class EpochFileWriter(SinkWriter):
 
     def __init__(self, directory: str, schema: pa.Schema | None, context: WriterContext) -> None:
         self._storage: Storage = storage_of(directory)
-        self._directory = join(directory, _sink_name(context))
+        self._directory = directory_of(directory, context.job_name, context.sink_id)
         self._schema = schema
         self._stem = f"{context.generation}-{context.subtask}-{uuid.uuid4().hex[:16]}"
         self._batches: list[pa.RecordBatch] = []
@@ -52,7 +52,7 @@ class EpochFileWriter(SinkWriter):
         self._open: list[str] = []
         self._storage.make_own_directory(self._directory)
         if context.subtask == 0:
-            self._remove_leftovers(context)
+            remove_leftovers(self._directory, context.generation, context.restored_epoch)
 
     def write(self, batch: Batch) -> None:
         columns = self._columns(batch)
@@ -103,16 +103,18 @@ class EpochFileWriter(SinkWriter):
         self._storage.seal(stream)
         self._batches, self._bytes = [], 0
 
-    def _remove_leftovers(self, context: WriterContext) -> None:
-        """What older attempts staged behind the restored epoch; this one may itself be the zombie."""
-        restored = context.restored_epoch
-        for path in self._storage.list_files(self._directory):
-            name = _NAME.fullmatch(path.rpartition("/")[2])
-            if name is None or int(name["generation"]) >= context.generation:
-                continue
-            if name["epoch"] is None or restored is None or int(name["epoch"]) > restored:
-                self._storage.remove(path)
+
+def remove_leftovers(directory: str, generation: int, restored: Epoch | None) -> None:
+    """What attempts before ``generation`` staged behind the restored epoch; the caller may be the zombie."""
+    storage = storage_of(directory)
+    for path in storage.list_files(directory) if storage.exists(directory) else []:
+        name = _NAME.fullmatch(path.rpartition("/")[2])
+        if name is None or int(name["generation"]) >= generation:
+            continue
+        if name["epoch"] is None or restored is None or int(name["epoch"]) > restored:
+            storage.remove(path)
 
 
-def _sink_name(context: WriterContext) -> str:
-    return hashlib.sha256(f"{context.job_name}\0{context.sink_id}".encode()).hexdigest()[:16]
+def directory_of(base: str, job_name: str, sink_id: str) -> str:
+    """Where all files of a sink are."""
+    return join(base, hashlib.sha256(f"{job_name}\0{sink_id}".encode()).hexdigest()[:16])

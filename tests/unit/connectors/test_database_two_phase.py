@@ -297,3 +297,29 @@ def test_a_staged_row_that_the_target_refuses_is_said_where_it_is(db):
     db.run(f"UPDATE {committables[0].name} SET n = 5")
     assert commit(sink, committables) == ["COMMITTED"]
     assert content(db) == [(key, "x", 5) for key in range(9)]
+
+
+@pytest.mark.parametrize("delivery", EXACT)
+def test_what_a_failed_run_prepared_is_withdrawn(db, delivery):
+    sink = make(db, delivery)
+    for generation in (3, 4, 5):
+        writer = writer_of(sink, subtask=1, generation=generation)
+        writer.write(rows(generation))
+        barrier(writer)
+        writer.close()
+    other = writer_of(sink, subtask=1, generation=3, sink_id="other")
+    other.write(rows(9))
+    barrier(other)
+    other.close()
+    assert len(db.prepared() + db.staging()) == 4
+    committer = sink.create_committer()
+    until(
+        lambda: committer.withdraw("job", "sink", 4) or len(db.prepared() + db.staging()) == 2, "it is gone"
+    )
+    kept = db.prepared() + db.staging()
+    committer.withdraw("job", "sink", 4)
+    assert db.prepared() + db.staging() == kept, "those of a later run, and of another sink"
+    for name in ("sink", "other"):
+        committer.withdraw("job", name, 9)
+    committer.close()
+    assert db.prepared() + db.staging() == []

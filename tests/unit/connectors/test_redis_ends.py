@@ -17,7 +17,7 @@ from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.redis import source as stream_source
 from penstock.connectors.redis.client import RedisConnection
 from penstock.connectors.redis.commands import entries, hashes, strings
-from penstock.connectors.redis.sink import RedisSink, StagedCommands, _RedisCommitter
+from penstock.connectors.redis.sink import RedisSink, StagedCommands, _RedisCommitter, sink_prefix
 from penstock.connectors.redis.source import RedisStreamSource, _standing, order
 from penstock.connectors.sink import CommitOutcome, Sink, WriterContext
 from penstock.connectors.source import EndOfSplit, Source, SplitReader
@@ -394,3 +394,24 @@ def _until(true: Any) -> None:
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_what_a_failed_run_staged_is_withdrawn(place: RedisConnection, client: Any, name: str) -> None:
+    sink = RedisSink.stream(place, name, lambda value: {"v": value})
+    for generation, sink_id in ((3, name), (4, name), (5, name), (3, f"{name}-other")):
+        context = WriterContext(
+            "job", sink_id, 1, 2, generation, None, (), True, ManualClock(), lambda _: None
+        )
+        writer = sink.create_writer(context)
+        writer.write(Batch.of_rows([1]))
+        assert writer.prepare_commit(Epoch(1))
+        writer.close()
+
+    def lists(sink_id: str) -> int:
+        return len(list(client.scan_iter(match=f"{sink_prefix('job', sink_id)}:*")))
+
+    committer = sink.create_committer()
+    assert committer is not None and (lists(name), lists(f"{name}-other")) == (3, 1)
+    committer.withdraw("job", name, 4)
+    committer.close()
+    assert (lists(name), lists(f"{name}-other")) == (1, 1), "those of a later run, and of another sink"
