@@ -80,3 +80,7 @@ def cli(debug: bool) -> None:
 def main() -> None:
     """Entry point of the ``penstock`` script."""
     sys.exit(cli.main(prog_name="penstock"))
+
+
+if __name__ == "__main__":
+    main()

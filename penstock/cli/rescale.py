@@ -56,6 +56,9 @@ def rescale(ctx: click.Context, job: str, parallelism: int, directory: str | Non
             allow_non_restored_state=False,
             claim=True,
             name=command["name"],
+            config=Path(command["config"]) if command.get("config") else None,
+            detached=False,
+            log=None,
             script=Path(command["script"]),
             args=tuple(command["args"]),
         )

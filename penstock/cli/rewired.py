@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.core import options
-from penstock.core.config import Configuration
+from penstock.core.config import layered
 from penstock.datastream.job import Launcher
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.graph.job import JobSpec
@@ -49,6 +49,8 @@ def own_checkpoints(overrides: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 def _spark(spec: JobSpec | None, overrides: dict[str, str]) -> Launcher:
-    configuration = Configuration.from_dict(overrides) if spec is None else spec.configuration
+    configuration = (
+        layered(StreamExecutionEnvironment.defaults, overrides) if spec is None else spec.configuration
+    )
     launcher: Launcher = importlib.import_module("penstock.spark.launcher").SparkLauncher(configuration)
     return launcher

@@ -16,7 +16,10 @@ from typing import Any
 import click
 
 import penstock
+from penstock.cli.detached import leave_running
+from penstock.cli.output import say
 from penstock.cli.progress import progress_line
+from penstock.cli.settings_file import find_settings
 from penstock.coordinator import assemble, registry
 from penstock.coordinator.assemble import RunningJob
 from penstock.core import options
@@ -43,6 +46,9 @@ class ProgramError(PenstockError):
 @click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
 @click.option("--claim", is_flag=True, help="Delete the snapshot once the job has its own checkpoints.")
 @click.option("--name", help="Name of the job.")
+@click.option("--config", type=click.Path(path_type=Path), help="File of settings, or its directory.")
+@click.option("-d", "--detached", is_flag=True, help="Return when the job runs, and leave it running.")
+@click.option("--log", type=click.Path(path_type=Path), help="With -d: where its output is appended.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -55,16 +61,23 @@ def run(
     allow_non_restored_state: bool,
     claim: bool,
     name: str | None,
+    config: Path | None,
+    detached: bool,
+    log: Path | None,
     script: Path,
     args: tuple[str, ...],
 ) -> None:
     """Run SCRIPT with ARGS, as python would.
 
     Options that penstock does not know are passed on; so is everything behind "--".
+
+    Settings are those of the command line, then the program's own, then those of a file: --config, or
+    penstock.yaml here or in $PENSTOCK_HOME, or config.yaml in $FLINK_CONF_DIR.
     """
     if not script.is_file():
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
-    overrides = parsed(settings)
+    if log is not None and not detached:
+        raise click.UsageError("--log is for -d; without it redirect the output: > FILE 2>&1")
     given = {
         options.DEFAULT_PARALLELISM.key: parallelism,
         options.SPARK_MASTER.key: master,
@@ -73,19 +86,25 @@ def run(
         options.CLAIM_MODE.key: "CLAIM" if claim else None,
         options.JOB_NAME.key: name,
     }
-    overrides |= {key: str(value) for key, value in given.items() if value is not None}
+    overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
     Configuration.from_dict(overrides).check()
     debug = bool(ctx.find_root().params.get("debug"))
-    remembered = {
+    if detached:
+        find_settings(config)  # what is wrong in it is said here, not in a log
+        leave_running(ctx, log, debug)
+        return
+    again = {"parallelism": parallelism, "master": master, "name": name, "settings": list(settings)}
+    run_program(script, args, overrides, _command(script, args, config) | again, debug, config)
+
+
+def _command(script: Path, args: tuple[str, ...], config: Path | None) -> dict[str, Any]:
+    """What a program was started as, for ``penstock rescale`` to start it again."""
+    return {
         "directory": str(Path.cwd()),
         "script": str(script),
         "args": list(args),
-        "settings": list(settings),
-        "parallelism": parallelism,
-        "master": master,
-        "name": name,
+        "config": None if config is None else str(config.absolute()),
     }
-    run_program(script, args, overrides, remembered, debug)
 
 
 def run_program(
@@ -94,10 +113,11 @@ def run_program(
     overrides: dict[str, str],
     command: dict[str, Any] | None,
     debug: bool,
+    config: Path | None = None,
 ) -> list[RunningJob]:
     """Run a program with progress; its jobs, now over. ``command`` is how to start it again, if known."""
     with (
-        as_program(script, args, overrides),
+        as_program(script, args, overrides, config),
         _remembered(command),
         _observed() as jobs,
         progress_line(jobs),
@@ -133,16 +153,23 @@ def parsed(settings: tuple[str, ...]) -> dict[str, str]:
 
 
 @contextmanager
-def as_program(script: Path, args: tuple[str, ...], overrides: dict[str, str]) -> Iterator[None]:
-    """The process as ``python script args`` would see it."""
+def as_program(
+    script: Path, args: tuple[str, ...], overrides: dict[str, str], config: Path | None = None
+) -> Iterator[None]:
+    """The process as ``python script args`` would see it, with the settings of a file if there is one."""
+    found = find_settings(config)
+    if found is not None:
+        say(found.said(), err=True)
     argv, path, before = sys.argv, list(sys.path), StreamExecutionEnvironment.overrides
     sys.argv = [str(script), *args]
     sys.path.insert(0, str(script.resolve().parent))
     StreamExecutionEnvironment.overrides = overrides
+    StreamExecutionEnvironment.defaults = {} if found is None else found.settings
     try:
         yield
     finally:
         sys.argv, StreamExecutionEnvironment.overrides = argv, before
+        StreamExecutionEnvironment.defaults = {}
         sys.path[:] = path
 
 

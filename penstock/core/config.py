@@ -19,7 +19,17 @@ from penstock.core.errors import ConfigError
 from penstock.core.options import OPTIONS, Kind, Option
 from penstock.core.transport_options import TRANSPORT_OPTIONS
 
-__all__ = ["IGNORED_PREFIXES", "OPTIONS", "Configuration", "Kind", "Option", "find", "markdown", "resolve"]
+__all__ = [
+    "IGNORED_PREFIXES",
+    "OPTIONS",
+    "Configuration",
+    "Kind",
+    "Option",
+    "find",
+    "layered",
+    "markdown",
+    "resolve",
+]
 
 T = TypeVar("T")
 
@@ -57,6 +67,20 @@ def resolve(key: str, text: object) -> Any:
     """The value of setting ``key`` from its text; another system's setting is returned as it is."""
     option = find(key)
     return text if option is None else option.parse(text)
+
+
+def layered(*layers: Mapping[str, Any]) -> Configuration:
+    """One configuration of several: what a later one sets, by whatever name, no earlier one does."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        named = {_newest(key) for key in layer}
+        merged = {key: value for key, value in merged.items() if _newest(key) not in named} | dict(layer)
+    return Configuration.from_dict(merged)
+
+
+def _newest(key: str) -> str:
+    option = _BY_ANY_KEY.get(key)
+    return key if option is None else option.key
 
 
 class Configuration:

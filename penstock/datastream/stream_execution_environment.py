@@ -19,7 +19,7 @@ from penstock.connectors.socket import SocketTextSource
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import interrupts, options
-from penstock.core.config import Configuration
+from penstock.core.config import Configuration, layered
 from penstock.core.conversion import convert_all
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import normal_name
@@ -58,6 +58,9 @@ class StreamExecutionEnvironment(PortedSettings):
     overrides: dict[str, str] = {}
     """Settings that win over the program's own: what ``penstock run -D`` was given."""
 
+    defaults: dict[str, str] = {}
+    """Settings that hold where the program has none: those of a file."""
+
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)
         self._config = ExecutionConfig(self._configuration)
@@ -77,9 +80,9 @@ class StreamExecutionEnvironment(PortedSettings):
 
     def configuration(self) -> Configuration:
         """The settings in force, checked."""
-        merged = Configuration(self._configuration)
-        for key, value in StreamExecutionEnvironment.overrides.items():
-            merged.set_string(key, value)
+        own: dict[str, object] = {}
+        self._configuration.add_all_to_dict(own)
+        merged = layered(StreamExecutionEnvironment.defaults, own, StreamExecutionEnvironment.overrides)
         merged.check()
         return merged
 

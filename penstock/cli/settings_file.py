@@ -1,0 +1,167 @@
+"""A file of settings: ``penstock.yaml``, or the ``config.yaml`` of a Flink installation.
+
+Keys are written as they are (``parallelism.default: 4``), or in parts below each other, or mixed.  Values are
+taken as they are written, and read by the kind of their setting.  YAML is only parsed: nothing is made of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.coordinator.registry import home
+from penstock.core.config import IGNORED_PREFIXES, OPTIONS, find
+from penstock.core.errors import ConfigError
+from penstock.core.flink_keys import FAMILIES, KEYS, SHARED
+
+NAMES = ("penstock.yaml", "config.yaml", "flink-conf.yaml")
+"""What is looked for in a directory, in this order."""
+_OURS = "spark."
+_ALMOST = 0.9
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = {_TAG + kind for kind in ("str", "int", "float", "bool", "timestamp")}
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """What a file says."""
+
+    path: Path
+    settings: dict[str, str] = field(repr=False)
+    unused: tuple[str, ...]
+    """Keys that Flink knows and that mean nothing here."""
+
+    def said(self) -> str:
+        """That it was read, in a line."""
+        more = f" and {len(self.unused) - _SHOWN} more" if len(self.unused) > _SHOWN else ""
+        unused = (
+            f" Of Flink's, not used here: {', '.join(self.unused[:_SHOWN])}{more}." if self.unused else ""
+        )
+        return f"Settings from {self.path}.{unused}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    key: str
+    text: str
+    line: int
+
+
+def find_settings(chosen: Path | None) -> SettingsFile | None:
+    """The file that was asked for, or the one that is where one is looked for; ``None`` if there is none."""
+    if chosen is not None:
+        return read_settings(_in_directory(chosen) if chosen.is_dir() else chosen)
+    flink = os.environ.get("FLINK_CONF_DIR")
+    usual = [Path(NAMES[0]), home() / NAMES[0], *([Path(flink) / NAMES[1]] if flink else [])]
+    return next((read_settings(path) for path in usual if path.is_file()), None)
+
+
+def _in_directory(directory: Path) -> Path:
+    found = [directory / name for name in NAMES if (directory / name).is_file()]
+    if not found:
+        raise ConfigError(f"there is no {', '.join(NAMES[:-1])} or {NAMES[-1]} in the directory {directory}")
+    return found[0]
+
+
+def read_settings(path: Path) -> SettingsFile:
+    """A file's settings, each checked; what is wrong is named with its line."""
+    settings: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    unused = []
+    for entry in _entries(path):
+        if entry.key in lines:
+            raise ConfigError(
+                f"{path}, line {entry.line}: {entry.key!r} is set in line {lines[entry.key]} already; which "
+                "of the two is meant?"
+            )
+        lines[entry.key] = entry.line
+        if _is_of_flink(entry.key):
+            unused.append(entry.key)
+        else:
+            settings[entry.key] = _checked(path, entry)
+    unused += [key for key in settings if _is_only_let_pass(key)]
+    return SettingsFile(path, settings, tuple(unused))
+
+
+def _checked(path: Path, entry: _Entry) -> str:
+    try:
+        option = find(entry.key)
+        if option is not None:
+            option.parse(entry.text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}, line {entry.line}: {error}") from None
+    return entry.text
+
+
+def _is_of_flink(key: str) -> bool:
+    if key in KEYS or key.startswith(FAMILIES):
+        return True
+    known = OPTIONS.keys() | {old for option in OPTIONS.values() for old in option.fallback_keys}
+    if key in known or not key.startswith(SHARED):
+        return False
+    return not difflib.get_close_matches(key, known, n=1, cutoff=_ALMOST)
+
+
+def _is_only_let_pass(key: str) -> bool:
+    return key.startswith(IGNORED_PREFIXES) and not key.startswith(_OURS) and find(key) is None
+
+
+def _entries(path: Path) -> Iterator[_Entry]:
+    """What stands in a file, with keys in full."""
+    root = _parsed(path)
+    if root is None or root.tag == f"{_TAG}null":
+        return
+    if not isinstance(root, yaml.MappingNode):
+        raise ConfigError(f"{path}, line {_line(root)}: settings are lines such as 'parallelism.default: 4'")
+    yield from _flat(path, root, "")
+
+
+def _parsed(path: Path) -> yaml.Node | None:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):  # a few of them can stand for more than there is memory
+                raise ConfigError(f"{path}, line {_line(event)}: write out what *{event.anchor} stands for")
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the settings in {path} cannot be read: {error}") from None
+    except yaml.MarkedYAMLError as error:
+        at = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{path}{at}: this is no YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"{path}: this is no YAML: {' '.join(str(error).split())}") from None
+
+
+def _flat(path: Path, node: yaml.MappingNode, before: str) -> Iterator[_Entry]:
+    for name, value in node.value:
+        if not isinstance(name, yaml.ScalarNode):
+            raise ConfigError(f"{path}, line {_line(name)}: the name of a setting is text")
+        key = before + name.value
+        if isinstance(value, yaml.MappingNode) and value.value:
+            yield from _flat(path, value, f"{key}.")
+        else:
+            yield _Entry(key, _text(path, key, value), _line(name))
+
+
+def _text(path: Path, key: str, node: yaml.Node) -> str:
+    if node.tag in _PLAIN:
+        return str(node.value)
+    if node.tag == f"{_TAG}seq" and all(item.tag in _PLAIN for item in node.value):
+        return ",".join(item.value for item in node.value)
+    if _is_of_flink(key) or _is_only_let_pass(key):
+        return ""
+    raise ConfigError(
+        f"{path}, line {_line(node)}: {key!r} has no value that is text, a number or a list of them; give it "
+        "one, or take the line out"
+    )
+
+
+def _line(where: Any) -> int:
+    return int(where.start_mark.line) + 1

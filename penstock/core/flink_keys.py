@@ -1,0 +1,133 @@
+"""Settings of Flink that mean nothing here: a file that was written for Flink may hold them.
+
+Listed are those that a check by similarity would take for a typing error in one of ours, and families of keys
+of which none is ours.
+"""
+
+from __future__ import annotations
+
+FAMILIES = tuple(
+    [
+        "$internal.",
+        "akka.",
+        "blob.",
+        "classloader.",
+        "cleanup-strategy",
+        "client.",
+        "cluster.",
+        "compiler.",
+        "containerized.",
+        "dstl.",
+        "env.",
+        "events.",
+        "external-resource",
+        "flink.",
+        "historyserver.",
+        "high-availability",
+        "io.tmp.",
+        "jmx.",
+        "job-event.",
+        "job-result-store.",
+        "job.autoscaler.",
+        "jobstore.",
+        "kubernetes.",
+        "local-recovery.",
+        "mesos.",
+        "metrics.",
+        "pekko.",
+        "plugin.",
+        "process.",
+        "queryable-state.",
+        "resourcemanager.",
+        "security.",
+        "slot.",
+        "slotmanager.",
+        "sql-client.",
+        "sql-gateway.",
+        "traces.",
+        "user.",
+        "web.",
+        "yarn.",
+        "zookeeper.",
+    ]
+)
+"""How keys of Flink begin of which we have none."""
+
+SHARED = tuple(
+    [
+        "execution.batch.",
+        "execution.checkpointing.cleaner.",
+        "execution.checkpointing.file-merging.",
+        "execution.checkpointing.unaligned.",
+        "execution.sort",
+        "execution.state-recovery.",
+        "state.backend.changelog.",
+        "state.backend.forst.",
+        "state.backend.fs.",
+        "state.backend.latency-track.",
+        "state.backend.rocksdb.",
+        "state.changelog.",
+        "state.checkpoint.",
+        "state.checkpoints.",
+        "state.latency-track.",
+        "state.size-track.",
+        "state.storage.",
+    ]
+)
+"""The same for those of which we have some: what is almost one of ours is taken for it."""
+
+KEYS = frozenset(
+    [
+        "execution.allow-client-job-configurations",
+        "execution.attached",
+        "execution.batch-shuffle-mode",
+        "execution.batch-state-backend.enabled",
+        "execution.buffer-timeout.enabled",
+        "execution.checkpointing.file-merging.across-checkpoint-boundary",
+        "execution.checkpointing.file-merging.max-file-size",
+        "execution.checkpointing.force-unaligned",
+        "execution.checkpointing.id-of-ignored-in-flight-data",
+        "execution.checkpointing.local-backup.dirs",
+        "execution.checkpointing.pause-sources-until-first-checkpoint",
+        "execution.checkpointing.prefer-checkpoint-for-recovery",
+        "execution.checkpointing.recover-without-channel-state.checkpoint-id",
+        "execution.checkpointing.snapshot-compression",
+        "execution.checkpointing.write-buffer-size",
+        "execution.job-listeners",
+        "execution.job-status-changed-listeners",
+        "execution.program-config.enabled",
+        "execution.program-config.wildcards",
+        "execution.shutdown-on-application-finish",
+        "execution.shutdown-on-attached-exit",
+        "execution.state-recovery.from-local",
+        "execution.submit-failed-job-on-application-error",
+        "execution.target",
+        "execution.use-snapshot-compression",
+        "heartbeat.rpc-failure-threshold",
+        "pipeline.auto-type-registration",
+        "pipeline.cached-files",
+        "pipeline.classpaths",
+        "pipeline.closure-cleaner-level",
+        "pipeline.default-kryo-serializers",
+        "pipeline.force-avro",
+        "pipeline.force-kryo",
+        "pipeline.force-kryo-avro",
+        "pipeline.generic-types",
+        "pipeline.global-job-parameters",
+        "pipeline.jobvertex-parallelism-overrides",
+        "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
+        "pipeline.registered-kryo-types",
+        "pipeline.registered-pojo-types",
+        "pipeline.serialization-config",
+        "pipeline.vertex-description-mode",
+        "pipeline.vertex-name-include-index-prefix",
+        "pipeline.watermark-alignment.buffer-size",
+        "state.backend.async",
+        "state.backend.rocksdb.memory.fixed-per-tm",
+        "state.backend.rocksdb.memory.managed",
+        "state.checkpoint.cleaner.parallel-mode",
+        "state.storage.fs.write-buffer-size",
+        "state.ttl",
+    ]
+)
+"""Single ones."""
