@@ -19,7 +19,7 @@ from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
 from penstock.core.clock import SystemClock
-from penstock.core.config import Configuration
+from penstock.core.config import GIVEN_MASTER, Configuration
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.ids import EventTime
 from penstock.graph.job import JobSpec
@@ -76,7 +76,7 @@ def backfill(
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
     given = {
         options.DEFAULT_PARALLELISM.key: parallelism,
-        options.SPARK_MASTER.key: master,
+        GIVEN_MASTER: master,
         options.JOB_NAME.key: name,
     }
     overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import socket
 from pathlib import Path
 
 import click
@@ -16,6 +18,7 @@ from penstock.demo.chart import draw, top_countries
 from penstock.demo.drive import DemoSettings, Outcome, run_demo
 from penstock.demo.modes import Mode
 from penstock.demo.watch import Standing
+from penstock.spark.given import is_submitted
 
 _PLAIN_EVERY = 100
 """Without a terminal, one standing in so many is printed."""
@@ -27,27 +30,31 @@ _PLAIN_EVERY = 100
 @click.option(
     "--mode", default=Mode.EXACTLY_ONCE.value, show_default=True, type=click.Choice([m.value for m in Mode])
 )
-@click.option("--master", default="local[2]", show_default=True, help="Spark master; must be local.")
+@click.option("--master", help="Spark master on this machine.  [default: spark-submit's, else local[2]]")
 @click.option("--keep", is_flag=True, help="Keep the topics and checkpoints.")
 @click.option("--chart", default=".demo/clicks.png", show_default=True, type=click.Path(path_type=Path))
 @click.pass_context
 def demo(
-    ctx: click.Context, events: int, crashes: int, mode: str, master: str, keep: bool, chart: Path
+    ctx: click.Context, events: int, crashes: int, mode: str, master: str | None, keep: bool, chart: Path
 ) -> None:
     """Count clicks per country and hour while workers are killed; then compare with the truth.
 
     The program is examples/hourly_counts.py. Exit status 1 if the mode's promise was broken: exactly_once
     loses nothing and counts nothing twice, at_least_once loses nothing, none promises nothing.
     """
-    if not master.startswith("local"):
+    given = _submitted_master()
+    shown = master or given or "local[2]"
+    if not _is_here(shown):
         raise ConfigError(
-            f"the demo kills processes of this machine: --master must be local[N], not {master}"
+            "the demo kills processes of this machine: the Spark master must be local[N], or "
+            f"spark://localhost:PORT with all workers here, not {shown}"
         )
     clock = SystemClock()
     started = clock.monotonic()
     out = console()
-    out.print(f"Counting {events:,} clicks on Spark {master}; {crashes} worker(s) will be killed.")
-    settings = DemoSettings(events, crashes, master, keep, mode=Mode(mode))
+    out.print(f"Counting {events:,} clicks on Spark {shown}; {crashes} worker(s) will be killed.")
+    chosen = None if master is None and given else shown
+    settings = DemoSettings(events, crashes, chosen, keep, mode=Mode(mode))
     if settings.mode.note:
         out.print(settings.mode.note)
     outcome = _watched(settings, out)
@@ -61,6 +68,19 @@ def demo(
     out.print(Text(line, style="bold green" if ok else "bold red"))
     if not ok:
         ctx.exit(1)
+
+
+def _submitted_master() -> str | None:
+    if not is_submitted():
+        return None
+    found: str | None = importlib.import_module("penstock.spark.session").submitted_master()
+    return found
+
+
+def _is_here(master: str) -> bool:
+    """Whether a master may have all its workers on this machine."""
+    names = ("localhost", "127.0.0.1", socket.gethostname())
+    return master.startswith(("local", *(f"spark://{name}:" for name in names)))
 
 
 def _watched(settings: DemoSettings, out: Console) -> Outcome:

@@ -22,7 +22,7 @@ from penstock.cli.output import console
 from penstock.coordinator.registry import home, make_home
 from penstock.core import options
 from penstock.core.clock import SystemClock
-from penstock.core.config import Configuration
+from penstock.core.config import GIVEN_MASTER, Configuration
 from penstock.core.errors import PenstockError
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
@@ -143,7 +143,7 @@ def check_gang() -> Finding:
     """A job on two slots, from start to end."""
     clock = SystemClock()
     started = clock.monotonic()
-    settings = {options.SPARK_MASTER.key: "local[2]", options.DEFAULT_PARALLELISM.key: "2"}
+    settings = {GIVEN_MASTER: "local[2]", options.DEFAULT_PARALLELISM.key: "2"}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     stream = env.from_collection(list(range(10))).key_by(lambda value: value % 2)
     try:

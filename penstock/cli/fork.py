@@ -16,6 +16,7 @@ from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.coordinator import registry
 from penstock.core import options
+from penstock.core.config import GIVEN_MASTER
 from penstock.core.errors import ConfigError
 from penstock.graph.job import JobSpec
 from penstock.snapshot.finding import read_manifest
@@ -61,7 +62,7 @@ def fork(
     given = {
         options.RECOVERY_PATH.key: savepoint,
         options.DEFAULT_PARALLELISM.key: parallelism,
-        options.SPARK_MASTER.key: master,
+        GIVEN_MASTER: master,
         options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
     }
     overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}

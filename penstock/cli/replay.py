@@ -19,6 +19,7 @@ from penstock.cli.run import parsed, run_program
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
+from penstock.core.config import GIVEN_MASTER
 from penstock.core.errors import ConfigError
 from penstock.graph.job import JobSpec
 from penstock.graph.wall_clock import wall_clock
@@ -77,7 +78,7 @@ def replay(
     given = {
         options.RECOVERY_PATH.key: begin.snapshot,
         options.DEFAULT_PARALLELISM.key: parallelism,
-        options.SPARK_MASTER.key: master,
+        GIVEN_MASTER: master,
         options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
     }
     overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}

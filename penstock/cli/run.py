@@ -23,7 +23,7 @@ from penstock.cli.settings_file import find_settings
 from penstock.coordinator import assemble, registry
 from penstock.coordinator.assemble import RunningJob
 from penstock.core import options
-from penstock.core.config import Configuration
+from penstock.core.config import GIVEN_MASTER, Configuration
 from penstock.core.errors import ConfigError, GraphError, PenstockError
 from penstock.core.interrupts import SAID
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -80,7 +80,7 @@ def run(
         raise click.UsageError("--log is for -d; without it redirect the output: > FILE 2>&1")
     given = {
         options.DEFAULT_PARALLELISM.key: parallelism,
-        options.SPARK_MASTER.key: master,
+        GIVEN_MASTER: master,
         options.RECOVERY_PATH.key: from_snapshot,
         options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
         options.CLAIM_MODE.key: "CLAIM" if claim else None,

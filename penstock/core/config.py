@@ -20,6 +20,7 @@ from penstock.core.options import OPTIONS, Kind, Option
 from penstock.core.transport_options import TRANSPORT_OPTIONS
 
 __all__ = [
+    "GIVEN_MASTER",
     "IGNORED_PREFIXES",
     "OPTIONS",
     "Configuration",
@@ -47,6 +48,9 @@ IGNORED_PREFIXES = (
 """Settings of other systems: kept, and otherwise none of our business."""
 
 OPTIONS |= TRANSPORT_OPTIONS
+GIVEN_MASTER = "spark.master"
+"""Spark's own setting, for a master that is to hold whatever else is configured."""
+
 _BY_ANY_KEY = OPTIONS | {old: option for option in OPTIONS.values() for old in option.fallback_keys}
 
 

@@ -383,7 +383,7 @@ NETWORK_MEMORY = _memory(
     "256 mb",
     "Bytes of records in flight that a slot holds at most; its channels share them, at least 32 kb each.",
 )
-SPARK_MASTER = _text("penstock.spark.master", "Spark master, if no Spark session exists yet.")
+SPARK_MASTER = _text("penstock.spark.master", "Spark master, where Spark itself is given none.")
 SLOTS_TIMEOUT = _duration(
     "penstock.slots.timeout", "30 s", "How long to wait for Spark to start all slots together."
 )

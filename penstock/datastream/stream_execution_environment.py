@@ -48,8 +48,8 @@ MAX_PARALLELISM = 32768
 class StreamExecutionEnvironment(PortedSettings):
     """Gathers the steps of a program and runs it.
 
-    ``execute()`` uses the active Spark session, or starts one with the master that
-    ``penstock.spark.master`` names (default ``local[*]``).
+    ``execute()`` uses the active Spark session, or starts one: with the master that Spark was given, else
+    with the one that ``penstock.spark.master`` names (default ``local[*]``).
     """
 
     launcher: Launcher | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from penstock.connectors.log import Log
 from penstock.coordinator import assemble
 from penstock.coordinator.assemble import RunningJob
 from penstock.core.clock import Clock, SystemClock
-from penstock.core.config import Configuration
+from penstock.core.config import GIVEN_MASTER, Configuration
 from penstock.core.errors import ClusterError
 from penstock.core.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
@@ -45,7 +46,8 @@ class DemoSettings:
 
     events: int = 300_000
     crashes: int = 1
-    master: str = "local[2]"
+    master: str | None = "local[2]"
+    """``None``: the one that Spark was given."""
     keep: bool = False
     seed: int = 7
     mode: Mode = Mode.EXACTLY_ONCE
@@ -129,6 +131,11 @@ class Killer:
                 self.recoveries_s.append((working.at_ms - at_ms) / 1000)
                 self._say(f"records flow again after {self.recoveries_s[-1]:.2f} s")
         elif self._is_due(standing):
+            if working.host != socket.gethostname():
+                raise ClusterError(
+                    f"the demo kills processes of this machine, and the job's run on {working.host}; give "
+                    "it a Spark whose workers are here"
+                )
             at_ms = self._clock.now_ms()
             os.kill(working.pid, signal.SIGKILL)
             self.crashes += 1
@@ -169,7 +176,7 @@ def _job(settings: DemoSettings, work: Path, probe: Probe) -> Iterator[RunningJo
     """The example's job, with the probe beside it; cancelled if the block does not see it end."""
     config = Configuration.from_dict(
         {
-            "penstock.spark.master": settings.master,
+            **({} if settings.master is None else {GIVEN_MASTER: settings.master}),
             "parallelism.default": "2",
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": str(settings.crashes + 3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from dataclasses import dataclass
 
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
@@ -16,6 +17,7 @@ class FirstBatch:
     generation: int
     pid: int
     at_ms: int
+    host: str = ""
 
 
 class Probe(Sink):
@@ -50,4 +52,5 @@ class _ProbeWriter(SinkWriter):
         if not self._reported:
             self._reported = True
             context = self._context
-            context.to_driver(FirstBatch(context.generation, os.getpid(), context.clock.now_ms()))
+            now, host = context.clock.now_ms(), socket.gethostname()
+            context.to_driver(FirstBatch(context.generation, os.getpid(), now, host))

@@ -12,7 +12,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-MASTER = "spark.master"
+from penstock.core.config import GIVEN_MASTER as MASTER
+
 _LINE = re.compile(r"\s*([^\s=:#!]+)\s*[=:\s]\s*(.*?)\s*$")
 
 

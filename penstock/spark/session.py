@@ -26,8 +26,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from penstock.core import interrupts, options
+from penstock.core.config import GIVEN_MASTER as MASTER
 from penstock.core.config import Configuration
-from penstock.spark.given import MASTER, given_settings, is_submitted
+from penstock.spark.given import given_settings, is_submitted
 
 _log = logging.getLogger("penstock")
 _LEAVING_S = 60.0
@@ -86,6 +87,11 @@ def session_settings(configuration: Configuration, given: dict[str, str]) -> dic
         settings["spark.python.daemon.module"] = "penstock.spark.daemon"
     settings = {key: value for key, value in settings.items() if key not in given}
     return {**settings, **own, MASTER: master}
+
+
+def submitted_master() -> str | None:
+    """The master that spark-submit gives this program."""
+    return _given(Path(_find_spark_home())).get(MASTER)
 
 
 def _given(home: Path) -> dict[str, str]:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from drivers import ROOT, run
+from drivers import JOBS, ROOT, run
 from flow_graphs import GRAPHS, SINKS
 from processes import descendants, kill
 from progress import COUNT
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, PROGRAM_S
 
 pytestmark = pytest.mark.spark
 
@@ -30,11 +30,11 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def launch(work: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start one of Spark's own processes; its output goes to a file."""
+def environment(work: Path) -> dict[str, str]:
+    """For Spark's own programs."""
     scratch = work / "tmp"
     scratch.mkdir(exist_ok=True)
-    environment = {
+    return {
         **os.environ,
         "SPARK_HOME": str(HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -44,11 +44,15 @@ def launch(work: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         "PYTHONPATH": str(ROOT),
         "_JAVA_OPTIONS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
     }
+
+
+def launch(work: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start one of Spark's own processes; its output goes to a file."""
     with (work / f"{name}.log").open("wb") as output:
         return subprocess.Popen(
             [str(HOME / "bin" / "spark-class"), *arguments],
             cwd=work,
-            env=environment,
+            env=environment(work),
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -92,3 +96,22 @@ def test_job_on_a_standalone_cluster(master: str, tmp_path: Path) -> None:
     work.mkdir()
     run(work, "cluster.py", master, work, env={"PYTHONPATH": str(ROOT)})
     assert SINKS["log"][1](work / "keyed") == GRAPHS["keyed"][1](COUNT)
+
+
+def test_spark_submit_says_where_the_job_runs(master: str, tmp_path: Path) -> None:
+    """The demo's own master is for where none is given; its job survives a crash on the cluster."""
+    cluster = ["--master", master, "--name", "submitted", "--conf", "spark.executor.memory=512m"]
+    program = [str(JOBS / "cli.py"), "demo", "--events", "20000", "--chart", str(tmp_path / "chart.png")]
+    done = subprocess.run(
+        [str(HOME / "bin" / "spark-submit"), *cluster, *program],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    line = "exactly-once: ok events=20000 lost=0 duplicated=0 crashes=1"
+    assert done.stdout.splitlines()[-1].startswith(line), done.stdout
+    assert "Registered app submitted" in (tmp_path / "master.log").read_text()

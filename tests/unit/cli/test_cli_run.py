@@ -88,7 +88,7 @@ def test_settings_from_outside_win(script):
     assert max(vertex.parallelism for vertex in job.job.plan.vertices) == 2
     assert job.job.settings.interval_ms == 60_000
     assert job.job.settings.allow_non_restored
-    assert job.job.configuration.to_dict()["penstock.spark.master"] == "local[3]"
+    assert job.job.configuration.to_dict()["spark.master"] == "local[3]"
     assert line(job, 61).startswith("renamed: FINISHED for 1 min 1 s")
 
 
