@@ -14,7 +14,7 @@ import click
 
 from penstock import __version__
 from penstock.core.discreet import shown
-from penstock.core.errors import PenstockError
+from penstock.core.errors import PenstockError, SparkLostError
 from penstock.core.interrupts import SAID
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -37,6 +37,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Name to (module and object, what it does)."""
 
 INTERRUPTED = 130
+
+
+SPARK_LOST = 75
+"""Exit status if Spark is gone: a temporary failure, in the words of ``sysexits.h``."""
+
+
+def exit_status(error: BaseException | None) -> int:
+    """What a supervisor is told: 1, or that starting the program again is all it takes."""
+    while error is not None:
+        if isinstance(error, SparkLostError):
+            return SPARK_LOST
+        error = getattr(error, "cause", None) or error.__cause__
+    return 1
 
 
 class LazyGroup(click.Group):
@@ -63,7 +76,7 @@ class LazyGroup(click.Group):
             if ctx.params.get("debug"):
                 raise
             click.secho(shown(f"Error: {error}"), fg="red", err=True)
-            ctx.exit(1)
+            ctx.exit(exit_status(error))
         except KeyboardInterrupt as error:
             if error.args != (SAID,):
                 click.secho("Interrupted.", fg="red", err=True)

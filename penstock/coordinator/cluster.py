@@ -22,6 +22,13 @@ class Cluster(ABC):
     """
 
     @abstractmethod
+    def check(self) -> None:
+        """Raise :class:`SparkLostError` if no attempt can ever start again in this process.
+
+        Asked before each attempt, on a thread that may wait.
+        """
+
+    @abstractmethod
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
         """Start a gang."""
 

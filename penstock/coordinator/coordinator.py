@@ -53,7 +53,7 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.gang import Gang
 from penstock.coordinator.phases import JobPhase
-from penstock.coordinator.restart import RestartCounter
+from penstock.coordinator.restart import RestartCounter, may_pass
 from penstock.coordinator.settings import JobSettings
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.coordinator.splits import SourceDesk
@@ -61,10 +61,9 @@ from penstock.core.errors import (
     ClusterError,
     CorruptSnapshotError,
     FencedError,
-    FormatVersionError,
     PenstockError,
     ProcessLostError,
-    SnapshotError,
+    SparkLostError,
     TransportError,
 )
 from penstock.core.ids import Generation, SlotId
@@ -110,6 +109,7 @@ class Coordinator:
         self._damaged = False
         self._cancelled = False
         self._keep = False
+        self._lost: SparkLostError | None = None
         self._deadline: int | None = None
         self._after_stop: Callable[[int], list[Instruction]] | None = None
         self._handlers: dict[type, Callable[[Any, int], list[Instruction]]] = {
@@ -203,10 +203,8 @@ class Coordinator:
 
     def _on_claim_failed(self, event: ClaimFailed, now: int) -> list[Instruction]:
         """At a restart the storage may just be out of reach for a while; anything else is for a person."""
-        passing = isinstance(event.error, SnapshotError) and not isinstance(
-            event.error, CorruptSnapshotError | FormatVersionError
-        )
-        delay = self._restart.next_delay(now) if passing and self.attempt >= 0 else None
+        again = self.attempt >= 0 and may_pass(event.error)
+        delay = self._restart.next_delay(now) if again else None
         if delay is None:
             return self._end(JobStatus.FAILED, event.error)
         return [ReportFailure(event.error, delay), *self._wait(now + delay)]
@@ -368,6 +366,8 @@ class Coordinator:
             hopeless = first and not isinstance(error, ProcessLostError)
             out = self._give_up(error, now) if hopeless else self._fail(error, now)
             return [item for item in out if not isinstance(item, StopAttempt)] + self._ended(now)
+        if isinstance(event.error, SparkLostError):
+            self._lost = event.error
         return self._ended(now)
 
     def _ended(self, now: int) -> list[Instruction]:
@@ -375,6 +375,8 @@ class Coordinator:
         return after(now) if after is not None else []
 
     def _wait(self, restart_at: int) -> list[Instruction]:
+        if self._lost is not None:
+            return self._end(JobStatus.FAILED, self._lost)
         self.phase = JobPhase.WAITING
         self._deadline = restart_at
         return []

@@ -5,7 +5,13 @@ from __future__ import annotations
 import random
 from collections import deque
 
-from penstock.core.errors import FormatVersionError, PositionGoneError
+from penstock.core.errors import (
+    CorruptSnapshotError,
+    FormatVersionError,
+    PositionGoneError,
+    SnapshotError,
+    SparkLostError,
+)
 from penstock.core.restart import (
     ExponentialDelay,
     FailureRate,
@@ -14,7 +20,14 @@ from penstock.core.restart import (
     RestartPolicy,
 )
 
-_FOR_GOOD = (FormatVersionError, PositionGoneError)
+_FOR_GOOD = (FormatVersionError, PositionGoneError, SparkLostError)
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether a claim that failed so may succeed later: the storage was just out of reach."""
+    return isinstance(error, SnapshotError) and not isinstance(
+        error, CorruptSnapshotError | FormatVersionError
+    )
 
 
 class RestartCounter:

@@ -266,6 +266,7 @@ class JobRunner:
     # --- storage ----------------------------------------------------------------------------
 
     def _claim(self, checksums: bool) -> Event:
+        self._cluster.check()
         repository = self._repository
         found = self._look(checksums=checksums)  # refused here, whoever runs the job goes on
         generation, _ = repository.claim()

@@ -16,6 +16,7 @@
     ├── ConnectorError         a source or sink cannot do what was asked (missing topic, ...)
     │   └── PositionGoneError      what a source was to read next is not there any more
     ├── ClusterError           Spark cannot give what the job needs (slots, package, ...)
+    │   └── SparkLostError         Spark is gone; only a new process can go on
     ├── UserCodeError          the user's function raised; carries step, subtask, record, traceback
     └── JobFailedError         the job ended as FAILED; its cause says why
 
@@ -117,6 +118,12 @@ class ClusterError(PenstockError):
 
 class ProcessLostError(ClusterError):
     """A process of the job died; another can take its place."""
+
+
+class SparkLostError(ClusterError):
+    """The JVM, the Spark context or all executors are gone. Only a new process can go on."""
+
+    code = "SPARK_LOST"
 
 
 class UserCodeError(PenstockError):

@@ -18,14 +18,14 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.core.clock import Clock
-from penstock.core.errors import ClusterError, as_error
+from penstock.core.errors import as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, Heartbeat, ToSlot
 from penstock.exchange.auth import Hello, new_secret
 from penstock.spark.control import ControlServer
 from penstock.spark.failures import translate
 from penstock.spark.lost import DAEMON, LastSigns
-from penstock.spark.slots import WaitingForSlots, check_slots, driver_host
+from penstock.spark.slots import WaitingForSlots, check_alive, check_slots, driver_host
 from penstock.spark.transport import transport_of
 from penstock.spark.worker import WorkerInfo
 
@@ -63,6 +63,10 @@ class SparkCluster(Cluster):
             lambda generation, slot, words: self._signs.died(slot, words),
             self._transport,
         )
+
+    def check(self) -> None:
+        """The session must still be there."""
+        check_alive(self._spark)
 
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
         """Submit the barrier job."""
@@ -134,11 +138,12 @@ class SparkCluster(Cluster):
             return False
 
     def _translated(self, error: Exception) -> Exception:
-        """In words; as it is if even that fails because the session is gone."""
+        """In words; that the session is gone, if that is why."""
         try:
+            check_alive(self._spark)
             return self._signs.explain(translate(error, self._spark.sparkContext.pythonExec))
-        except Exception:
-            return ClusterError(f"the job's Spark job failed: {error}")
+        except Exception as lost:
+            return as_error(lost)
 
     def _info(self, generation: Generation) -> WorkerInfo:
         settings = self._job.plan.settings

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from penstock.core.clock import Clock
-from penstock.core.errors import ClusterError
+from penstock.core.errors import ClusterError, SparkLostError
 
 _log = logging.getLogger("penstock")
 _TELL_EVERY_S = 10.0
@@ -74,6 +74,22 @@ def most_slots(spark: SparkSession, beside: int) -> int | None:
     return None if _may_grow(spark) else available_slots(spark) - beside
 
 
+def check_alive(spark: SparkSession) -> None:
+    """Refuse a session whose JVM or context is gone."""
+    try:
+        stopped = bool(spark.sparkContext._jsc.sc().isStopped())
+    except Exception as error:
+        raise SparkLostError(
+            f"the JVM of the Spark session is gone ({type(error).__name__}: {error}). The job's checkpoints "
+            "are kept: start the program again, and it goes on"
+        ) from error
+    if stopped:
+        raise SparkLostError(
+            "the Spark session was stopped while the job ran. The job's checkpoints are kept: start the "
+            "program again, and it goes on"
+        )
+
+
 def available_slots(spark: SparkSession) -> int:
     """Tasks that the session's executors can run at once."""
     scala = spark.sparkContext._jsc.sc()
@@ -95,6 +111,12 @@ def check_slots(
             return
         local = spark.sparkContext.master.startswith("local[")
         if local or clock.monotonic() >= deadline:
+            if not there:
+                raise SparkLostError(
+                    f"Spark ({spark.sparkContext.master}) has had no executor for {timeout_s:g} s, and the "
+                    f"job needs {wanted} slots. Start the program again when there are some, or wait "
+                    "longer for them with penstock.slots.timeout"
+                )
             waited = "" if local else f", {timeout_s:g} s (penstock.slots.timeout) after the job was started"
             raise ClusterError(
                 f"the job needs {wanted} slots and Spark ({spark.sparkContext.master}) has {there}{waited}; "

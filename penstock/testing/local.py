@@ -103,6 +103,9 @@ class LocalCluster(Cluster):
         self._stop = threading.Event()
         self._killed: set[int] = set()
 
+    def check(self) -> None:
+        """There is nothing that could be gone."""
+
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
         """Start the thread that drives the slots."""
         self._generation = generation

@@ -27,10 +27,16 @@ class SlowSession:
     """A Spark session that has not begun the job when it is told to cancel it for the first time."""
 
     def __init__(self) -> None:
-        self.sparkContext = self
+        self.sparkContext = self._jsc = self
         self.pythonExec = "python"
         self.cancelled: list[str] = []
         self._ended = threading.Event()
+
+    def sc(self) -> Any:
+        return self
+
+    def isStopped(self) -> bool:
+        return False
 
     def setJobGroup(self, *arguments: Any) -> None:
         pass

@@ -44,6 +44,9 @@ class SimCluster(Cluster):
         self._store = store
         self._gang: _Gang | None = None
 
+    def check(self) -> None:
+        """There is nothing that could be gone."""
+
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
         """Start a gang; its slots register one by one."""
         gang = self._gang = _Gang(generation, GangNetwork(self._world), notify)

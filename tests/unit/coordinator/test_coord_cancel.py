@@ -10,7 +10,7 @@ from coord_rig import Claim, Publish, Rig, of, payloads, restored
 from penstock.connectors.sink import CommitOutcome
 from penstock.coordinator.events import CancelRequested, Commit, CommitFailed, PublishFailed, SlotLost, Start
 from penstock.coordinator.phases import JobPhase
-from penstock.core.errors import ConnectorError, SnapshotError
+from penstock.core.errors import ConnectorError, SnapshotError, SparkLostError
 from penstock.core.ids import Epoch, Generation, SlotId
 from penstock.core.job import JobStatus
 from penstock.core.restart import FixedDelay
@@ -169,3 +169,23 @@ def test_an_interrupted_job_keeps_its_checkpoints_in_every_phase(
 
 def test_every_phase_but_the_last_is_tried() -> None:
     assert set(PHASES.values()) == set(JobPhase) - {JobPhase.ENDED}
+
+
+@pytest.mark.parametrize("reach", [starting, deploying, running, stopping])
+def test_a_job_whose_spark_is_gone_ends_and_keeps_its_checkpoints(reach: Callable[[], Rig]) -> None:
+    """However often the strategy would start it again: there is nothing to start it on."""
+    rig = reach()
+    lost = SparkLostError("the JVM is gone")
+    rig.gang_gone(lost)
+    assert rig.end is not None and rig.end.status is JobStatus.FAILED and rig.end.error is lost
+    assert not rig.end.delete_snapshots and rig.phase is JobPhase.ENDED
+
+
+def test_a_spark_that_goes_away_behind_the_end_changes_nothing() -> None:
+    rig = about_to_finish()
+    rig.gang_gone(SparkLostError("the JVM is gone"))
+    assert rig.end is not None and rig.end.status is JobStatus.FINISHED
+    rig = running()
+    rig.give(CancelRequested(keep=True))
+    rig.gang_gone(SparkLostError("the JVM is gone"))
+    assert rig.end is not None and rig.end.status is JobStatus.CANCELED and not rig.end.delete_snapshots
