@@ -52,7 +52,7 @@ def translate(error: Exception, python: str) -> Exception:
     for pattern, known in _KNOWN:
         if re.search(pattern, text):
             return type(known)(*known.args)
-    return ClusterError(f"the job's Spark job failed: {_gist(text) or type(error).__name__}")
+    return ClusterError(f"the job's Spark job failed: {gist(text) or type(error).__name__}")
 
 
 def _lost_process(text: str) -> ProcessLostError | None:
@@ -95,8 +95,8 @@ def _way_out(missing: str) -> str:
     return f"{way}; modules of your own are shipped by env.add_python_file()"
 
 
-def _gist(text: str) -> str:
-    """The first line, and what was raised if that was Python."""
+def gist(text: str) -> str:
+    """Of Spark's text the first line, and what was raised if that was Python."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .*", text, re.MULTILINE)
     python = raised[-1:] if "Traceback (most recent call last)" in text else []

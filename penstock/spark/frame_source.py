@@ -25,6 +25,7 @@ from penstock.core.errors import ConfigError
 from penstock.core.job import JobStatus
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.spark.failures import wrong_python
+from penstock.spark.masters import refuse_connect
 from penstock.spark.places import place_for
 from penstock.spark.shipping import ship
 
@@ -59,6 +60,7 @@ class FrameSource(MaterialisedSource):
                 f"from_dataframe takes a Spark DataFrame, not {type(frame).__name__}; spark.createDataFrame "
                 "makes one of a pandas frame or an Arrow table"
             )
+        refuse_connect()
         self._is_ours = directory is None
         self._place: tuple[str | None, str | None] = directory, checkpoints
         self._schema = schema = frame_schema(frame)

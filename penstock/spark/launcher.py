@@ -22,6 +22,7 @@ from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
+from penstock.spark.masters import refuse_connect
 from penstock.spark.session import start_session
 from penstock.spark.shipping import ship
 from penstock.spark.slots import available_slots, check_cluster, check_slots, most_slots
@@ -35,6 +36,7 @@ class SparkLauncher:
 
     def session(self) -> SparkSession:
         """The active session, or a new one."""
+        refuse_connect()
         active = SparkSession.getActiveSession()
         return active if active is not None else start_session(self._configuration)
 

@@ -29,6 +29,7 @@ from penstock.core import interrupts, options
 from penstock.core.config import GIVEN_MASTER as MASTER
 from penstock.core.config import Configuration
 from penstock.spark.given import given_settings, is_submitted
+from penstock.spark.masters import check_master, in_one_sentence
 
 _log = logging.getLogger("penstock")
 _LEAVING_S = 60.0
@@ -47,7 +48,9 @@ def start_session(configuration: Configuration) -> SparkSession:
         os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "conf")
     with interrupts.guarded():
         settings = session_settings(configuration, _given(home))
-        if settings[MASTER].startswith("local"):
+        master = settings[MASTER]
+        check_master(master)
+        if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if is_submitted() or SparkContext._gateway is not None:
             return _session(settings)
@@ -102,7 +105,8 @@ def _given(home: Path) -> dict[str, str]:
 
 
 def _session(settings: dict[str, str]) -> SparkSession:
-    SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+    with in_one_sentence(settings[MASTER]):
+        SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
     interrupts.renew()  # the context has put a handler of its own in the place of ours
     builder = SparkSession.builder
     for key, value in settings.items():

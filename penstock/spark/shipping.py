@@ -24,6 +24,7 @@ import penstock
 from penstock.core.errors import ConfigError
 from penstock.core.own_files import open_file
 from penstock.core.work_place import WorkPlace
+from penstock.spark.masters import refuse_connect
 from penstock.spark.slots import is_one_machine
 
 PREFIX = "penstock-ship-"
@@ -34,6 +35,7 @@ _places: dict[str, WorkPlace] = {}
 
 def ship(spark: SparkSession, extra: tuple[str, ...] = ()) -> None:
     """Add what is missing on executors to the session: once per session and file."""
+    refuse_connect()
     application = spark.sparkContext.applicationId
     sources = [Path(name) for name in extra]
     for source in sources:

@@ -36,6 +36,8 @@ def test_errors_are_sentences(tmp_path: Path) -> None:
         kind, text = told[case]
         assert kind == "ClusterError" and "bare-python) lacks the package" in text, case
         assert "set PYSPARK_PYTHON" in text and "Traceback" not in text, case
+    kind, text = told["bad_master"]
+    assert kind == "ClusterError" and "'nonsense://here'" in text and "Could not parse Master URL" in text
     assert told["large_results"][0] == "fine", told["large_results"][1]
     assert told["large_inline_state"][0] == "fine", told["large_inline_state"][1]
     for name in ("few", "user", "dead"):

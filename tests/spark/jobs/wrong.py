@@ -104,6 +104,12 @@ def large_inline_state(work: Path) -> None:
     assert len(list(large.execute_and_collect())) == 600
 
 
+def bad_master(work: Path) -> None:
+    """What Spark does not understand; its session has to be gone before."""
+    SparkSession.getActiveSession().stop()
+    environment("nonsense://here", None)._launcher().session()
+
+
 CASES: list[Callable[[Path], None]] = [
     too_few_slots,
     user_error,
@@ -113,6 +119,7 @@ CASES: list[Callable[[Path], None]] = [
     dynamic_allocation,
     other_python,
     other_python_for_a_frame,
+    bad_master,
 ]
 
 
