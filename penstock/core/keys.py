@@ -21,7 +21,7 @@ import decimal
 import enum
 import operator
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -31,7 +31,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.errors import KeyError_
-from penstock.core.key_texts import is_plain_member
 from penstock.core.names import is_named
 from penstock.core.row import Row
 
@@ -265,28 +264,3 @@ _FORMS: tuple[tuple[type, Any], ...] = (
     (dt.time, _as_is),
     (uuid.UUID, _as_is),
 )
-
-
-# --- kinds --------------------------------------------------------------------------------------
-
-
-def kinds_of(keys: Iterable[Any]) -> frozenset[str]:
-    """In words, what kinds of keys these are: keys of different kinds are never equal."""
-    samples: dict[Any, Any] = {}
-    for key in keys:
-        samples.setdefault((type(key), len(key)) if isinstance(key, tuple | Row) else type(key), key)
-    return frozenset(map(_kind, samples.values()))
-
-
-def _kind(key: Any) -> str:
-    kind = type(key)
-    if is_plain_member(key) or dataclasses.is_dataclass(kind):
-        return f"{kind.__module__}.{kind.__qualname__}"
-    if isinstance(key, tuple | Row):
-        return f"{'Row' if isinstance(key, Row) else 'tuple'} of {len(key)}"
-    if isinstance(key, int | float | decimal.Decimal):
-        return "number"
-    for base in (str, bytes, dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID):
-        if isinstance(key, base):
-            return base.__name__
-    return kind.__qualname__

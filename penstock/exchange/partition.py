@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.hashing import Hashes, combine_columns, hash_array, hash_values, key_groups
-from penstock.core.keys import canonical_keys
+from penstock.core.keys import NAN, canonical_keys
 from penstock.core.row import Row
 
 Routed = Iterable[tuple[int, Batch]]
@@ -155,13 +157,19 @@ class _Random(_ByIndex):
 
 
 class _ByKey(_ByIndex):
-    def __init__(self, spec: Hash, receivers: int, max_parallelism: int) -> None:
+    def __init__(
+        self, spec: Hash, receivers: int, max_parallelism: int, on_nan: Callable[[], None] | None
+    ) -> None:
         super().__init__(receivers)
         self._spec = spec
         self._max = max_parallelism
+        self._on_nan = on_nan
 
     def route(self, batch: Batch) -> Routed:
         keyed, kinds = _keyed(batch, self._spec)
+        if self._on_nan is not None and _has_nan(keyed, kinds):
+            self._on_nan()
+            self._on_nan = None
         if self._receivers == 1:
             check_keys(keyed)
             return ((0, keyed),)
@@ -207,6 +215,15 @@ def _keyed(batch: Batch, spec: Hash) -> tuple[Batch, set[type] | None]:
     kinds = set(map(type, found))
     keys = canonical_keys(found, kinds)
     return Batch(rows=rows, times=batch.times, keys=keys), kinds if keys is found else None
+
+
+def _has_nan(batch: Batch, kinds: set[type] | None) -> bool:
+    """Whether a key is NaN. Keys of which the types are known are as they were found: none is the one NaN."""
+    if batch.keys is not None:
+        return kinds is None and NAN in batch.keys
+    columns = [batch.columns.column(name) for name in batch.key_columns]
+    floating = [column for column in columns if pa.types.is_floating(column.type)]
+    return any(pc.any(pc.is_nan(column)).as_py() for column in floating)
 
 
 def key_hashes(batch: Batch, kinds: set[type] | None = None) -> Hashes:
@@ -260,9 +277,14 @@ def channel_targets(spec: Partitioning, sender: int, senders: int, receivers: in
 
 
 def make_router(
-    spec: Partitioning, sender: int, senders: int, receivers: int, max_parallelism: int
+    spec: Partitioning,
+    sender: int,
+    senders: int,
+    receivers: int,
+    max_parallelism: int,
+    on_nan: Callable[[], None] | None = None,
 ) -> Router:
-    """The router of sending subtask ``sender``."""
+    """The router of sending subtask ``sender``. ``on_nan`` is called once, if a key is NaN."""
     if isinstance(spec, Forward):
         return _ToOne(sender)
     if isinstance(spec, Global):
@@ -276,7 +298,7 @@ def make_router(
     if isinstance(spec, Shuffle):
         return _Random(receivers, random.Random(sender).randrange(2**32))
     if isinstance(spec, Hash):
-        return _ByKey(spec, receivers, max_parallelism)
+        return _ByKey(spec, receivers, max_parallelism, on_nan)
     if isinstance(spec, Custom):
         return _ByFunction(spec, receivers)
     raise ConfigError(f"unknown partitioning {spec!r}")

@@ -20,7 +20,7 @@ import pyarrow as pa
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.copying import Copier, copied, itself
 from penstock.core.errors import ConfigError
-from penstock.core.keys import kinds_of
+from penstock.core.key_kinds import Kind, kinds_of
 from penstock.state.chunks import CarriedChunks, ChunkStore, FrozenChunks
 from penstock.state.columns import encode
 from penstock.state.descriptors import StateDescriptor
@@ -70,7 +70,7 @@ class KeyedState:
         self._restored_chunks: dict[str, list[pa.RecordBatch]] = {}
         self._timers: Timers | None = None
         self._rehashed: Rehashed | None = None
-        self.restored_kinds: frozenset[str] = frozenset()
+        self.restored_kinds: frozenset[Kind] = frozenset()
         """What kinds of keys a snapshot brought, as far as it was looked through."""
 
     def table(self, name: str, shape: EntryShape = EntryShape.KEY) -> Table:

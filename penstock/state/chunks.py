@@ -23,6 +23,7 @@ import pyarrow as pa
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.hashing import combine_columns, hash_array, key_groups
 from penstock.core.ids import MIN_TIME
+from penstock.core.key_kinds import column_kind, fits, in_words
 
 KEY_GROUP = "__key_group"
 PANE = "__pane"
@@ -123,18 +124,26 @@ class ChunkStore:
             self._schema = table.schema
         if table.schema.equals(self._schema):
             return table
+        for name in self.keys:
+            old, new = (column_kind(schema.field(name).type) for schema in (self._schema, table.schema))
+            if not fits(old, new):  # a number cast to text would be the key of another subtask's rows
+                raise self._refused(table.schema, f"{in_words([new])} keys find no {in_words([old])} keys")
         try:
             return table.cast(self._schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            changed = next(
-                f"{new.name!r} from {old.type} to {new.type}"
-                for old, new in zip(self._schema, table.schema, strict=True)
-                if old != new
-            )
-            raise ConfigError(
-                f"a column of the stream changed its type: {changed}, which state {self.name!r} cannot take "
-                f"({e}); cast the column to one type before agg"
-            ) from e
+            raise self._refused(table.schema, str(e)) from e
+
+    def _refused(self, schema: pa.Schema, why: str) -> ConfigError:
+        assert self._schema is not None
+        changed = next(
+            f"{new.name!r} from {old.type} to {new.type}"
+            for old, new in zip(self._schema, schema, strict=True)
+            if old != new
+        )
+        return ConfigError(
+            f"a column of the stream changed its type: {changed}, which state {self.name!r} cannot take "
+            f"({why}); cast the column to one type before agg, or give the step another uid to start it empty"
+        )
 
     def append(self, pane: int, table: pa.Table) -> None:
         """Add rows (conforming ones) to a pane."""

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from penstock.core.copying import OBJECT_REUSE
 from penstock.core.ids import ChannelId, Epoch, OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.keygroups import key_group_range
-from penstock.core.messages import Deploy, DriverMessage
+from penstock.core.messages import Deploy, DriverMessage, Remark
 from penstock.core.metrics import MetricGroup
 from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender, Sender
 from penstock.exchange.gate import InputGate, Overtaking
 from penstock.exchange.outputs import OutputEdge
-from penstock.exchange.partition import channel_targets, make_router
+from penstock.exchange.partition import Broadcast, channel_targets, make_router
 from penstock.graph.budget import NetworkBudget
 from penstock.graph.nodes import NodeId
 from penstock.graph.overtaking import may_overtake
@@ -33,6 +33,11 @@ from penstock.task.restoring import restored_keyed, restored_lists
 from penstock.task.snapshot import SnapshotLadder
 from penstock.task.task import Task
 from penstock.task.writing import StateWriter
+
+_NAN_KEYS = (
+    "some keys are NaN. All NaN are one key, so records that have nothing in common but a missing number "
+    "share its state; filter them out or give them a key before key_by if that is not meant"
+)
 
 
 class Network(Protocol):
@@ -165,11 +170,17 @@ def _output_edge(place: _Place, edge: Edge, vertex: Vertex, index: SubtaskIndex)
             senders[receiver] = LocalSender(place.channels[channel_id], limit)
         else:
             senders[receiver] = place.network.sender(slot, channel_id, limit)
+    name, report = target.head.node.name, place.env.report
     router = make_router(
-        edge.partitioning, index, vertex.parallelism, target.parallelism, target.max_parallelism
+        edge.partitioning,
+        index,
+        vertex.parallelism,
+        target.parallelism,
+        target.max_parallelism,
+        lambda: report(Remark(name, "NaN", _NAN_KEYS)),
     )
     most = int(place.plan.settings.get("max_rows", 8192))
-    return OutputEdge(router, senders, most, f"step {target.head.node.name!r}")
+    return OutputEdge(router, senders, most, f"step {name!r}")
 
 
 def _build_operators(
@@ -198,8 +209,10 @@ def _build_operators(
         contexts.append((operator, context))
     open_operators(inputs, contexts)
     if not place.plan.settings.get("allow_non_restored"):
-        for operator, context in contexts:
-            watch_first_keys(operator, context.keyed.restored_kinds)
+        for planned, (operator, context) in zip(reversed(vertex.operators), contexts, strict=True):
+            links = planned.node.links
+            keyed = {link.input_index for link in links if not isinstance(link.partitioning, Broadcast)}
+            watch_first_keys(operator, context.keyed.restored_kinds, keyed)
     return [(planned.operator_id, inputs[planned.node.id]) for planned in vertex.operators]
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import logging
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +16,11 @@ from local_jobs import environment, until
 
 from penstock.common import WatermarkStrategy
 from penstock.core.errors import JobFailedError
-from penstock.datastream import KeyedProcessFunction, RuntimeContext
+from penstock.core.row import Row
+from penstock.datastream import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.operators.columnar import Sum
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 
@@ -61,6 +68,121 @@ def test_keys_of_another_type_are_an_error(tmp_path: Path, backend: str) -> None
         start(
             tmp_path, lambda number: number % 5, backend, waits=False, **allowed
         ).get_job_execution_result().result(PATIENCE_S)
+
+
+@dataclass(frozen=True)
+class Number:
+    value: Any
+
+
+def a_day(number: int) -> dt.datetime:
+    return dt.datetime.fromisoformat(f"2024-05-0{number % 5 + 1}")
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (lambda n: ("k", n % 5), lambda n: ("k", f"{n % 5}"), "tuple of (str, str) now and of type tuple of"),
+        (lambda n: ("k", n % 5), lambda n: n % 5, "number now and of type tuple of (str, number) in"),
+        (lambda n: ("k", n % 5 or None), lambda n: ("k", f"{n % 5}"), "tuple of (str, str) now and of type "),
+        (lambda n: Number(n % 5), lambda n: Number(f"{n % 5}"), "Number of (str) now and of type "),
+        (
+            a_day,
+            lambda n: a_day(n).replace(tzinfo=dt.UTC),
+            "datetime with a time zone now and of type datetime",
+        ),
+    ],
+    ids=["part", "no parts", "optional part", "field", "zone"],
+)
+def test_parts_of_another_type_are_an_error(
+    tmp_path: Path, before: Any, after: Any, told: str, backend: str
+) -> None:
+    with local_cluster():
+        place = stopped(tmp_path, before, backend)
+        again = {"execution__state_recovery__path": place, "restart_strategy__type": "none"}
+        client = start(tmp_path, after, backend, waits=False, **again)
+        with pytest.raises(JobFailedError, match=re.escape(told)):
+            client.get_job_execution_result().result(PATIENCE_S)
+
+
+def two_kinds(number: int) -> Any:
+    return number % 5 if number % 2 else f"{number % 5}"
+
+
+def test_keys_of_a_third_type_are_remarked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Which may be meant: a program with keys of two types may have a third one."""
+    with local_cluster(), caplog.at_level(logging.WARNING, "penstock"):
+        place = stopped(tmp_path, two_kinds, "hashmap")
+        assert "types" not in caplog.text and "of type" not in caplog.text
+        again = {"execution__state_recovery__path": place}
+        client = start(tmp_path, lambda n: f"{n % 5}".encode(), "hashmap", waits=False, **again)
+        client.get_job_execution_result().result(PATIENCE_S)
+    (line,) = [line for line in caplog.messages if "of type" in line]
+    assert "keys are of type bytes now and of type number, str in the snapshot" in line
+    assert len(read_text(tmp_path / "out")) == COUNT
+
+
+class CountBoth(KeyedCoProcessFunction):
+    """How many records of a key there were in both streams."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element1(self, value: int, ctx: Any) -> Any:
+        self._count.update((self._count.value() or 0) + 1)
+        yield f"{self._count.value()}"
+
+    process_element2 = process_element1
+
+
+def start_two(work: Path, second: Callable[[int], Any], waits: bool, **settings: str) -> Any:
+    env = environment(work / "chk", **settings).set_parallelism(2)
+    source = Pace(None, work / "gate" if waits else None).source(lambda number: number, COUNT)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    both = stream.key_by(lambda n: n % 5).connect(stream.key_by(second)).process(CountBoth()).uid("count")
+    both.sink_to(text_file_sink(work / "out")).uid("out")
+    return env.execute_async("keys of two")
+
+
+def test_the_keys_of_each_input_are_compared(tmp_path: Path) -> None:
+    with local_cluster():
+        client = start_two(tmp_path, lambda n: n % 5, waits=True)
+        until(lambda: len(read_text(tmp_path / "out")) >= COUNT, "half of the records are through")
+        place = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
+        again = {"execution__state_recovery__path": place, "restart_strategy__type": "none"}
+        client = start_two(tmp_path, lambda n: f"{n % 5}", waits=False, **again)
+        with pytest.raises(JobFailedError, match="of type str now and of type number in the snapshot"):
+            client.get_job_execution_result().result(PATIENCE_S)
+
+
+def start_columns(work: Path, key: Callable[[int], Any], waits: bool, **settings: str) -> Any:
+    env = environment(work / "chk", **settings).set_parallelism(2)
+    source = Pace(None, work / "gate" if waits else None).source(lambda number: number, COUNT)
+    timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda n, _: n)
+    numbers = env.from_source(source, timed, "numbers").uid("numbers")
+    rows = numbers.map(lambda n: Row(k=key(n), n=n)).uid("rows")
+    counted = rows.key_by("k").window(TumblingEventTimeWindows.of(10**6)).agg(Sum("n", "s"))
+    lines = counted.uid("count").map(lambda row: f"{row['k']!r} {row['s']}").uid("lines")
+    numbers.map(str).uid("seen").sink_to(text_file_sink(work / "seen")).uid("see")
+    lines.sink_to(text_file_sink(work / "out")).uid("out")
+    return env.execute_async("keys in columns")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(lambda n: f"{n % 5}", lambda n: n % 5), (lambda n: n % 5, lambda n: f"{n % 5}")]
+)
+def test_columns_of_keys_of_another_type_are_an_error(tmp_path: Path, before: Any, after: Any) -> None:
+    """They were cast to the type that is stored: the same key then had two sums, in two subtasks."""
+    with local_cluster():
+        client = start_columns(tmp_path, before, waits=True)
+        until(lambda: len(read_text(tmp_path / "seen")) >= COUNT // 2, "half of the records are through")
+        place = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
+        again = {"execution__state_recovery__path": place, "restart_strategy__type": "none"}
+        client = start_columns(tmp_path, after, waits=False, **again)
+        with pytest.raises(JobFailedError, match=r"changed its type: 'k' from .*(number|str) keys find no"):
+            client.get_job_execution_result().result(PATIENCE_S)
+    assert read_text(tmp_path / "out") == []
 
 
 def test_keys_of_the_same_type_go_on(tmp_path: Path) -> None:

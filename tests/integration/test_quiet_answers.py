@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import decimal
 import logging
+import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from flow_graphs import Pace, read_text, text_file_sink
 from local_jobs import environment, until
 
 from penstock.cep import CEP, Pattern
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
 from penstock.core.clock import SystemClock
+from penstock.datastream import KeyedProcessFunction, RuntimeContext, WindowFunction
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.operators.columnar import Count
+from penstock.operators.columnar import Count as NumberOf
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 YEAR_2100 = 4_102_444_800_000
 SECOND = 1000
@@ -144,6 +152,88 @@ def test_seconds_are_told_in_batch_mode_too(cluster: LocalLauncher, heard: pytes
     assert len(said(heard, "look like seconds")) == 1
 
 
+# --- NaN as a key --------------------------------------------------------------------------------
+
+ODD_NAN = np.array([0xFFF8000000000001], np.uint64).view(np.float64)[0]
+NANS = [float("nan"), ODD_NAN, np.float32("nan"), decimal.Decimal("nan"), decimal.Decimal("-sNaN"), math.nan]
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: int, ctx: Any) -> Any:
+        self._count.update((self._count.value() or 0) + 1)
+        yield f"{ctx.get_current_key()} {self._count.value()}"
+
+
+def start_nan(work: Path, parallelism: int, backend: str, waits: bool, **settings: str) -> Any:
+    env = environment(work / "chk", state__backend__type=backend, **settings).set_parallelism(parallelism)
+    source = Pace(None, work / "gate" if waits else None).source(lambda number: number, 300)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    keyed = numbers.key_by(lambda n: NANS[n % len(NANS)] if n % 2 else 7.5)
+    keyed.process(Count()).name("counts").uid("count").sink_to(text_file_sink(work / "out")).uid("out")
+    return env.execute_async("nan")
+
+
+@pytest.mark.parametrize(("before", "after"), [("hashmap", "rocksdb"), ("rocksdb", "hashmap")])
+def test_all_nan_are_one_key_through_savepoints_backends_and_parallelisms_and_it_is_told(
+    before: str, after: str, tmp_path: Path, heard: pytest.LogCaptureFixture
+) -> None:
+    with local_cluster(slots=3):
+        client = start_nan(tmp_path, 2, before, waits=True)
+        until(lambda: len(read_text(tmp_path / "out")) >= 150, "half of the records are through")
+        place = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
+        assert len(said(heard, "step 'counts': some keys are NaN")) == 1
+        heard.clear()
+        start_nan(
+            tmp_path, 3, after, waits=False, execution__state_recovery__path=place
+        ).get_job_execution_result().result(PATIENCE_S)
+    assert sorted(read_text(tmp_path / "out")) == sorted(
+        f"{key} {count}" for key in ("7.5", "nan") for count in range(1, 151)
+    )
+    assert len(said(heard, "step 'counts': some keys are NaN")) == 1
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_nan_in_a_key_column_is_one_key_to_rows_and_columns_and_is_told(
+    kind: pa.DataType, cluster: LocalLauncher, heard: pytest.LogCaptureFixture
+) -> None:
+    def events(index: Any) -> pa.RecordBatch:
+        keys = np.where(index % 2 == 0, np.where(index % 4 == 0, np.nan, ODD_NAN), index % 3)
+        return pa.record_batch({"k": pa.array(keys).cast(kind), "ts": index})
+
+    def stream() -> Any:
+        env = environment().set_parallelism(2)
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
+        return env.from_source(DataGeneratorSource(events, 600, columns=True), strategy, "events").key_by("k")
+
+    windows = TumblingEventTimeWindows.of(10_000)
+    columns = stream().window(windows).agg(NumberOf("n")).execute_and_collect()
+    found = sorted((f"{row['k']}", row["n"]) for row in columns)
+    rows = stream().window(windows).apply(Sizes()).execute_and_collect()
+    assert found == sorted(rows) == [("0.0", 100), ("1.0", 100), ("2.0", 100), ("nan", 300)]
+    assert len(said(heard, "some keys are NaN")) == 2
+
+
+class Sizes(WindowFunction):
+    def apply(self, key: Any, window: Any, inputs: Any) -> Any:
+        return [(f"{key}", len(list(inputs)))]
+
+
+def test_numbers_of_other_kinds_are_not_told(cluster: LocalLauncher, heard: pytest.LogCaptureFixture) -> None:
+    env = environment().set_parallelism(2)
+    keys = [1.5, np.float64(2.5), decimal.Decimal("0.1"), math.inf, -0.0, (math.nan, 1)]
+    found = list(
+        env.from_collection(list(range(60)))
+        .key_by(lambda n: keys[n % 6])
+        .process(Count())
+        .execute_and_collect()
+    )
+    assert len(found) == 60
+    assert said(heard, "NaN") == []
+
+
 # --- every step that drops late records ----------------------------------------------------------
 
 
@@ -176,7 +266,7 @@ def steps(env: Any) -> dict[str, Any]:
         "overlapping windows": sliding.reduce(first),
         "sessions": sessions.reduce(first),
         "all": alone.reduce(first),
-        "columns": keyed.window(tumbling).agg(Count("n")),
+        "columns": keyed.window(tumbling).agg(NumberOf("n")),
         "interval join": interval.process(first),
         "interval join of columns": interval.columns(),
         "temporal join": temporal.process(first),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.core.handles import Blob, NativeHandle
-from penstock.core.keys import kinds_of
+from penstock.core.key_kinds import kinds_of
 from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, KeyedState
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.frozen_files import FileStorage, FrozenFiles, FrozenPart

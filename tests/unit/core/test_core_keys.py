@@ -20,7 +20,8 @@ import pytest
 
 from penstock.core.batch import Batch
 from penstock.core.errors import KeyError_
-from penstock.core.keys import NAN, canonical_column, canonical_keys, kinds_of
+from penstock.core.key_kinds import in_words, kinds_of
+from penstock.core.keys import NAN, canonical_column, canonical_keys
 from penstock.core.row import Row
 from penstock.exchange.partition import Hash, make_router
 
@@ -164,13 +165,13 @@ def test_columns_of_keys_have_one_zero_and_one_nan() -> None:
     [
         ([1, 2.0, decimal.Decimal(1), True], {"number"}),
         (["a"], {"str"}),
-        ([("a", 1), ("b", 2)], {"tuple of 2"}),
-        ([("a", 1), ("b",)], {"tuple of 2", "tuple of 1"}),
-        ([Colour.RED, Place("a")], {f"{__name__}.Colour", f"{__name__}.Place"}),
+        ([("a", 1), ("b", 2)], {"tuple of (str, number)"}),
+        ([("a", 1), ("b",)], {"tuple of (str, number)", "tuple of (str)"}),
+        ([Colour.RED, Place("a")], {f"{__name__}.Colour", f"{__name__}.Place of (str)"}),
         ([dt.datetime.fromisoformat("2024-01-01"), dt.date(2024, 1, 1)], {"datetime", "date"}),
-        ([Row(1, 2)], {"Row of 2"}),
+        ([Row(1, 2)], {"Row of (number, number)"}),
         ([], set()),
     ],
 )
 def test_kinds_of_keys(keys: list[Any], kinds: set[str]) -> None:
-    assert kinds_of(keys) == kinds
+    assert {in_words([kind]) for kind in kinds_of(keys)} == kinds
