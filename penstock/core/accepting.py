@@ -19,9 +19,9 @@ def callers(listener: socket.socket, name: str) -> Iterator[socket.socket]:
         try:
             sock, _ = listener.accept()
         except OSError as error:
-            if error.errno == errno.EINVAL or _is_over(listener):  # shut down, which not all families show
+            if error.errno == errno.EINVAL or is_over(listener):  # shut down, which not all families show
                 return
-            _rest(name, error)
+            rest(name, error)
             continue
         yield sock
 
@@ -32,18 +32,20 @@ def begin(name: str, work: Callable[[socket.socket], None], sock: socket.socket)
         threading.Thread(target=work, args=(sock,), daemon=True, name=name).start()
     except RuntimeError as error:
         sock.close()
-        _rest(name, error)
+        rest(name, error)
         return False
     return True
 
 
-def _is_over(listener: socket.socket) -> bool:
+def is_over(listener: socket.socket) -> bool:
+    """Whether its owner has closed or shut it down."""
     try:
         return listener.fileno() < 0 or not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError:
         return True
 
 
-def _rest(name: str, error: Exception) -> None:
+def rest(name: str, error: Exception) -> None:
+    """Say why a call cannot be taken, and wait a moment."""
     _log.warning("%s: a call cannot be taken now: %s", name, error)
     threading.Event().wait(_BREATH_S)

@@ -98,6 +98,10 @@ class TransportError(PenstockError):
     code = "TRANSPORT"
 
 
+class UnansweredError(TransportError):
+    """A peer hung up without a word: it may have been too busy, and the next call may do."""
+
+
 class ConnectorError(PenstockError):
     """A source or sink cannot do what was asked."""
 

@@ -23,7 +23,7 @@ import struct
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from penstock.core.errors import TransportError
+from penstock.core.errors import TransportError, UnansweredError
 from penstock.exchange.patience import Patience
 from penstock.exchange.seal import Seal
 from penstock.exchange.tls import TlsSocket
@@ -159,7 +159,7 @@ def _send(sock: Wire, message: dict[str, Any]) -> None:
     try:
         sock.sendall(_LENGTH.pack(len(data)) + data)
     except OSError as error:
-        raise TransportError(f"the connection broke while greeting: {error}") from error
+        raise UnansweredError(f"the connection broke while greeting: {error}") from error
 
 
 def _receive(sock: Wire, patience: Patience) -> dict[str, Any]:
@@ -181,9 +181,11 @@ def _exactly(sock: Wire, count: int, patience: Patience) -> bytes:
         sock.settimeout(patience.left())
         try:
             part = sock.recv(count - len(data))
+        except ConnectionError as error:
+            raise UnansweredError(f"the connection broke while greeting: {error}") from error
         except OSError as error:
             raise TransportError(f"the connection broke while greeting: {error}") from error
         if not part:
-            raise TransportError("the peer closed the connection while greeting")
+            raise UnansweredError("the peer closed the connection while greeting")
         data += part
     return data

@@ -21,16 +21,19 @@ import ipaddress
 import socket
 import ssl
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from penstock.core.errors import TransportError
+from penstock.core.errors import TransportError, UnansweredError
 from penstock.exchange import auth
 from penstock.exchange.auth import Hello, refuse
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.patience import Patience
 from penstock.exchange.tls import TlsSocket
+
+_PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,18 @@ class Lines:
             self._contexts = {server: _context(transport.certificate, server) for server in (False, True)}
 
     def call(self, address: tuple[str, int], hello: Hello, timeout_s: float) -> FramedSocket:
-        """A line to who listens there; raises :class:`TransportError`."""
+        """A line to who listens there; raises :class:`TransportError`.
+
+        Who is hung up on without a word tries again a few times: the peer may be under siege.
+        """
+        for pause in _PAUSES_S:
+            try:
+                return self._try(address, hello, timeout_s)
+            except UnansweredError:
+                threading.Event().wait(pause)
+        return self._try(address, hello, timeout_s)
+
+    def _try(self, address: tuple[str, int], hello: Hello, timeout_s: float) -> FramedSocket:
         try:
             sock = socket.create_connection(address, timeout=timeout_s)
         except OSError as error:

@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Sequence
 from typing import cast
 
-from penstock.core.errors import TransportError
+from penstock.core.errors import TransportError, UnansweredError
 from penstock.exchange.patience import Patience
 
 _RECORD = 1 << 14
@@ -61,15 +61,15 @@ class TlsSocket:
         try:
             self._socket.sendall(self._leaving.read())
         except OSError as error:
-            raise TransportError(f"the connection broke while certificates were shown: {error}") from error
+            raise UnansweredError(f"the connection broke while certificates were shown: {error}") from error
 
     def _hear(self, patience: Patience) -> None:
         self._socket.settimeout(patience.left())
         try:
             if not self._feed():
-                raise TransportError("the peer closed the connection while certificates were shown")
+                raise UnansweredError("the peer closed the connection while certificates were shown")
         except OSError as error:
-            raise TransportError(f"the connection broke while certificates were shown: {error}") from error
+            raise UnansweredError(f"the connection broke while certificates were shown: {error}") from error
 
     def certificate(self) -> bytes:
         """The certificate that the peer has shown, as DER."""

@@ -16,8 +16,9 @@ from local_jobs import environment, finish, until
 
 from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.source import FixedSplits, Source, Split
-from penstock.coordinator.listener import Listener, ask
+from penstock.coordinator.listener import _AT_ONCE, Listener, ask
 from penstock.core import accepting
+from penstock.core.clock import ManualClock
 from penstock.core.errors import JobFailedError, TransportError
 from penstock.core.messages import Heartbeat
 from penstock.datastream import AsyncDataStream, AsyncFunction
@@ -203,6 +204,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accepting, "_BREATH_S", 0.0)
 
 
+def hung_up(sock: socket.socket) -> bool:
+    try:
+        return sock.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
 def tired() -> Tired:
     listener = Tired(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", 0))
@@ -252,7 +260,8 @@ def test_a_caller_that_no_thread_can_greet_is_sent_away_and_the_next_comes_in(
 
     monkeypatch.setattr(threading.Thread, "start", no_more)
     with socket.create_connection(listener.getsockname(), timeout=10) as sock:
-        assert sock.recv(1) == b""
+        sock.sendall(b"?")
+        assert hung_up(sock)
     monkeypatch.setattr(threading.Thread, "start", start)
     with socket.create_connection(listener.getsockname(), timeout=10) as sock:
         call(sock, Hello("job", 1, 0, "data"), secret)
@@ -268,7 +277,8 @@ def test_a_greeting_that_fails_in_an_odd_way_sends_the_caller_away() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     Door(listener, "house", greet, lambda hello, sock: None)
     with socket.create_connection(listener.getsockname(), timeout=10) as sock:
-        assert sock.recv(1) == b""
+        sock.sendall(b"?")
+        assert hung_up(sock)
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
 
@@ -283,3 +293,27 @@ def test_the_driver_says_what_is_wrong_when_it_cannot_answer() -> None:
     listener.close()
     with pytest.raises(TransportError):
         ask(listener.port, "token", "well")
+
+
+def test_two_hundred_silent_callers_do_not_keep_people_from_asking_the_driver() -> None:
+    clock = ManualClock()
+    driver = Listener("token", {"well": lambda: {"all": "well"}}, clock)
+    strangers = [socket.create_connection(("127.0.0.1", driver.port), timeout=PATIENCE_S) for _ in range(20)]
+    until(lambda: driver._there == _AT_ONCE, "all places are taken")
+    clock.advance(150)
+    strangers += [
+        socket.create_connection(("127.0.0.1", driver.port), timeout=PATIENCE_S) for _ in range(180)
+    ]
+
+    def asked() -> bool:
+        clock.advance(150)
+        try:
+            return ask(driver.port, "token", "well") == {"all": "well"}
+        except TransportError:
+            return False
+
+    until(asked, "the driver answers")
+    assert driver._there <= _AT_ONCE
+    for sock in strangers:
+        sock.close()
+    driver.close()
