@@ -18,7 +18,7 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.core.clock import Clock
-from penstock.core.errors import as_error
+from penstock.core.errors import ClusterError, as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, Heartbeat, ToSlot
 from penstock.exchange.auth import Hello, new_secret
@@ -34,6 +34,22 @@ _GRACE_S = 5.0
 """How long slots may take to leave by themselves before Spark is told to end them."""
 
 
+class _Attempt:
+    """One gang: whether anybody still wants it, and whether its Spark job is over."""
+
+    def __init__(self, generation: Generation) -> None:
+        self.generation = generation
+        self.seen = False
+        """Whether one of its slots was ever there."""
+        self.unwanted = threading.Event()
+        self.over = threading.Event()
+        self._untold = threading.Lock()
+
+    def tell(self) -> bool:
+        """True once: for who tells the coordinator that the attempt has ended."""
+        return self._untold.acquire(blocking=False)
+
+
 class SparkCluster(Cluster):
     """Starts gangs in a Spark session."""
 
@@ -44,9 +60,7 @@ class SparkCluster(Cluster):
         self._secret = new_secret()
         self._transport = transport_of(spark, job.configuration, job.plan.job_name, clock)
         self._notify: Notify = lambda event: None
-        self._generation = Generation(-1)
-        self._over = threading.Event()
-        """Whether the newest attempt is."""
+        self._attempt = _Attempt(Generation(-1))
         self._signs = LastSigns(has_witness=False)
         self._waiting = WaitingForSlots(0, 0)
         # Two jobs may have one name, in two checkpoint directories, and begin in the same second.
@@ -70,15 +84,14 @@ class SparkCluster(Cluster):
 
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
         """Submit the barrier job."""
-        self._generation = generation
         self._notify = notify
-        self._over = threading.Event()
+        self._attempt = _Attempt(generation)
         self._signs = LastSigns(self._has_witness())
         self._waiting = WaitingForSlots(slots, self._job.settings.slots_timeout_ms / 1000)
         self._server.expect(generation)
         threading.Thread(
             target=self._run,
-            args=(generation, slots, self._over),
+            args=(self._attempt, slots),
             daemon=True,
             name=f"penstock-gang-{generation}",
         ).start()
@@ -91,17 +104,21 @@ class SparkCluster(Cluster):
         """Give the slots a moment to leave; then let Spark end them.
 
         Again and again until they are gone: on a busy machine Spark may not have begun the job yet, and
-        what it has not begun it cannot cancel.
+        what it has not begun it cannot cancel.  It may not begin it for minutes, if executors are
+        missing.  Such an attempt is over all the same: a slot of it that comes later finds nobody.
         """
-        over = self._over
+        attempt = self._attempt
+        attempt.unwanted.set()
         self._waiting.over()
 
         def enforce() -> None:
-            while not over.wait(_GRACE_S):
+            while not attempt.over.wait(_GRACE_S):
                 try:
                     self._spark.sparkContext.cancelJobGroup(self._group(generation))
+                    if not (attempt.seen or self._has_begun(generation)):
+                        self._tell_end(attempt, ClusterError(f"Spark had not begun attempt {generation}"))
                 except Exception as error:
-                    if not over.is_set():  # else the session has ended meanwhile, and the gang with it
+                    if not attempt.over.is_set():  # else the session has ended, and the gang with it
                         _log.error("Spark cannot be told to end attempt %d: %s", generation, error)
                     return
 
@@ -114,11 +131,16 @@ class SparkCluster(Cluster):
     def _group(self, generation: Generation) -> str:
         return f"penstock-{self._job.directory}-{self._run_id}-{generation}"
 
-    def _run(self, generation: Generation, slots: int, over: threading.Event) -> None:
+    def _has_begun(self, generation: Generation) -> bool:
+        tracker = self._spark.sparkContext.statusTracker()
+        return bool(tracker.getJobIdsForGroup(self._group(generation)))
+
+    def _run(self, attempt: _Attempt, slots: int) -> None:
         error: Exception | None = None
+        generation = attempt.generation
         try:
             timeout_s = self._job.settings.slots_timeout_ms / 1000
-            check_slots(self._spark, slots, timeout_s, self._clock, lambda: False)
+            check_slots(self._spark, slots, timeout_s, self._clock, attempt.unwanted.is_set)
             context = self._spark.sparkContext
             name = self._job.plan.job_name
             context.setJobGroup(self._group(generation), f"penstock: {name}, attempt {generation}", True)
@@ -127,9 +149,14 @@ class SparkCluster(Cluster):
         except BaseException as caught:
             error = self._translated(as_error(caught))
         finally:
-            over.set()
+            attempt.over.set()
             self._waiting.over()
-            self._notify(AttemptEnded(generation, error))
+            self._tell_end(attempt, error)
+
+    def _tell_end(self, attempt: _Attempt, error: Exception | None) -> None:
+        """Once, by whoever knows it first."""
+        if attempt.tell():
+            self._notify(AttemptEnded(attempt.generation, error))
 
     def _has_witness(self) -> bool:
         try:
@@ -162,6 +189,8 @@ class SparkCluster(Cluster):
     # --- callbacks of the control server ----------------------------------------------------
 
     def _on_hello(self, hello: Hello) -> None:
+        if hello.generation == self._attempt.generation:
+            self._attempt.seen = True
         address = hello.address or ("", 0)
         self._signs.registered(SlotId(hello.slot), address[0])
         self._waiting.registered(hello.slot)

@@ -11,14 +11,16 @@ import pytest
 from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.events import AttemptEnded
 from penstock.core.clock import SystemClock
+from penstock.core.config import Configuration
 from penstock.core.ids import Generation
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.spark import cluster as clusters
 from tests.patience import PATIENCE_S
 
 
-def job() -> Assembled:
-    env = StreamExecutionEnvironment.get_execution_environment()
+def job(settings: dict[str, str] | None = None) -> Assembled:
+    config = Configuration.from_dict(settings or {})
+    env = StreamExecutionEnvironment.get_execution_environment(config)
     env.from_collection([1]).print()
     return assemble(env._spec("job"), default_parallelism=1)
 
@@ -37,6 +39,12 @@ class SlowSession:
 
     def isStopped(self) -> bool:
         return False
+
+    def statusTracker(self) -> Any:
+        return self
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:
+        return [1]
 
     def setJobGroup(self, *arguments: Any) -> None:
         pass
@@ -88,4 +96,70 @@ def test_the_end_of_an_attempt_is_told_when_the_session_is_gone(monkeypatch: pyt
     ended = events.get(timeout=PATIENCE_S)
     assert isinstance(ended, AttemptEnded) and "the context is gone" in str(ended.error)
     cluster.stop_attempt(Generation(1), "over")
+    cluster.close()
+
+
+class NoSlots(SlowSession):
+    """A cluster whose executors are gone: the job waits for others."""
+
+    master = "spark://head:7077"
+
+    def resourceProfileManager(self) -> Any:
+        return self
+
+    defaultResourceProfile = resourceProfileManager
+
+    def maxNumConcurrentTasks(self, profile: Any) -> int:
+        return 1
+
+
+def test_an_attempt_that_waits_for_executors_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it would wait: a cancelled job holds no slots, and its driver does not hang."""
+    monkeypatch.setattr(clusters, "driver_host", lambda spark: "127.0.0.1")
+    settings = {"penstock.slots.timeout": "1000 h"}
+    session, events = NoSlots(), queue.SimpleQueue[Any]()
+    cluster = clusters.SparkCluster(session, job(settings), SystemClock())  # type: ignore[arg-type]
+    cluster.start_attempt(Generation(1), 2, events.put)
+    with pytest.raises(queue.Empty):
+        events.get(timeout=0.3)
+    cluster.stop_attempt(Generation(1), "the job was cancelled")
+    ended = events.get(timeout=PATIENCE_S)
+    assert isinstance(ended, AttemptEnded) and "given up" in str(ended.error)
+    cluster.close()
+
+
+class Unbegun(SlowSession):
+    """Spark has taken the job, and tries every few seconds whether there is room for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[int] = []
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:
+        return self.begun
+
+    def cancelJobGroup(self, group: str) -> None:
+        self.cancelled.append(group)
+        if self.begun:
+            self._ended.set()
+
+
+def test_an_attempt_that_spark_has_not_begun_is_over_when_it_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And is cancelled if Spark begins it later: nothing of it stays."""
+    monkeypatch.setattr(clusters, "driver_host", lambda spark: "127.0.0.1")
+    monkeypatch.setattr(clusters, "check_slots", lambda *arguments: None)
+    monkeypatch.setattr(clusters, "_GRACE_S", 0.01)
+    session, events = Unbegun(), queue.SimpleQueue[Any]()
+    cluster = clusters.SparkCluster(session, job(), SystemClock())  # type: ignore[arg-type]
+    cluster.start_attempt(Generation(1), 1, events.put)
+    attempt = cluster._attempt
+    cluster.stop_attempt(Generation(1), "the job was cancelled")
+    ended = events.get(timeout=PATIENCE_S)
+    assert isinstance(ended, AttemptEnded) and "not begun" in str(ended.error)
+    assert not attempt.over.is_set()
+    session.begun.append(1)
+    assert attempt.over.wait(PATIENCE_S), "it was begun, and nobody cancelled it"
+    assert events.empty(), "the end is told once"
     cluster.close()
