@@ -23,6 +23,7 @@ from penstock.coordinator.place import check_owner, find_directory
 from penstock.coordinator.restore import adopt_max_parallelism
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings, Retention
+from penstock.coordinator.who import this_driver
 from penstock.core import options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
@@ -130,6 +131,7 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
         job.settings.allow_non_restored,
         job.settings.claim,
         job.settings.late_ms,
+        this_driver(clock),
     )
     running.coordinator = coordinator
     running.runner.start()

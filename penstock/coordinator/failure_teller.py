@@ -67,15 +67,17 @@ class FailureTeller:
         """The failure behind an echo, if it is known; else the error itself."""
         return self._cause if isinstance(error, _ECHOES) and self._cause is not None else error
 
-    def failed(self, error: Exception, restart_in_ms: int, now: int) -> None:
-        """The job has failed and will restart."""
+    def failed(self, error: Exception, restart_in_ms: int, now: int) -> Exception:
+        """The job has failed and will restart.  Gives back why, as far as that is known."""
         self._restart_at = now + restart_in_ms
         if isinstance(error, _ECHOES) and self._cause is None:
             self._echo = error
             what = "a slot lost its connection" if isinstance(error, TransportError) else _short(error)
             _log.info("job %r stops and will restart: %s. The cause follows", self._job_name, what)
-        else:
-            self._say(self.cause_of(error) or error, now)
+            return error
+        cause = self.cause_of(error) or error
+        self._say(cause, now)
+        return cause
 
     def _settle(self, now: int) -> Exception | None:
         """The attempt is over: now or never its echo has a cause."""

@@ -56,6 +56,7 @@ from penstock.coordinator.looking import Look
 from penstock.coordinator.origin import Named, dispose_claimed, line_origin
 from penstock.coordinator.restore import restored_job
 from penstock.coordinator.telling import Teller
+from penstock.coordinator.who import Signature
 from penstock.core.clock import Clock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError, as_error
 from penstock.core.ids import Epoch, Generation, SlotId, Subtask
@@ -91,6 +92,7 @@ class JobRunner:
         allow_non_restored: bool = False,
         claim: bool = False,
         late_ms: int = 0,
+        driver: str | None = None,
     ) -> None:
         self.status = JobStatus.CREATED
         self.restarts = 0
@@ -118,6 +120,7 @@ class JobRunner:
         self._discovery_pool = ThreadPoolExecutor(1, "penstock-discovery")
         self._ends = JobEnds(plan)
         self._failures = FailureTeller(plan.job_name)
+        self._signature = Signature(plan.job_name, repository, driver)
         self._ended = False
         self._actions = self._action_table()
 
@@ -247,8 +250,7 @@ class JobRunner:
             self.restarts += 1
 
     def _report(self, instruction: ReportFailure) -> None:
-        self.last_failure = self._failures.cause_of(instruction.error)
-        self._failures.failed(instruction.error, instruction.restart_in_ms, self._now())
+        self.last_failure = self._failures.failed(instruction.error, instruction.restart_in_ms, self._now())
 
     def _answer(self, instruction: Answer) -> None:
         self._book.answer(instruction, self._repository.root.url)
@@ -270,7 +272,9 @@ class JobRunner:
         repository = self._repository
         found = self._look(checksums=checksums)  # refused here, whoever runs the job goes on
         generation, _ = repository.claim()
-        self._since = self._since or generation
+        if self._since is None:
+            self._since = generation
+            self._signature.sign()
         if repository.moved_on():
             found = self._look(checksums=checksums, fenced=True)
         self._sweep()
@@ -338,7 +342,8 @@ class JobRunner:
             self._book.close()
         finally:
             self.status = instruction.status
-            self._on_end(instruction.status, self._failures.cause_of(instruction.error))
+            cause = self._failures.cause_of(instruction.error)
+            self._on_end(instruction.status, self._signature.explained(cause))
 
     def _wind_up(self, instruction: EndJob) -> None:
         self._cluster.close()
@@ -349,6 +354,7 @@ class JobRunner:
         if instruction.abandoned:
             self._ends.abandon(self._plan.job_name, instruction.abandoned)
         self._ends.close()
+        self._signature.remove()
         self._drain()
         self.teller.at_end()
         self.status = instruction.status

@@ -318,7 +318,7 @@ def may_publish(
     """
     chain = history(entries)
     if not chain or (behind is not None and behind not in chain):
-        return Refused("what this driver wrote is gone from the journal: somebody took over and tidied up")
+        return Refused("what this driver wrote is gone from the journal")
     last = chain[-1]
     if isinstance(last, Unreadable):
         return Refused(f"journal entry {entry_path(last.seq)} is unreadable and may be a takeover")

@@ -59,8 +59,8 @@ def permit_publication(ownership: Ownership, entry: Published, predecessor: byte
         )
     if predecessor is None or digest(predecessor) != entry.previous:
         raise FencedError(
-            f"snapshot {entry.epoch} of generation {entry.generation} came too late: a newer driver has "
-            f"taken the job over and tidied the journal. This driver stops and commits nothing"
+            f"snapshot {entry.epoch} of generation {entry.generation} came too late and is not committed: "
+            "what it was to follow is gone from the journal"
         )
     return CommitPermit(entry.epoch, entry.generation, _TOKEN)
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections import Counter
 
 from penstock.core.errors import CorruptSnapshotError, FencedError, SnapshotError
 from penstock.core.handles import digest
-from penstock.core.ids import Epoch, Generation, SubtaskIndex, VertexId
+from penstock.core.ids import Epoch, Generation
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.finding import Found, load_published, search
+from penstock.snapshot.inline import check_inline
 from penstock.snapshot.journal import (
     ClaimOutcome,
     Entry,
@@ -105,6 +105,11 @@ class Repository:
     def is_claimed(self) -> bool:
         """Whether the job was ever this driver's."""
         return self._ownership is not None
+
+    @property
+    def generation(self) -> Generation | None:
+        """That of the newest claim; ``None`` if the job was never this driver's."""
+        return None if self._ownership is None else self._ownership.generation
 
     def claim(self, closing: bool = False) -> tuple[Generation, list[Entry]]:
         """Begin a new generation.  Gives its number and the journal.
@@ -274,13 +279,7 @@ class Repository:
             raise SnapshotError(
                 f"snapshot {manifest.epoch} cannot be published after snapshot {newest[0].epoch}"
             )
-        limit = self.root.max_state_bytes
-        for (vertex, index), size in _inline_sizes(manifest).items():
-            if limit is not None and size > limit:
-                raise SnapshotError(
-                    f"the state of {vertex}#{index} has {size} bytes, the limit for snapshots kept in the "
-                    f"driver's memory is {limit}; set a checkpoint directory (execution.checkpointing.dir)"
-                )
+        check_inline(manifest, self.root.max_state_bytes)
 
     def _write_manifest(self, manifest: Manifest, raw: bytes, savepoint: SnapshotStore | None) -> str:
         """Rung 1.  A name taken by a fenced driver's manifest is left alone; ours goes beside it."""
@@ -386,13 +385,3 @@ def write_savepoint(directory: SnapshotStore, manifest: Manifest) -> None:
     raw = manifest.to_json()
     if not directory.create_if_absent(METADATA, raw) and directory.read(METADATA) != raw:
         raise SnapshotError(f"{directory.url} already holds a savepoint; choose another directory")
-
-
-def _inline_sizes(manifest: Manifest) -> Counter[tuple[VertexId, SubtaskIndex]]:
-    """Bytes of state per subtask that travel in the manifest."""
-    sizes: Counter[tuple[VertexId, SubtaskIndex]] = Counter()
-    for operator in manifest.operators:
-        for entry in operator.subtasks:
-            inline = sum(blob.length for blob in entry.state.blobs() if blob.inline is not None)
-            sizes[operator.vertex, entry.index] += inline
-    return sizes

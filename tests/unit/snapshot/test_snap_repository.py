@@ -329,7 +329,7 @@ def test_snap_memory_limits_inline_state() -> None:
     repository = Repository(MemoryStore(max_state_bytes=100), "job")
     repository.claim()
     repository.publish(make_manifest(1, 1, (Blob.of(b"x" * 80),)))
-    with pytest.raises(SnapshotError, match=r"v1#0 has 107 bytes.*100"):
+    with pytest.raises(SnapshotError, match=r"step 'Count', subtask 0, has 107 bytes.*100"):
         repository.publish(make_manifest(2, 1, (Blob.of(b"x" * 100),)))
 
 
