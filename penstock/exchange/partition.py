@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
+from penstock.core.fields import field_of
 from penstock.core.hashing import Hashes, combine_columns, hash_array, hash_values, key_groups
 from penstock.core.keys import NAN, canonical_keys
-from penstock.core.row import Row
 
 Routed = Iterable[tuple[int, Batch]]
 
@@ -243,16 +243,10 @@ def check_keys(batch: Batch) -> None:
 
 def field_selector(names: tuple[str, ...]) -> Callable[[Any], Any]:
     """Selector of named fields for rows that are ``Row``, dict or have attributes."""
-
-    def pick(row: Any, name: str) -> Any:
-        if isinstance(row, (Row, dict)):
-            return row[name]
-        return getattr(row, name)
-
     if len(names) == 1:
         only = names[0]
-        return lambda row: pick(row, only)
-    return lambda row: tuple(pick(row, name) for name in names)
+        return lambda row: field_of(row, only)
+    return lambda row: tuple(field_of(row, name) for name in names)
 
 
 def rescale_targets(sender: int, senders: int, receivers: int) -> list[int]:

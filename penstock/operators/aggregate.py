@@ -15,6 +15,7 @@ from typing import Any
 from penstock.core.batch import Batch
 from penstock.core.copying import ATOMIC, itself
 from penstock.core.errors import ConfigError
+from penstock.core.fields import no_field
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.row import Row
 from penstock.operators.functions import ReduceFunction
@@ -124,10 +125,11 @@ def field_reducer(kind: AccumulateType, field: int | str) -> Join:
 
 
 def _get(value: Any, field: int | str) -> Any:
-    if isinstance(value, Row):
-        return value[field]
-    if isinstance(value, tuple | list):
-        return value[_position(value, field)]
+    if isinstance(value, Row | tuple | list):
+        try:
+            return value[field] if isinstance(value, Row) else value[_position(value, field)]
+        except (LookupError, TypeError):
+            raise no_field(value, field) from None
     if field != 0:
         raise ConfigError(
             f"field {field!r} was asked for, but the record is a plain {type(value).__name__}, "

@@ -7,6 +7,7 @@ they leave the task.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from penstock.core.batch import Batch, Times
+from penstock.core.errors import TypeMismatchError
 from penstock.core.sizing import sampled_bytes
 from penstock.operators.operator import OperatorContext
 
@@ -42,7 +44,7 @@ class Outflow:
         if type(results) in LISTS:
             items.extend(results)
             return iter(())
-        rest = iter(results)
+        rest = as_results(results)
         items.extend(islice(rest, self.rows))
         return rest
 
@@ -70,7 +72,12 @@ class Outflow:
         flat, start = chain.from_iterable(results), 0
         while True:
             most = self.rows
-            items.extend(islice(flat, most))
+            try:
+                items.extend(islice(flat, most))
+            except TypeError as error:
+                if (kind := _one_thing(error)) is None:
+                    raise
+                raise not_iterable(kind) from None
             if len(items) < most:
                 return start
             # The record that it is at may have more results: those so far are its share of this piece.
@@ -85,6 +92,29 @@ class Outflow:
         self._emit(items, times)
         size = max(sampled_bytes(items), ctx.emitted_bytes() - before, 1)
         self.rows = max(1, min(ctx.piece_bytes * len(items) // size, MOST_ROWS, _GROWTH * self.rows))
+
+
+def as_results(made: Any) -> Iterator[Any]:
+    """What a function returned, one by one."""
+    try:
+        return iter(made)
+    except TypeError:
+        raise not_iterable(type(made).__name__) from None
+
+
+def not_iterable(kind: str) -> TypeMismatchError:
+    """The error if a function returned one thing where it may return any number of results."""
+    return TypeMismatchError(
+        f"the function returned one {kind}, where any number of results is wanted: return a list of them, "
+        "yield them one by one, or return None if there are none"
+    )
+
+
+def _one_thing(error: TypeError) -> str | None:
+    """The type of what a function returned, if the loop choked on it; ``None`` if it raised itself."""
+    found = re.fullmatch(r"'(.+)' object is not iterable", str(error))
+    trace = error.__traceback__
+    return found[1] if found and trace is not None and trace.tb_next is None else None
 
 
 def spread_times(times: Times | None, ends: list[int], start: int = 0) -> Times | None:

@@ -20,6 +20,7 @@ from penstock.core.errors import ConfigError
 from penstock.operators.async_io.functions import AsyncFunction
 from penstock.operators.functions import Function
 from penstock.operators.join.functions import JoinKind, pair_call
+from penstock.operators.outflow import as_results
 from penstock.operators.runtime_context import RuntimeContext
 
 
@@ -75,7 +76,7 @@ class LookupJoin(AsyncFunction[Any, Any]):
             # Other records meet the same row, now or out of the cache.
             made = self._pair(copied(value), copied(row))
             if made is not None:
-                results.extend(made)
+                results.extend(as_results(made))
         return results
 
     async def _rows(self, key: Any) -> list[Any]:

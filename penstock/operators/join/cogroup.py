@@ -18,6 +18,7 @@ from penstock.operators.functions import Function
 from penstock.operators.join.functions import CoGroupFunction, JoinKind, Pair, pair_call
 from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import OperatorContext, Output
+from penstock.operators.outflow import as_results
 from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.window.contents import ListContents
 from penstock.operators.window.functions import WindowFunction
@@ -133,5 +134,5 @@ class _Product:
             for right in rights:
                 made = self._pair(self.own(left), self.own(right)) if shared else self._pair(left, right)
                 if made is not None:
-                    results.extend(made)
+                    results.extend(as_results(made))
         return results

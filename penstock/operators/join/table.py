@@ -14,6 +14,7 @@ from penstock.connectors.tables import TableVersion
 from penstock.core.batch import Batch
 from penstock.operators.join.functions import JoinKind, pair_call
 from penstock.operators.operator import OperatorContext
+from penstock.operators.outflow import as_results
 from penstock.operators.process import CallContext, ProcessBase
 from penstock.operators.timer_service import UnkeyedTimerService
 from penstock.state.descriptors import MapStateDescriptor
@@ -74,5 +75,5 @@ class TableJoinOperator(ProcessBase):
         for row in self._index.get(self._record_key(value), self._nobody):
             made = self._pair(own(value), own(row))
             if made is not None:
-                results.extend(made)
+                results.extend(as_results(made))
         return results

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from process_harness import opened
 
 from penstock.core.batch import Batch
+from penstock.core.errors import TypeMismatchError
 from penstock.operators.functions import ProcessFunction
 from penstock.operators.process import ProcessOperator
 from penstock.operators.stateless import FlatMapOperator
@@ -70,6 +71,6 @@ def test_a_failure_in_the_middle_of_results_names_their_record(bad: int, most: i
 
 def test_what_is_not_a_number_of_results_is_refused_with_its_record() -> None:
     operator, _, _ = opened(FlatMapOperator(lambda value: [value] if value < 5 else value))
-    with pytest.raises(TypeError, match="not iterable"):
+    with pytest.raises(TypeMismatchError, match="returned one int"):
         operator.process(Batch.of_rows(list(range(10))))
     assert operator._record == 5
