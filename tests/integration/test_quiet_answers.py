@@ -244,8 +244,8 @@ def make(index: Any) -> pa.RecordBatch:
 
 def steps(env: Any) -> dict[str, Any]:
     """Streams that drop late records, by the name of the step that does."""
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
-    events = env.from_source(DataGeneratorSource(make, 10**12, columns=True), strategy, "events")
+    strategy = WatermarkStrategy.for_generator(Punctual).with_timestamp_column("ts")
+    events = env.from_source(DataGeneratorSource(make, 10**12, 500, columns=True), strategy, "events")
     keyed = events.key_by("user")
     interval = keyed.interval_join(keyed).between(0, 1)
     temporal = keyed.temporal_join(keyed)
