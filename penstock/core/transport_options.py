@@ -22,6 +22,21 @@ def _text(key: str, doc: str, *older: str) -> Option[str | None]:
 
 _UNUSED = "Accepted for ported programs; has no effect here."
 
+CONTROL_PORT: Option[str] = _add(
+    "jobmanager.rpc.port",
+    Kind.STRING,
+    "0",
+    "Port, or range of ports (50000-50100), that a job's driver listens on for its slots; 0 is any.",
+)
+DATA_PORT: Option[str] = _add(
+    "taskmanager.data.port",
+    Kind.STRING,
+    "0",
+    "Port, or range of ports, that slots listen on for each other; as many as slots on a host. 0 is any.",
+)
+SLOT_CONTROL_PORT = _text(
+    "taskmanager.rpc.port", "Has no effect: a slot calls its driver, and listens for slots only."
+)
 TLS_ENABLED: Option[bool | None] = _add(
     "security.ssl.internal.enabled",
     Kind.BOOLEAN,

@@ -57,6 +57,8 @@ class Transport:
     """``None`` is without TLS."""
     always: bool = False
     """TLS also on one host."""
+    control_ports: str = "0"
+    data_ports: str = "0"
 
     def packed(self) -> dict[str, Any]:
         """In plain values, for processes that cannot import this class before they are started."""

@@ -18,12 +18,14 @@ from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, SlotId
 from penstock.core.signals import Element
+from penstock.core.transport_options import DATA_PORT
 from penstock.exchange.auth import Hello
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
 from penstock.exchange.door import Door
 from penstock.exchange.frames import Frame, FramedSocket, FrameKind
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
+from penstock.exchange.ports import Ports, listen
 
 
 class RemoteSender:
@@ -109,7 +111,7 @@ class TcpNetwork:
         self._selector = selector
         self._peers: dict[SlotId, Peer] = {}
         self._accepted: queue.Queue[tuple[SlotId, FramedSocket]] = queue.Queue()
-        self._listener = socket.create_server((host, 0))
+        self._listener = listen(host, Ports(DATA_PORT.key, transport.data_ports))
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         selector.register(self._wake_in, selectors.EVENT_READ, None)

@@ -23,11 +23,13 @@ from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import Deploy, FromSlot, ToSlot
 from penstock.core.pickling import dumps
+from penstock.core.transport_options import CONTROL_PORT
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, queue_message
 from penstock.exchange.door import Door
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
+from penstock.exchange.ports import Ports, listen
 
 OnHello = Callable[[Hello], None]
 OnMessage = Callable[[Generation, SlotId, FromSlot], None]
@@ -81,7 +83,7 @@ class ControlServer:
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
-        self._listener = socket.create_server((host, 0))
+        self._listener = listen(host, Ports(CONTROL_PORT.key, transport.control_ports))
         self._closed = threading.Event()
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         threading.Thread(target=self._serve, daemon=True, name="penstock-control-serve").start()

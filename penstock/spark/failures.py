@@ -17,6 +17,8 @@ _PYTHON = (
     ),
     (r'Cannot run program "[^"]+": (.*)', "cannot be started ({0})"),
 )
+_OWN = re.compile(r"^penstock\.core\.errors\.\w+: (.+)", re.MULTILINE)
+"""What a slot raised before its driver could hear of it."""
 _KNOWN: tuple[tuple[str, ClusterError], ...] = (
     (
         r"requires more slots",
@@ -46,6 +48,9 @@ def translate(error: Exception, python: str) -> Exception:
     if wrong is not None:
         return wrong
     text = str(error)
+    own = _OWN.search(text)
+    if own is not None:
+        return ClusterError(f"a slot could not begin: {own[1]}")
     lost = _lost_process(text)
     if lost is not None:
         return lost

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from penstock.core import transport_options as options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
-from penstock.exchange.lines import PLAIN, Transport
+from penstock.exchange.lines import Transport
+from penstock.exchange.ports import ports_of
 from penstock.spark.certificates import make
 from penstock.spark.key_stores import from_stores
 from penstock.spark.slots import is_one_machine
@@ -27,8 +28,12 @@ def transport_of(spark: SparkSession, configuration: Configuration, job: str, cl
             "false; leave it out and they are enciphered between hosts",
             job,
         )
+    ports = [
+        ports_of(option.key, configuration.get(option)).text
+        for option in (options.CONTROL_PORT, options.DATA_PORT)
+    ]
     if wanted is False or not (wanted or apart):
-        return PLAIN
+        return Transport(None, False, *ports)
     if apart and not _hands_out_in_secret(spark):
         _log.warning(
             "slots get the certificate of job %r with their tasks, and Spark's own connections are open: set "
@@ -36,7 +41,7 @@ def transport_of(spark: SparkSession, configuration: Configuration, job: str, cl
             job,
         )
     certificate = from_stores(configuration, clock) or make(job, clock)
-    return Transport(certificate, always=bool(wanted))
+    return Transport(certificate, bool(wanted), *ports)
 
 
 def _hands_out_in_secret(spark: SparkSession) -> bool:

@@ -113,3 +113,11 @@ def test_a_module_of_the_users_own_can_be_shipped(module: str) -> None:
 def test_our_own_errors_stay_what_they_are() -> None:
     error = GraphError("No module named 'x'")
     assert translate(error, "python3") is error
+
+
+def test_what_a_slot_raised_before_it_could_register_is_told_as_it_is() -> None:
+    raised = "penstock.core.errors.ClusterError: taskmanager.data.port allows port 5, and on h it is taken"
+    text = IN_A_GANG.replace("ModuleNotFoundError: No module named 'pyarrow'", raised)
+    found = translate(RuntimeError(text), "python3")
+    assert isinstance(found, ClusterError)
+    assert str(found) == "a slot could not begin: taskmanager.data.port allows port 5, and on h it is taken"
