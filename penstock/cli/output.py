@@ -18,6 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.core.discreet import plain, shown
+from penstock.core.durations import age
+
+__all__ = ["age", "console", "moment", "say", "say_exactly", "size", "stages", "table"]
 
 _WIDE = 240
 
@@ -62,18 +65,6 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
-
-
-def age(milliseconds: float) -> str:
-    """A length of time, in its two largest units."""
-    seconds = max(0, int(milliseconds / 1000))
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3600:
-        return f"{seconds // 60} min {seconds % 60} s"
-    if seconds < 86400:
-        return f"{seconds // 3600} h {seconds % 3600 // 60} min"
-    return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
 
 
 def stages(progress: Mapping[str, int]) -> str:

@@ -55,6 +55,7 @@ from penstock.coordinator.failure_teller import FailureTeller
 from penstock.coordinator.looking import Look
 from penstock.coordinator.origin import Named, dispose_claimed, line_origin
 from penstock.coordinator.restore import restored_job
+from penstock.coordinator.resuming import tell_beginning, tell_resuming
 from penstock.coordinator.telling import Teller
 from penstock.coordinator.who import Signature
 from penstock.core.clock import Clock
@@ -280,6 +281,7 @@ class JobRunner:
         self._sweep()
         last = repository.next_epoch() - 1
         if found is None:
+            tell_beginning(self._plan, repository.root)
             return Claimed(generation, Epoch(last), None)
         last = max(last, found.manifest.epoch)
         store: SnapshotStore = repository.root
@@ -295,6 +297,7 @@ class JobRunner:
                 return self._claim(checksums=True)  # lengths do not show all damage
             raise
         restored = replace(restored, origin=line_origin(found, self._initial))
+        tell_resuming(self._plan, found, restored, self._clock.now_ms())
         return Claimed(generation, Epoch(last), restored)
 
     def _sweep(self) -> None:

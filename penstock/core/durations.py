@@ -185,6 +185,18 @@ def to_bytes(size: int | str) -> int:
     return count
 
 
+def age(milliseconds: float) -> str:
+    """A length of time, in its two largest units."""
+    seconds = max(0, int(milliseconds / 1000))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    if seconds < 86400:
+        return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+    return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
+
+
 def _amount(text: str, units: dict[str, int], default: int) -> int | None:
     match = _NUMBER_AND_UNIT.fullmatch(text)
     if match is None:

@@ -1,39 +1,25 @@
-"""The Spark session of a program that did not bring one, and the JVM behind it.
-
-The JVM is in a process group of its own, so that Ctrl-C in a terminal is this process's alone, and it ends
-with this process, however that ends: it reads its standard input, which closes then.  What would keep it
-alive is an interrupt while it starts: PySpark removes the directory where the JVM is to write its port, the
-JVM's main thread fails on that and never gets to read, while other threads of it go on.  So it is started on
-a thread that no interrupt reaches.
-"""
+"""The Spark session of a program that did not bring one."""
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import logging
 import os
-import signal
-import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from penstock.core import interrupts, options
 from penstock.core.config import GIVEN_MASTER as MASTER
 from penstock.core.config import Configuration
+from penstock.core.news import news
 from penstock.spark.given import given_settings, is_submitted
+from penstock.spark.jvm import forget, kill, launched, quieten
 from penstock.spark.masters import check_master, in_one_sentence
 
 _log = logging.getLogger("penstock")
-_LEAVING_S = 60.0
-"""How long the JVM may take to end by itself."""
 _DEFAULT_MASTER = "local[*]"
 
 
@@ -50,17 +36,19 @@ def start_session(configuration: Configuration) -> SparkSession:
         settings = session_settings(configuration, _given(home))
         master = settings[MASTER]
         check_master(master)
+        news.info("starting Spark %s", master)
+        quieten()
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if is_submitted() or SparkContext._gateway is not None:
             return _session(settings)
-        gateway = _launched(SparkConf().setAll(list(settings.items())))
+        gateway = launched(settings)
         try:
             SparkContext._ensure_initialized(gateway=gateway)
-            with interrupts.breaking(lambda: _kill(gateway.proc)):
+            with interrupts.breaking(lambda: kill(gateway.proc)):
                 return _session(settings)
         except BaseException:
-            _forget(gateway.proc)
+            forget(gateway.proc)
             raise
 
 
@@ -112,54 +100,3 @@ def _session(settings: dict[str, str]) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
-
-
-# --- the JVM ------------------------------------------------------------------------------------
-
-
-def _launched(conf: SparkConf) -> Any:
-    """The gateway of a new JVM, which ends with this process at the latest."""
-    found: list[Any] = []
-
-    def launch() -> None:
-        try:
-            found.append(launch_gateway(conf, {"process_group": 0}))
-        except BaseException as error:
-            found.append(error)
-
-    thread = threading.Thread(target=launch, daemon=True, name="penstock-gateway")
-    thread.start()
-    thread.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    atexit.register(_leave, found[0].proc)
-    return found[0]
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _leave(process: subprocess.Popen[bytes]) -> None:
-    """The JVM sees the end of its input and tidies up; nothing of it is there when this process is gone."""
-    try:
-        context = SparkContext._active_spark_context
-        if context is not None and process.poll() is None:
-            with contextlib.suppress(Exception):
-                context.stop()  # else its threads here complain that the JVM is gone
-        if process.stdin is not None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()
-        process.wait(_LEAVING_S)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        _kill(process)
-        process.wait()
-
-
-def _forget(process: subprocess.Popen[bytes]) -> None:
-    """A session that did not come to be leaves nothing that the next one would stumble over."""
-    _kill(process)
-    process.wait()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-    SparkSession._instantiatedSession = None

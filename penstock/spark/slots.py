@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock.core.clock import Clock
 from penstock.core.errors import ClusterError, SparkLostError
+from penstock.core.news import news
 
 _log = logging.getLogger("penstock")
 _TELL_EVERY_S = 10.0
@@ -103,6 +104,7 @@ def check_slots(
     """Wait until enough executors are there, or say that there are too few, or that nobody wants them now."""
     began = clock.monotonic()
     deadline, told = began + timeout_s, began
+    said = False
     while True:
         if given_up():
             raise ClusterError(f"the start was given up while {wanted} slots were waited for")
@@ -121,6 +123,12 @@ def check_slots(
             raise ClusterError(
                 f"the job needs {wanted} slots and Spark ({spark.sparkContext.master}) has {there}{waited}; "
                 f"lower the parallelism to {max(there, 1)} or give Spark more cores"
+            )
+        if not said:
+            said = True
+            news.info(
+                "waiting for executors: the job needs %d slots, Spark (%s) has %d; up to %g s",
+                *(wanted, spark.sparkContext.master, there, timeout_s),
             )
         if clock.monotonic() - told >= _TELL_EVERY_S:
             told = clock.monotonic()
