@@ -262,6 +262,7 @@ def job_settings(config: Configuration) -> JobSettings:
         restart=restart_from_config(config, interval is not None),
         committer_retries=config.get(options.COMMITTER_RETRIES),
         slots_timeout_ms=config.get(options.SLOTS_TIMEOUT),
+        deploy_timeout_ms=config.get(options.DEPLOY_TIMEOUT),
         heartbeat_timeout_ms=config.get(options.HEARTBEAT_TIMEOUT),
         stall_ms=config.get(options.WATERMARK_STALL_TIMEOUT),
         late_ms=config.get(options.LATE_RECORDS_INTERVAL),

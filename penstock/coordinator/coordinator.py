@@ -71,6 +71,7 @@ from penstock.core.job import JobStatus
 from penstock.core.messages import (
     Deployed,
     Leave,
+    Opening,
     SnapshotAck,
     SnapshotDeclined,
     TaskFailed,
@@ -113,7 +114,7 @@ class Coordinator:
         self._deadline: int | None = None
         self._after_stop: Callable[[int], list[Instruction]] | None = None
         self._handlers: dict[type, Callable[[Any, int], list[Instruction]]] = {
-            Start: self._on_start,
+            Start: lambda event, now: [Claim()],
             Claimed: self._on_claimed,
             ClaimFailed: self._on_claim_failed,
             SplitsDiscovered: self._on_splits,
@@ -194,12 +195,9 @@ class Coordinator:
         if self.phase is JobPhase.WAITING:
             self.phase = JobPhase.CREATED
             return [Claim(self._damaged)]
-        return self._fail(self._gang.too_late(self._settings.slots_timeout_ms), now)
+        return self._fail(self._gang.too_late(self._settings), now)
 
     # --- starting ---------------------------------------------------------------------------
-
-    def _on_start(self, event: Start, now: int) -> list[Instruction]:
-        return [Claim()]
 
     def _on_claim_failed(self, event: ClaimFailed, now: int) -> list[Instruction]:
         """At a restart the storage may just be out of reach for a while; anything else is for a person."""
@@ -245,7 +243,7 @@ class Coordinator:
         if self._gang.missing:
             return []
         self.phase = JobPhase.DEPLOYING
-        self._deadline = None
+        self._deadline = now + self._settings.deploy_timeout_ms
         return self._gang.deployments(self.generation, self.attempt, self._restored) + self._sources.deal()
 
     # --- running ----------------------------------------------------------------------------
@@ -258,8 +256,11 @@ class Coordinator:
             self._gang.deployed(event.slot)
             if self._gang.is_deployed and self.phase is JobPhase.DEPLOYING:
                 self.phase = JobPhase.RUNNING
+                self._deadline = None
                 self.desk.start(now)
                 return [StatusChanged(JobStatus.RUNNING)]
+        elif isinstance(message, Opening):
+            self._gang.opening(event.slot, message)
         elif isinstance(message, TaskFinished):
             self._gang.finished(message.subtask)
         elif isinstance(message, WatermarkReport):
@@ -366,8 +367,7 @@ class Coordinator:
             hopeless = first and not isinstance(error, ProcessLostError)
             out = self._give_up(error, now) if hopeless else self._fail(error, now)
             return [item for item in out if not isinstance(item, StopAttempt)] + self._ended(now)
-        if isinstance(event.error, SparkLostError):
-            self._lost = event.error
+        self._lost = event.error if isinstance(event.error, SparkLostError) else None
         return self._ended(now)
 
     def _ended(self, now: int) -> list[Instruction]:

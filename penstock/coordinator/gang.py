@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from penstock.coordinator.events import Instruction, Restored, Send, SlotRegistered
+from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId, Subtask
-from penstock.core.messages import Deploy
+from penstock.core.messages import Deploy, Opening
 from penstock.graph.plan import Plan
 
 
@@ -16,6 +17,7 @@ class Gang:
         self._plan = plan
         self._plan_bytes = plan_bytes
         self._addresses: dict[SlotId, tuple[str, int]] = {}
+        self._opening: dict[SlotId, Opening] = {}
         self._deployed: set[SlotId] = set()
         self._finished: set[Subtask] = set()
 
@@ -34,14 +36,37 @@ class Gang:
         """Whether all tasks have reached the end of their input."""
         return len(self._finished) == len(self._plan.subtasks())
 
-    def too_late(self, timeout_ms: int) -> ClusterError:
-        """The error if slots are missing after so long."""
+    def too_late(self, settings: JobSettings) -> ClusterError:
+        """The error if slots, or tasks in them, are missing when their time is over."""
+        if not self.missing:
+            return self._not_built(settings.deploy_timeout_ms)
+        timeout_s = settings.slots_timeout_ms / 1000
         return ClusterError(
-            f"{self.missing} of {self._plan.slots} slots did not start within {timeout_ms / 1000:g} s "
+            f"{self.missing} of {self._plan.slots} slots did not start within {timeout_s:g} s "
             "(penstock.slots.timeout). If the machines are busy or slow to start Python, raise "
             "penstock.slots.timeout; if other jobs hold Spark's cores, end them, lower the parallelism, or "
             f"give Spark {self._plan.slots} free cores"
         )
+
+    def _not_built(self, timeout_ms: int) -> ClusterError:
+        """What each slot is at that has not built its tasks."""
+        late = [self._at(slot) for slot in sorted(self._addresses) if slot not in self._deployed]
+        return ClusterError(
+            f"{len(late)} of {self._plan.slots} slots have not built their tasks within "
+            f"{timeout_ms / 1000:g} s: {'; '.join(late)}. A sink, source or function may wait there for "
+            "something that does not answer; if reading the state takes so long, raise "
+            "penstock.deploy.timeout"
+        )
+
+    def _at(self, slot: SlotId) -> str:
+        found = self._opening.get(slot)
+        if found is None:
+            return f"slot {slot} has not begun"
+        return f"step {found.step!r}, subtask {found.subtask.index}, does not open"
+
+    def opening(self, slot: SlotId, message: Opening) -> None:
+        """A slot has begun with one of its steps."""
+        self._opening[slot] = message
 
     def registered(self, event: SlotRegistered) -> None:
         """A slot is there."""

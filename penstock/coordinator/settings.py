@@ -37,6 +37,7 @@ class JobSettings:
     committer_retries: int = 10
     commit_backoff_ms: int = 200
     slots_timeout_ms: int = 30_000
+    deploy_timeout_ms: int = 1_800_000
     heartbeat_timeout_ms: int = 50_000
     stall_ms: int = 60_000
     """How long event time may stand still before people are told; 0 never tells."""

@@ -137,6 +137,14 @@ ToSlot = (
 
 
 @dataclass(frozen=True, slots=True)
+class Opening:
+    """The step that the slot restores and opens: told with its signs of life while it builds its tasks."""
+
+    subtask: Subtask
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
 class Deployed:
     """All tasks of the slot are open and connected."""
 
@@ -234,7 +242,8 @@ class Heartbeat:
 
 
 FromSlot = (
-    Deployed
+    Opening
+    | Deployed
     | SnapshotAck
     | SnapshotDeclined
     | TaskFinished

@@ -387,6 +387,9 @@ SPARK_MASTER = _text("penstock.spark.master", "Spark master, where Spark itself 
 SLOTS_TIMEOUT = _duration(
     "penstock.slots.timeout", "30 s", "How long to wait for Spark to start all slots together."
 )
+DEPLOY_TIMEOUT = _duration(
+    "penstock.deploy.timeout", "30 min", "How long slots may take to build their tasks and read their state."
+)
 
 # --- PyFlink's Python settings ---
 PYTHON_EXECUTION_MODE = _choice("python.execution-mode", "process thread", "process", _UNUSED)

@@ -23,7 +23,7 @@ from typing import Any
 from penstock.core.clock import SystemClock
 from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
-from penstock.core.messages import FromSlot, Heartbeat, TaskFailed
+from penstock.core.messages import FromSlot, Heartbeat, Opening, TaskFailed
 from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, queue_message
@@ -186,21 +186,22 @@ def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
     files = _FileThread(network.wake)
     storage = _storage(info)
 
-    def open_storage(root: str) -> StateStorage:
-        if root.startswith("driver-memory:"):
-            return storage
-        opened = open_store(root, create=False)
-        if info.store_url is not None:
-            opened.inline_limit = info.inline_limit
-        return opened
-
+    progress = _Progress()
     environment = TaskEnvironment(
-        clock, storage, files, link.report, open_storage, Generation(info.generation), wake=network.wake
+        clock,
+        storage,
+        files,
+        link.report,
+        _opener(info, storage),
+        Generation(info.generation),
+        opening=progress.opening,
+        wake=network.wake,
     )
     slot = Slot(SlotId(slot_number), environment, network)
     selector.register(link.frames.socket, selectors.EVENT_READ, link)
     stop = threading.Event()
-    threading.Thread(target=_beat, args=(link, info.heartbeat_interval_s, stop), daemon=True).start()
+    beat = (link, info.heartbeat_interval_s, stop, progress)
+    threading.Thread(target=_beat, args=beat, daemon=True).start()
     thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -264,9 +265,24 @@ def _patience(slot: Slot, clock: SystemClock) -> float:
     return 0.5 if due is None else min(0.5, max(0.0, (due - clock.now_ms()) / 1000))
 
 
-def _beat(link: ControlLink, interval_s: float, stop: threading.Event) -> None:
+class _Progress:
+    """What the slot's own thread is at while it builds tasks; who sends signs of life tells it."""
+
+    def __init__(self) -> None:
+        self.at: Opening | None = None
+
+    def opening(self, opening: Opening) -> None:
+        self.at = opening
+
+
+def _beat(link: ControlLink, interval_s: float, stop: threading.Event, progress: _Progress) -> None:
+    told: Opening | None = None
     while not stop.wait(interval_s):
         try:
+            now = progress.at
+            if now is not None and now is not told:
+                told = now
+                link.report(now)
             link.report(Heartbeat(used_bytes=_MACHINE.used_bytes()))
         except Exception as error:
             link.broken = error
@@ -277,6 +293,20 @@ def _tell(link: ControlLink, slot: Slot, error: Exception) -> None:
     """Say why the slot leaves, if the driver can still be told."""
     with contextlib.suppress(TransportError):
         link.report(TaskFailed(slot.tasks[0].subtask if slot.tasks else slot.here, error))
+
+
+def _opener(info: WorkerInfo, storage: SnapshotStore) -> Callable[[str], StateStorage]:
+    """What finds the storage that a snapshot is restored from."""
+
+    def open_storage(root: str) -> StateStorage:
+        if root.startswith("driver-memory:"):
+            return storage
+        opened = open_store(root, create=False)
+        if info.store_url is not None:
+            opened.inline_limit = info.inline_limit
+        return opened
+
+    return open_storage
 
 
 def _storage(info: WorkerInfo) -> SnapshotStore:

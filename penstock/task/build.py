@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from penstock.core.copying import OBJECT_REUSE
 from penstock.core.ids import ChannelId, Epoch, OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.keygroups import key_group_range
-from penstock.core.messages import Deploy, DriverMessage, Remark
+from penstock.core.messages import Deploy, DriverMessage, Opening, Remark
 from penstock.core.metrics import MetricGroup
 from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender, Sender
@@ -205,9 +205,12 @@ def _build_operators(
         reuses = bool(place.plan.settings.get(OBJECT_REUSE))
         fan = FanOut(consumers, not reuses, never_changes(node.output_type))
         out = typed_output(fan, node.output_type if node.casts else None, node.side_types)
+        place.env.opening(Opening(subtask, node.name))
         context = _context(place, vertex, planned, subtask, out, metrics)
         contexts.append((operator, context))
-    open_operators(inputs, contexts)
+    names = {id(inputs[planned.node.id].operator): planned.node.name for planned in vertex.operators}
+    tell = place.env.opening
+    open_operators(inputs, contexts, lambda operator: tell(Opening(subtask, names[id(operator)])))
     if not place.plan.settings.get("allow_non_restored"):
         for planned, (operator, context) in zip(reversed(vertex.operators), contexts, strict=True):
             links = planned.node.links
@@ -217,14 +220,17 @@ def _build_operators(
 
 
 def open_operators(
-    inputs: dict[NodeId, OperatorInput], contexts: list[tuple[Operator, OperatorContext]]
+    inputs: dict[NodeId, OperatorInput],
+    contexts: list[tuple[Operator, OperatorContext]],
+    opening: Callable[[Operator], None] = lambda operator: None,
 ) -> None:
-    """Open all; if one fails, close those that were opened, and the one that was half open."""
+    """Open all, saying which is next; if one fails, close those that were opened, and the half open one."""
     opened: list[Operator] = []
     try:
         for operator, context in contexts:
             wrapped = next(i for i in inputs.values() if i.operator is operator)
             opened.append(operator)
+            opening(operator)
             wrapped.run(lambda operator=operator, context=context: operator.open(context))  # type: ignore[misc]
     except Exception:
         for operator in reversed(opened):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from penstock.core.clock import Clock
 from penstock.core.handles import Blob
 from penstock.core.ids import Generation
-from penstock.core.messages import FromSlot
+from penstock.core.messages import FromSlot, Opening
 
 IN_DRIVER_MEMORY = "driver-memory:"
 """URL of storage that keeps nothing itself: all state travels to the driver."""
@@ -58,5 +58,7 @@ class TaskEnvironment:
     generation: Generation
     congested: Callable[[], bool] = lambda: False
     """Whether so many messages to the driver wait to be taken that no more should be made."""
+    opening: Callable[[Opening], None] = lambda opening: None
+    """Told what the slot is at while it builds its tasks."""
     wake: Callable[[], None] | None = None
     """Has the slot look at its tasks again, from any thread; ``None`` if everything runs on one thread."""

@@ -19,11 +19,12 @@ from penstock.connectors.source import FixedSplits, Source, Split
 from penstock.coordinator.listener import Listener, ask
 from penstock.core import accepting
 from penstock.core.errors import JobFailedError, TransportError
-from penstock.core.messages import Heartbeat
+from penstock.core.ids import Subtask, SubtaskIndex, VertexId
+from penstock.core.messages import Heartbeat, Opening
 from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.exchange.auth import Hello, answer, call, new_secret
 from penstock.exchange.door import Door
-from penstock.spark.worker import _beat, _FileThread
+from penstock.spark.worker import _beat, _FileThread, _Progress
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.patience import PATIENCE_S
 
@@ -179,7 +180,7 @@ def test_a_slot_that_cannot_send_signs_of_life_notices() -> None:
             raise RuntimeError("out of memory")
 
     link = Link()
-    _beat(link, 0.0, threading.Event())  # type: ignore[arg-type]
+    _beat(link, 0.0, threading.Event(), _Progress())  # type: ignore[arg-type]
     assert "out of memory" in str(link.broken)
 
 
@@ -308,3 +309,24 @@ def test_two_hundred_silent_callers_do_not_keep_people_from_asking_the_driver() 
     for sock in strangers:
         sock.close()
     driver.close()
+
+
+def test_a_slot_whose_own_thread_is_stuck_tells_which_step_it_opens() -> None:
+    """Once for each step; signs of life go on."""
+    said: list[Any] = []
+    stop, progress = threading.Event(), _Progress()
+
+    class Link:
+        broken = None
+
+        def report(self, message: Any) -> None:
+            said.append(message)
+            if len(said) == 3:
+                progress.opening(Opening(Subtask(VertexId("b"), SubtaskIndex(0)), "second"))
+            if len(said) == 6:
+                stop.set()
+
+    progress.opening(Opening(Subtask(VertexId("a"), SubtaskIndex(0)), "first"))
+    _beat(Link(), 0.0, stop, progress)  # type: ignore[arg-type]
+    shown = [item.step if isinstance(item, Opening) else "alive" for item in said]
+    assert shown == ["first", "alive", "alive", "second", "alive", "alive"]

@@ -30,6 +30,8 @@ def test_errors_are_sentences(tmp_path: Path) -> None:
         assert word in text
     kind, text = told["dead_worker"]
     assert kind == "ProcessLostError" and "exit status 3" in text and "slot " in text
+    kind, text = told["stuck_writer"]
+    assert kind == "ClusterError" and "orders" in text and "subtask 0, does not open" in text, text
     kind, text = told["dynamic_allocation"]
     assert kind == "ClusterError" and "spark.dynamicAllocation.enabled=false" in text
     for case in ("other_python", "other_python_for_a_frame"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from progress import environment
 from pyspark.sql import SparkSession
 
 from penstock.common import WatermarkStrategy
+from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.core.errors import PenstockError
 from penstock.datastream import RuntimeExecutionMode
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
@@ -58,6 +60,26 @@ def user_error(work: Path) -> None:
 def dead_worker(work: Path) -> None:
     env = environment(MASTER, None, restart_strategy__type="none").set_parallelism(2)
     numbers(env).map(leave).sink_to(text_file_sink(work / "dead"))
+    env.execute()
+
+
+class Stuck(Sink):
+    """Its server does not answer."""
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        threading.Event().wait()
+        raise AssertionError("nobody wakes it")
+
+
+def stuck_writer(work: Path) -> None:
+    env = environment(
+        MASTER,
+        None,
+        restart_strategy__type="none",
+        penstock__deploy__timeout="10 s",
+        heartbeat__interval="200 ms",
+    ).set_parallelism(2)
+    numbers(env).rebalance().sink_to(Stuck()).name("orders").set_parallelism(1)
     env.execute()
 
 
@@ -114,6 +136,7 @@ CASES: list[Callable[[Path], None]] = [
     too_few_slots,
     user_error,
     dead_worker,
+    stuck_writer,
     large_results,
     large_inline_state,
     dynamic_allocation,

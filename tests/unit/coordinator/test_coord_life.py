@@ -301,7 +301,7 @@ def test_nobody_has_to_be_woken_for_nothing() -> None:
     rig.splits("a", final=False)
     assert rig.phase is JobPhase.STARTING and rig.job.next_wake() == rig.settings.slots_timeout_ms
     rig.registered()
-    assert rig.job.next_wake() is None
+    assert rig.phase is JobPhase.DEPLOYING and rig.job.next_wake() == rig.settings.deploy_timeout_ms
     rig.deployed()
     assert rig.job.next_wake() == 50
     rig.give(SlotLost(Generation(1), SlotId(0), "gone"))
