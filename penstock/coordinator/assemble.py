@@ -32,6 +32,7 @@ from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.core.pickling import ship
 from penstock.core.restart import longest_pause_ms, restart_from_config
+from penstock.core.unpicklable import culprit
 from penstock.graph.bounded import BATCH, runs_in_batch
 from penstock.graph.budget import CHANNEL_BYTES, NETWORK_BYTES
 from penstock.graph.identity import missing_uids
@@ -394,7 +395,7 @@ def _check_shipping(part: object, what: str) -> None:
         cloudpickle.dumps(part)
     except Exception as error:
         raise GraphError(
-            f"{what} cannot be sent to the slots: {error}. A function and everything it refers to must be "
-            "picklable; open files, locks, connections and Spark objects are not: make them in the "
-            "function's open() instead"
+            f"{what} cannot be sent to the slots: {culprit(part)}, which cannot be pickled ({error}). Open "
+            "files, locks, connections and Spark objects belong to one process: make them in the function's "
+            "open() instead"
         ) from error

@@ -27,6 +27,7 @@ class JobEnds:
         self._sources: dict[OperatorId, Source] = {}
         self._sinks: dict[OperatorId, Sink] = {}
         self._parallelism: dict[OperatorId, int] = {}
+        self._names: dict[OperatorId, str] = {}
         self._enumerators: dict[OperatorId, tuple[int, SplitEnumerator]] = {}
         self._first: dict[OperatorId, tuple[tuple[Split, ...], bytes]] = {}
         self._dealt: dict[OperatorId, Names] = {}
@@ -34,6 +35,7 @@ class JobEnds:
         self._committers: dict[OperatorId, Committer] = {}
         for vertex, planned in plan.operators():
             self._parallelism[planned.operator_id] = vertex.parallelism
+            self._names[planned.operator_id] = planned.node.name
             if planned.node.source is not None:
                 self._sources[planned.operator_id] = planned.node.source
             if planned.node.sink is not None:
@@ -121,7 +123,9 @@ class JobEnds:
             try:
                 committer.finish()
             except Exception as error:
-                _log.warning("what failed tries left for %s could not be removed: %s", operator_id, error)
+                _log.warning(
+                    "what failed tries left for %r could not be removed: %s", self._names[operator_id], error
+                )
 
     def abandon(self, job_name: str, generation: Generation) -> None:
         """What attempts up to ``generation`` prepared and is not committed never will be."""
@@ -138,7 +142,9 @@ class JobEnds:
                 if committer is not None:
                     tell(committer, operator_id)
             except Exception as error:
-                _log.warning("output that %s prepared last could not be removed: %s", operator_id, error)
+                _log.warning(
+                    "output that %r prepared last could not be removed: %s", self._names[operator_id], error
+                )
 
     def close(self) -> None:
         """Close the committers; the job is over whatever they say."""
@@ -146,7 +152,7 @@ class JobEnds:
             try:
                 committer.close()
             except Exception as error:
-                _log.warning("the committer of %s could not be closed: %s", operator_id, error)
+                _log.warning("the committer of %r could not be closed: %s", self._names[operator_id], error)
 
 
 def _fitting(state: Any, source: Source) -> Any:

@@ -209,7 +209,7 @@ class SnapshotDesk:
         out: list[Instruction] = []
         for pending in list(self._pending.values()):
             if now - pending.triggered_ms >= self._settings.timeout_ms:
-                missing = ", ".join(sorted(map(str, pending.missing))[:3])
+                missing = "; ".join(sorted(map(self._plan.place, pending.missing))[:3])
                 more, error = self._give_up(pending, FailureKind.EXPIRED, f"missing: {missing}")
                 out += more
                 if error is not None:
@@ -270,7 +270,7 @@ class SnapshotDesk:
         if pending is None:
             return [], None
         kind = FailureKind.SUBSUMED if message.overtaken else FailureKind.DECLINED
-        return self._give_up(pending, kind, f"{message.subtask}: {message.reason}")
+        return self._give_up(pending, kind, f"{self._plan.place(message.subtask)}: {message.reason}")
 
     def on_written(self, epoch: Epoch, now: int) -> list[Instruction]:
         """A savepoint beside the history is complete: a checkpoint follows at once, see ``requests``."""

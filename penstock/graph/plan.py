@@ -92,6 +92,11 @@ class Plan:
         """The vertex with this id."""
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
 
+    def place(self, subtask: Subtask) -> str:
+        """A subtask as people know it."""
+        names = [vertex.name for vertex in self.vertices if vertex.id == subtask.vertex]
+        return f"step {names[0]!r}, subtask {subtask.index}" if names else str(subtask)
+
     def subtasks(self) -> list[Subtask]:
         """All subtasks of the job."""
         return [subtask for vertex in self.vertices for subtask in vertex.subtasks()]

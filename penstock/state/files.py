@@ -28,7 +28,8 @@ import pyarrow.compute as pc
 from penstock.core.errors import CorruptSnapshotError, KeyError_, SnapshotError
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.keys import canonical_keys
-from penstock.core.pickling import dumps, loads
+from penstock.core.pickling import loads
+from penstock.core.unpicklable import stored
 from penstock.state.chunks import FrozenChunks
 from penstock.state.columns import decode, encode
 from penstock.state.schema import StateSchema
@@ -114,7 +115,7 @@ def _table_block(
     if opaque:
         header["arrow"] = len(body)
         header["pickled"] = sorted(opaque)
-        body += dumps(opaque)
+        body += stored(opaque, f"state {part.name!r}")
     return _block(header, body), bool(opaque)
 
 

@@ -144,7 +144,8 @@ class SnapshotLadder:
         for operator_id, step in self._operators:
             ctx = step.operator.ctx
             keyed: list[FrozenPart] = [*ctx.keyed.freeze()] if barrier.location else ctx.keyed.checkpoint()
-            frozen.append(FrozenOperator(operator_id, keyed, ctx.operator_state.snapshot()))
+            step_name = ctx.info.operator_name
+            frozen.append(FrozenOperator(operator_id, step_name, keyed, ctx.operator_state.snapshot()))
         return frozen
 
     def _ack(

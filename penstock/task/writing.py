@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
+from penstock.core.errors import SnapshotError
 from penstock.core.handles import (
     Blob,
     ChannelHandle,
@@ -20,8 +22,8 @@ from penstock.core.handles import (
     SubtaskSnapshot,
 )
 from penstock.core.ids import ChannelId, EdgeId, OperatorId, Subtask
-from penstock.core.pickling import dumps
 from penstock.core.signals import Barrier
+from penstock.core.unpicklable import stored
 from penstock.exchange.overtaken import Overtaken, encode
 from penstock.state.files import write_blocks
 from penstock.state.frozen_files import FrozenFiles, FrozenPart
@@ -34,6 +36,7 @@ class FrozenOperator:
     """Rung 3's result for one operator."""
 
     operator_id: OperatorId
+    step: str
     keyed: list[FrozenPart]
     lists: dict[str, ListSnapshot]
 
@@ -139,6 +142,12 @@ class StateWriter:
     ) -> Iterator[bytes]:
         """All bytes in order, noting on the way where each operator's segments lie."""
         for operator in frozen:
+            yield from self._operator_segments(operator, writer, segments)
+
+    def _operator_segments(
+        self, operator: FrozenOperator, writer: _SegmentWriter, segments: list[_OperatorSegments]
+    ) -> Iterator[bytes]:
+        with _naming(operator.step):
             found = _OperatorSegments(operator.operator_id, writer.begin())
             in_blocks = [part for part in operator.keyed if not isinstance(part, FrozenFiles)]
             for block, opaque in write_blocks(in_blocks, self._max_parallelism, self._key_groups):
@@ -153,9 +162,18 @@ class StateWriter:
             if operator.lists:
                 plain = {name: (state.mode.value, state.items) for name, state in operator.lists.items()}
                 found.lists = writer.begin()
-                yield found.lists.add(dumps(plain))
+                yield found.lists.add(stored(plain, f"operator state {', '.join(map(repr, plain))}"))
                 writer.end(found.lists)
             segments.append(found)
+
+
+@contextmanager
+def _naming(step: str) -> Iterator[None]:
+    """Errors in the block say whose state it is."""
+    try:
+        yield
+    except SnapshotError as error:
+        raise type(error)(f"step {step!r}: {error}") from error
 
 
 def _small_segments(native: _NativeFiles, writer: _SegmentWriter) -> Iterator[bytes]:

@@ -146,3 +146,18 @@ def test_slots_that_come_too_late_name_the_setting() -> None:
     told = str(rig.end.error)
     assert "2 of 2 slots did not start within 30 s (penstock.slots.timeout)" in told
     assert "busy" in told and told.count("penstock.slots.timeout") == 2
+
+
+@pytest.mark.parametrize("how", ["declined", "expired"])
+def test_a_failed_checkpoint_names_steps_and_not_their_hashes(how: str) -> None:
+    rig = Rig(interval_ms=100, timeout_ms=500, tolerable_failures=0).run()
+    rig.tick(100)
+    if how == "declined":
+        rig.decline(1)
+    else:
+        rig.tick(500)
+    rig.gang_gone()
+    assert rig.end is not None
+    told = str(rig.end.error)
+    assert "step 'source', subtask 0" in told and "#0" not in told
+    assert all(vertex.id not in told for vertex in rig.plan.vertices)
