@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.connectors.files.storage import LocalStorage, RemoteStorage, Storage, is_url, normalise
+from penstock.core.discreet import discreet
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
 
@@ -27,6 +28,9 @@ class TableAddress:
     """For the ``deltalake`` package, which reads and writes the log."""
     file_options: dict[str, Any] = field(default_factory=dict, repr=False)
     """For the fsspec package that writes data files, beside what is known from ``options``."""
+
+    def __repr__(self) -> str:
+        return f"TableAddress({discreet(self.uri)!r})"
 
     @staticmethod
     def of(path: Any, options: dict[str, str] | None, file_options: dict[str, Any] | None) -> TableAddress:

@@ -33,6 +33,7 @@ from penstock.connectors.files.shape import ColumnKind, ColumnShape
 from penstock.connectors.files.storage import join, normalise, storage_of
 from penstock.connectors.files.writer import FileSinkSettings, FileWriter
 from penstock.connectors.sink import Committer, SinkWriter, TypedSink, WriterContext
+from penstock.core.discreet import discreet
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
@@ -117,7 +118,7 @@ class FileSink(TypedSink):
         self._running.add(message)
 
     def __repr__(self) -> str:
-        return f"FileSink({self._settings.base_path!r})"
+        return f"FileSink({discreet(self._settings.base_path)!r})"
 
     def check(self) -> None:
         """Create the base path if it is missing, try to write a file there, and see to its manifest."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from penstock.core.discreet import HIDDEN, is_secret
+from penstock.core.discreet import HIDDEN, discreet, is_secret
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
 
@@ -80,7 +80,11 @@ class ClientKind(Enum):
 
 def redacted(properties: Mapping[str, Any]) -> dict[str, Any]:
     """The properties as they may be shown."""
-    return {name: HIDDEN if is_secret(name) else value for name, value in properties.items()}
+    return {name: HIDDEN if is_secret(name) else _shown(value) for name, value in properties.items()}
+
+
+def _shown(value: Any) -> Any:
+    return discreet(value) if isinstance(value, str) else value
 
 
 def client_settings(properties: Mapping[str, Any], **ours: Any) -> ClientSettings:

@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock.common import Encoder
+from penstock.connectors.database.address import parse_url
+from penstock.connectors.delta.table import TableAddress
+from penstock.connectors.files.sink import FileSink
+from penstock.connectors.kafka.client import redacted
 from penstock.core.config import OPTIONS, Configuration
 from penstock.core.discreet import LOGGERS, discreet, is_secret, plain, shown
 from penstock.core.errors import ConfigError, UserCodeError
@@ -94,6 +99,16 @@ def test_settings_are_shown_without_their_secrets():
     assert config.to_dict()["s3.secret-key"] == "hunter2", "the program itself reads it"
     hidden = [key for key in OPTIONS if is_secret(key)]
     assert all(key.endswith("-password") for key in hidden), "nothing that people need is hidden"
+
+
+def test_connectors_do_not_show_what_they_connect_with():
+    shown_ = [
+        FileSink.for_row_format("s3://me:hunter2@bucket/out", Encoder.simple_string_encoder()).build(),
+        TableAddress.of("s3://me:hunter2@bucket/table", {"aws_secret": "hunter2"}, None),
+        redacted({"schema.registry.url": "http://me:hunter2@registry", "sasl.password": "hunter2"}),
+        parse_url("mysql://me:hunter2@db/shop?password=hunter2"),
+    ]
+    assert "hunter2" not in repr(shown_) and "bucket/out" in repr(shown_)
 
 
 @pytest.mark.parametrize("name", LOGGERS)
