@@ -18,6 +18,7 @@ from penstock.coordinator.private import make_private
 from penstock.coordinator.registry import Entry, entries, make_home
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ClusterError, ConfigError
+from penstock.core.own_files import open_file
 
 PATIENCE_S = 120.0
 """How long to wait for a job; a program may do other things first."""
@@ -75,12 +76,12 @@ def _log_file(name: str) -> Path:
 
 def _start(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
     try:
-        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        file = open_file(log, "ab")
     except OSError as error:
         raise ConfigError(
             f"the log {log} cannot be written: {error.strerror}; name another with --log"
         ) from error
-    with os.fdopen(descriptor, "wb") as file:
+    with file:
         return subprocess.Popen(
             [sys.executable, "-m", "penstock.cli.main", *arguments],
             stdin=subprocess.DEVNULL,

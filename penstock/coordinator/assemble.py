@@ -87,12 +87,9 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
             if settings.interval_ms is not None and not batch:
                 pauses = longest_pause_ms(settings.restart) + settings.slots_timeout_ms
                 node.sink.check_patience(settings.interval_ms + settings.timeout_ms + pauses)
-    choices = PlanOptions(
-        spec.parallelism or default_parallelism,
-        spec.max_parallelism,
-        bool(config.get(options.OPERATOR_CHAINING)),
-        int(config.get(options.BUFFER_TIMEOUT)),
-    )
+    parallelism, chaining = spec.parallelism or default_parallelism, config.get(options.OPERATOR_CHAINING)
+    buffered_ms = int(config.get(options.BUFFER_TIMEOUT))
+    choices = PlanOptions(parallelism, spec.max_parallelism, bool(chaining), buffered_ms)
     plan = compile_plan(list(spec.nodes), spec.name, choices, _plan_settings(spec, settings, batch))
     store, job_id = _store(config), JobID.of_name(spec.name)
     directory = find_directory(store, spec.name, ".batch" if batch else "")

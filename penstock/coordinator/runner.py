@@ -62,13 +62,7 @@ from penstock.core.clock import Clock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError, as_error
 from penstock.core.ids import Epoch, Generation, SlotId, Subtask
 from penstock.core.job import JobStatus
-from penstock.core.messages import (
-    DriverMessage,
-    DriverMessageTaken,
-    Heartbeat,
-    Remark,
-    TriggerSnapshot,
-)
+from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, Remark, TriggerSnapshot
 from penstock.graph.plan import Plan
 from penstock.snapshot.repository import Repository, write_savepoint
 from penstock.snapshot.storage import SnapshotStore

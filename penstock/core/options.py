@@ -168,9 +168,7 @@ AUTO_WATERMARK_INTERVAL = _duration(
     "pipeline.auto-watermark-interval", "200 ms", "How often watermarks are emitted; 0 turns them off."
 )
 WATERMARK_STALL_TIMEOUT = _duration(
-    "pipeline.watermark-stall-timeout",
-    "60 s",
-    "A watermark that has not advanced for so long is warned about, with what holds it; 0 never warns.",
+    "pipeline.watermark-stall-timeout", "60 s", "How long a watermark may stand still unsaid; 0 is for ever."
 )
 LATE_RECORDS_INTERVAL = _duration(
     "pipeline.late-records-interval", "60 s", "How often dropped late records are told of; 0 never tells."
@@ -184,11 +182,8 @@ OPERATOR_CHAINING = _bool(
     "Whether steps that can are run as one task.",
     "pipeline.operator-chaining",
 )
-ALLOW_UNALIGNED_SPLITS = _bool(
-    "pipeline.watermark-alignment.allow-unaligned-source-splits",
-    False,
-    "Has no effect: alignment always pauses single splits.",
-)
+_UNALIGNED_SPLITS = "pipeline.watermark-alignment.allow-unaligned-source-splits"
+ALLOW_UNALIGNED_SPLITS = _bool(_UNALIGNED_SPLITS, False, "Has no effect: alignment pauses single splits.")
 OBJECT_REUSE = _bool(
     "pipeline.object-reuse",
     False,

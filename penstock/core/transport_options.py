@@ -23,7 +23,7 @@ def _text(key: str, doc: str, *older: str) -> Option[str | None]:
 _UNUSED = "Accepted for ported programs; has no effect here."
 
 CONTROL_PORT: Option[str] = _add(
-    "jobmanager.rpc.port",
+    "jobmanager.rpc.bind-port",
     Kind.STRING,
     "0",
     "Port, or range of ports (50000-50100), that a job's driver listens on for its slots; 0 is any.",

@@ -78,7 +78,7 @@ def test_driver_and_slots_listen_where_they_are_told() -> None:
     network = TcpNetwork(SlotId(0), "job", 1, new_secret(), selector, transport=transport)
     nothing = lambda *_: None  # noqa: E731
     server = ControlServer(
-        "job", new_secret(), "127.0.0.1", SystemClock(), 60.0, nothing, nothing, nothing, transport
+        "job", new_secret(), "127.0.0.1", SystemClock(), 60.0, nothing, nothing, nothing, transport=transport
     )
     assert server.address == ("127.0.0.1", control) and network.address == ("127.0.0.1", data)
     with pytest.raises(ClusterError, match=f"taskmanager.data.port allows port {data}, .* it is taken"):
@@ -90,5 +90,5 @@ def test_driver_and_slots_listen_where_they_are_told() -> None:
 
 def test_the_settings_have_flinks_names_and_any_port_is_the_default() -> None:
     empty = Configuration()
-    assert (CONTROL_PORT.key, DATA_PORT.key) == ("jobmanager.rpc.port", SETTING)
+    assert (CONTROL_PORT.key, DATA_PORT.key) == ("jobmanager.rpc.bind-port", SETTING)
     assert list(Ports(SETTING, empty.get(DATA_PORT))) == list(Ports("x", empty.get(CONTROL_PORT))) == [0]
