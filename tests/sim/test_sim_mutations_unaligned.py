@@ -108,11 +108,11 @@ def no_rerouting(patch: Patch) -> None:
 
 MUTATIONS: dict[str, Planted] = {
     "forget queued output": Planted(forget_queued_output, "unaligned_chain"),
-    "forget queued input": Planted(forget_queued_input, "unaligned_chain"),
+    "forget queued input": Planted(forget_queued_input, "unaligned_chain", 3),
     "forget what arrives": Planted(forget_what_arrives, "unaligned_inputs"),
-    "record behind the barrier": Planted(record_behind_the_barrier, "unaligned_timeout"),
-    "replay after new data": Planted(replay_after_new_data, "unaligned_chain"),
-    "no rerouting of records in flight": Planted(no_rerouting, "unaligned_window"),
+    "record behind the barrier": Planted(record_behind_the_barrier, "unaligned_timeout", 7),
+    "replay after new data": Planted(replay_after_new_data, "unaligned_chain", 11),
+    "no rerouting of records in flight": Planted(no_rerouting, "unaligned_window", 21),
 }
 
 

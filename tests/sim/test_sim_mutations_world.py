@@ -145,7 +145,7 @@ MUTATIONS: dict[str, Planted] = {
     "names that read alike share a directory": Planted(
         directories_of_readable_letters, "names_brackets", early=True
     ),
-    "a start fences before it looks": Planted(fence_before_the_look, "chain"),
+    "a start fences before it looks": Planted(fence_before_the_look, "chain", 7),
     "rows weigh 64 bytes": Planted(rows_weigh_64_bytes, "heavy_rows"),
     "batches above a frame are not cut": Planted(batches_are_not_cut, "heavy_rows"),
     "timers fire however full the outputs are": Planted(never_suspend, "pressed_timers"),
