@@ -14,7 +14,7 @@ QUICK_SIM := $(addprefix tests/sim/test_sim_,parts.py found.py time.py guide.py)
 PYTEST := $(BIN)/python -m pytest $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-spark test-kills check bench bench-batch bench-sinks simulate chaos soak flat-memory matrix clean
+.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-sim test-spark test-kills check bench bench-batch bench-sinks simulate chaos soak flat-memory matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,9 +34,9 @@ servers: ## Check for the servers that tests use, and install what is missing if
 demo: venv java ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
-test: venv java servers check ## All checks, then all tests, in four runs side by side (SHUFFLE=seed for any order)
-	@echo "Four test runs side by side; each is shown when it has ended."
-	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target test-unit test-engine test-spark test-kills
+test: venv java servers check ## All checks, then all tests, in five runs side by side (SHUFFLE=seed for any order)
+	@echo "Five test runs side by side; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target test-sim test-engine test-unit test-spark test-kills
 
 test-quick: venv ## A part of the tests in two minutes, without Spark and servers: for while you write
 	@echo "Two test runs side by side; each is shown when it has ended."
@@ -51,8 +51,11 @@ quick-jobs: venv
 test-unit: venv ## Only the tests of single parts
 	$(PYTEST) tests/unit
 
-test-engine: venv ## Only the tests of whole jobs in one process, and of the simulator
-	$(PYTEST) tests/integration tests/property tests/semantics tests/sim
+test-engine: venv ## Only the tests of whole jobs in one process, which wait for servers and clocks
+	$(PYTEST) tests/integration tests/semantics
+
+test-sim: venv ## Only the simulator and the tests of properties, which do nothing but compute
+	$(PYTEST) tests/sim tests/property
 
 test-spark: venv java ## Only the tests with a Spark session in which processes are not killed again and again
 	$(PYTEST) tests/spark -m "not kills"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from penstock.operators.chain import OperatorInput
+
+_is_suspended = attrgetter("is_suspended")
 
 
 class LeftOver:
@@ -14,7 +17,7 @@ class LeftOver:
         self._last_first = tuple(reversed(operators))
 
     def __bool__(self) -> bool:
-        return any(operator.is_suspended for operator in self._last_first)
+        return any(map(_is_suspended, self._last_first))
 
     def resume(self, writable: Callable[[], bool]) -> bool:
         """Let operators go on while there is room, those at the end of the chain first; whether one did."""
