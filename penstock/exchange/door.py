@@ -95,7 +95,7 @@ class Door(Generic[T]):
         try:
             greeted.append(self._greet(sock))
         except TransportError as error:
-            self._refusals.note(_caller(sock), error)
+            self._refusals.note(self._callers[sock][0], error)
             sock.close()
         except Exception:
             _log.exception("%s: a caller could not be greeted", self._name)
@@ -106,10 +106,3 @@ class Door(Generic[T]):
                 self._change.notify_all()
         for who in greeted:
             self._admit(who, sock)
-
-
-def _caller(sock: socket.socket) -> str:
-    try:
-        return str(sock.getpeername()[0])
-    except OSError:
-        return "somewhere"

@@ -5,11 +5,14 @@ from another thread, and asked who is there.  Two things differ from a plain soc
 could not get rid of are kept enciphered; it raises ``BlockingIOError``, and must be called again with the
 same bytes first.  And calls must not overlap, not even one that reads and one that writes.
 
-Reading goes on until the socket has no more, so that nothing readable is left where a selector cannot see it.
+Nothing readable may be left where a selector cannot see it.  So reading goes on until the socket has no
+more; and until the socket is told not to wait, while nobody reads to the end, only single records are taken
+from it: what the peer sends right behind a greeting stays in the socket.
 """
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 from collections.abc import Sequence
@@ -22,6 +25,9 @@ _RECORD = 1 << 14
 """Plain bytes enciphered in one go: what a TLS record holds, so that the buffers in between stay small."""
 _RECORDS = 16
 """Records that are handed to the socket together."""
+_HEAD = 5
+"""Bytes before each record, the last two of which are its length."""
+_FAREWELL_S = 1.0
 _READ = 1 << 18
 """Enciphered bytes taken from the socket in one go."""
 
@@ -35,6 +41,10 @@ class TlsSocket:
         self._tls = context.wrap_bio(self._arrived, self._leaving, server_side=server_side)
         self._room = memoryview(bytearray(_READ))
         self._plain = memoryview(bytearray(_RECORD))
+        self._greedy = False
+        self._head = bytearray()
+        self._left = 0
+        """Bytes of a record that are still in the socket, while single ones are taken."""
         self._unsent: list[memoryview] = []
         """Enciphered bytes that the socket did not take yet."""
         self._covers = 0
@@ -51,6 +61,7 @@ class TlsSocket:
                 pass
             except ssl.SSLError as error:
                 self._say(patience)
+                self._part(patience)
                 raise TransportError(in_words(error)) from error
             self._say(patience)
             if not done:
@@ -70,6 +81,15 @@ class TlsSocket:
                 raise UnansweredError("the peer closed the connection while certificates were shown")
         except OSError as error:
             raise UnansweredError(f"the connection broke while certificates were shown: {error}") from error
+
+    def _part(self, patience: Patience) -> None:
+        """Let the peer read why: closing over unread bytes would take that away from it."""
+        with contextlib.suppress(OSError, TransportError):
+            self._socket.shutdown(socket.SHUT_WR)
+            while True:
+                self._socket.settimeout(min(_FAREWELL_S, patience.left()))
+                if not self._socket.recv_into(self._room):
+                    return
 
     def certificate(self) -> bytes:
         """The certificate that the peer has shown, as DER."""
@@ -161,19 +181,33 @@ class TlsSocket:
         return True
 
     def _feed(self) -> int:
-        count = self._socket.recv_into(self._room)
+        wanted = _READ if self._greedy else self._left or _HEAD - len(self._head)
+        count = self._socket.recv_into(self._room[:wanted])
+        if not self._greedy:
+            self._follow(count)
         if count:
             self._arrived.write(self._room[:count])
         else:
             self._arrived.write_eof()
         return count
 
+    def _follow(self, count: int) -> None:
+        """Keep count of what belongs to the record that is being taken."""
+        if self._left:
+            self._left -= count
+            return
+        self._head += self._room[:count]
+        if len(self._head) == _HEAD:
+            self._left = int.from_bytes(self._head[3:], "big")
+            self._head.clear()
+
     def fileno(self) -> int:
         """The descriptor, for selectors."""
         return self._socket.fileno()
 
     def setblocking(self, flag: bool) -> None:
-        """As of the socket."""
+        """As of the socket. Who does not wait reads to the end, from now on."""
+        self._greedy = self._greedy or not flag
         self._socket.setblocking(flag)
 
     def settimeout(self, seconds: float | None) -> None:

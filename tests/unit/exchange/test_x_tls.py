@@ -24,7 +24,9 @@ from penstock.exchange.auth import Hello, new_secret
 from penstock.exchange.frames import HEADER, FramedSocket, FrameKind
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport, on_one_host, unpacked
 from penstock.exchange.network import TcpNetwork
+from penstock.exchange.patience import Patience
 from penstock.exchange.refusals import Refusals
+from penstock.exchange.tls import TlsSocket
 from penstock.spark.certificates import make
 from penstock.spark.control import ControlServer
 from penstock.spark.worker import ControlLink, WorkerInfo
@@ -128,6 +130,38 @@ def test_a_frame_in_many_small_records_is_read_without_another_wake_up() -> None
     selector.close()
     client.close()
     server.close()
+
+
+def tls_pair() -> tuple[TlsSocket, TlsSocket]:
+    left, right = socket.socketpair()
+    ends = [
+        TlsSocket(sock, lines_module._context(CERTIFICATE, server), server)
+        for sock, server in ((left, False), (right, True))
+    ]
+    threads = [threading.Thread(target=end.shake_hands, args=(Patience(PATIENCE_S),)) for end in ends]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    return ends[0], ends[1]
+
+
+@pytest.mark.parametrize("pieces", [(5,), (2, 3)])
+def test_what_comes_right_behind_a_greeting_is_seen_by_the_selector(pieces: tuple[int, ...]) -> None:
+    """A driver sends the plan as soon as a slot is greeted, and then waits for its answer."""
+    sender, receiver = tls_pair()
+    sender.sendall(b"hello")
+    sender.sendall(b"frame")
+    receiver.settimeout(PATIENCE_S)
+    assert b"".join(receiver.recv(count) for count in pieces) == b"hello"
+    receiver.setblocking(False)
+    selector = selectors.DefaultSelector()
+    selector.register(receiver, selectors.EVENT_READ)
+    assert selector.select(0), "the frame has to be where the selector sees it"
+    assert receiver.recv(1 << 18) == b"frame"
+    selector.close()
+    sender.close()
+    receiver.close()
 
 
 def test_nobody_in_between_sees_what_is_said() -> None:
