@@ -53,7 +53,8 @@ def one_round(args: argparse.Namespace) -> dict[str, float]:
 
     from penstock.datastream import StreamExecutionEnvironment
 
-    settings = {"penstock.spark.master": "local[2]", **CONTESTANTS[args.contestant]}
+    settings = {"penstock.spark.master": "local[2]", "penstock.slots.timeout": "300 s"}
+    settings |= CONTESTANTS[args.contestant]
     StreamExecutionEnvironment.overrides = settings
     workloads.warm_up()
     found: dict[str, float] = {}
