@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 from pyarrow import orc
 
+from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat
 from penstock.connectors.files.storage import shrunk, storage_of
 from penstock.connectors.source import EndOfSplit, SplitReader
@@ -34,14 +34,13 @@ class OrcReader(SplitReader):
 
     def __init__(self, path: str, row: int, columns: list[str] | None) -> None:
         self._stream = storage_of(path).open_read(path)
+        self._path = path
         try:
-            self._file = orc.ORCFile(self._stream)
-        except pa.ArrowException as e:
+            with reading(path, "ORC"):
+                self._file = orc.ORCFile(self._stream)
+        except Exception:
             self._stream.close()
-            raise ConnectorError(
-                f"{path!r} is not a complete ORC file: {e}. A file must be complete before it appears: write "
-                "it under a name with a leading dot and rename it."
-            ) from e
+            raise
         if row > self._file.nrows:
             raise shrunk(path, "row", row, self._file.nrows)
         unknown = [name for name in columns or [] if name not in self._file.schema.names]
@@ -66,7 +65,8 @@ class OrcReader(SplitReader):
 
     def poll(self, max_rows: int) -> Batch | None:
         if self._current is None:
-            self._current = next(self._batches, None)
+            with reading(self._path, "ORC", self._row):
+                self._current = next(self._batches, None)
         if self._current is None:
             raise EndOfSplit
         rows = self._current.slice(0, max_rows)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat, FileRange
 from penstock.connectors.files.storage import Storage, shrunk, storage_of
 from penstock.connectors.on_error import BadRecords
@@ -68,13 +69,11 @@ class ParquetReader(SplitReader):
         self._row = row
         self._stream = (storage or storage_of(path)).open_read(path)
         try:
-            self._file = pq.ParquetFile(self._stream, pre_buffer=True)
-        except pa.ArrowInvalid as e:
+            with reading(path, "Parquet"):
+                self._file = pq.ParquetFile(self._stream, pre_buffer=True)
+        except Exception:
             self._stream.close()
-            raise ConnectorError(
-                f"{path!r} is not a complete Parquet file: {e}. A file must be complete before it "
-                "appears: write it under a name with a leading dot and rename it."
-            ) from e
+            raise
         if row > self._file.metadata.num_rows:
             raise shrunk(path, "row", row, self._file.metadata.num_rows)
         self._read_columns = self._columns_to_read()
@@ -144,7 +143,8 @@ class ParquetReader(SplitReader):
     def _take(self, max_rows: int) -> Any:
         """The next decoded rows, before the filter."""
         if self._current is None:
-            self._current = next(self._batches, None)
+            with reading(self._path, "Parquet", self._row):
+                self._current = next(self._batches, None)
             self._used = 0
             if self._current is None:
                 raise EndOfSplit
