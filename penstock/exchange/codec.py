@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch
-from penstock.core.errors import TransportError
+from penstock.core.errors import TransportError, TypeMismatchError
 from penstock.core.ids import ChannelId, Epoch, EventTime
 from penstock.core.pickling import dumps, loads
 from penstock.core.row import Row
@@ -32,6 +32,7 @@ from penstock.core.signals import (
     SnapshotKind,
     Watermark,
 )
+from penstock.core.unpicklable import culprit
 from penstock.exchange import frames
 from penstock.exchange.frames import Buffer, Frame, FrameKind
 
@@ -74,7 +75,7 @@ class ChannelEncoder:
         if element.columns is not None:
             kind, body = FrameKind.COLUMNS, self._column_bytes(element)
         else:
-            kind, body = FrameKind.ROWS, memoryview(dumps(pack_rows(element)))
+            kind, body = FrameKind.ROWS, _row_bytes(element)
         size = _FLAG + memoryview(times).nbytes + body.nbytes
         if size > frames.MAX_PAYLOAD:
             if len(element) > 1:
@@ -98,6 +99,16 @@ class ChannelEncoder:
             self._schema = schema
             self._streamed = _has_dictionary(batch.columns.schema)
         return memoryview(to_stream(batch.columns) if self._streamed else batch.columns.serialize())
+
+
+def _row_bytes(batch: Batch) -> memoryview:
+    try:
+        return memoryview(dumps(pack_rows(batch)))
+    except Exception as error:
+        raise TypeMismatchError(
+            f"a record cannot be sent to another slot: {culprit(batch.to_rows())}, which cannot be pickled "
+            f"({error}). Send only data on, and make files, locks and connections in the function's open()"
+        ) from error
 
 
 class ChannelDecoder:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.core.batch import Batch, can_concat, concat
-from penstock.core.errors import TransportError
+from penstock.core.errors import PenstockError, TransportError, TypeMismatchError
 from penstock.core.gauge import Gauge
 from penstock.core.ids import EventTime
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
@@ -79,7 +79,7 @@ class OutputEdge:
         try:
             for target, share in self._router.route(batch):
                 self.emitted_bytes += self._buffers[target].add(share, self._enough)
-        except TransportError as error:
+        except (TransportError, TypeMismatchError) as error:
             raise self._located(error) from error
 
     def side(self, tag: str, batch: Batch) -> None:
@@ -106,13 +106,13 @@ class OutputEdge:
         try:
             for buffer in self._buffers.values():
                 buffer.flush()
-        except TransportError as error:
+        except (TransportError, TypeMismatchError) as error:
             raise self._located(error) from error
         self._dirty = False
         return True
 
-    def _located(self, error: TransportError) -> TransportError:
-        return TransportError(f"on the way to {self._name}: {error}")
+    def _located(self, error: PenstockError) -> PenstockError:
+        return type(error)(f"on the way to {self._name}: {error}")
 
     def gathered_bytes(self) -> int:
         """What waits in the buffers."""
