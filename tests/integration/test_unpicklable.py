@@ -11,10 +11,11 @@ import pytest
 from local_jobs import environment
 
 from penstock.common import Types
-from penstock.core.errors import GraphError, JobFailedError
+from penstock.core.errors import GraphError, JobFailedError, SnapshotError
 from penstock.core.unpicklable import culprit
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.state.rocks.values import encode
 from penstock.testing.local import local_cluster
 
 
@@ -89,6 +90,13 @@ def test_an_open_file_in_a_closure_or_a_function_object(tmp_path: Path) -> None:
             told = str(raised.value)
             assert "step 'writer' cannot be sent to the slots" in told and "'file' of" in told
             assert "is a TextIOWrapper" in told and "open() instead" in told
+
+
+def test_state_that_is_stored_at_once_is_named_at_once() -> None:
+    with pytest.raises(SnapshotError) as raised:
+        encode(Locked())
+    assert "field 'lock' of a Locked is a lock" in str(raised.value)
+    assert "a value of keyed state cannot be stored" in str(raised.value)
 
 
 def test_state_that_cannot_be_stored_names_step_state_and_field(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.pickling import dumps, loads
 from penstock.core.stand_ins import are_allowed, loads_anywhere
+from penstock.core.unpicklable import stored
 
 _INT = struct.Struct("<cq")
 _FLOAT = struct.Struct("<cd")
@@ -36,7 +37,7 @@ MAP, LIST = b"m", b"l"
 def encode(value: Any) -> bytes:
     """The bytes of a value."""
     encoder = _ENCODERS.get(type(value))
-    return _PICKLE + dumps(value) if encoder is None else encoder(value)
+    return _PICKLE + stored(value, "a value of keyed state") if encoder is None else encoder(value)
 
 
 def with_entry(entry: Any, raw: bytes) -> bytes:
