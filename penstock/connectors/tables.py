@@ -17,7 +17,8 @@ from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerato
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError
-from penstock.core.pickling import dumps, loads
+from penstock.core.pickling import dumps
+from penstock.core.unpickling import loads_stored
 
 MAX_ROWS = 1_000_000
 """Tables with more rows are refused: every slot holds all of it, and so does every snapshot."""
@@ -32,7 +33,7 @@ class TableVersion:
 
     def rows(self) -> list[Any]:
         """The rows."""
-        rows: list[Any] = loads(self.data)
+        rows: list[Any] = loads_stored(self.data)
         return rows
 
     @staticmethod

@@ -32,14 +32,18 @@ from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.core.pickling import ship
 from penstock.core.restart import longest_pause_ms, restart_from_config
+from penstock.core.trust_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
 from penstock.core.unpicklable import culprit
+from penstock.core.unpickling import ALLOWED, allow, allowed_by_program
 from penstock.graph.bounded import BATCH, runs_in_batch
 from penstock.graph.budget import CHANNEL_BYTES, NETWORK_BYTES
 from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec
 from penstock.graph.overtaking import UNALIGNED
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.snapshot.finding import signing_of
 from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.owners import check_owners
 from penstock.snapshot.repository import Repository, first_generation
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
@@ -91,15 +95,18 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     buffered_ms = int(config.get(options.BUFFER_TIMEOUT))
     choices = PlanOptions(parallelism, spec.max_parallelism, bool(chaining), buffered_ms)
     plan = compile_plan(list(spec.nodes), spec.name, choices, _plan_settings(spec, settings, batch))
+    allow(plan.settings[ALLOWED])
     store, job_id = _store(config), JobID.of_name(spec.name)
     directory = find_directory(store, spec.name, ".batch" if batch else "")
-    repository = Repository(store, directory)
+    signing = signing_of(config.get(KEY_FILE), config.get(UNSIGNED_TOO))
+    repository = Repository(store, directory, signing=signing)
     if batch:
         _without_snapshots(config)
         _pickle_plan(plan)
         return Assembled(plan, b"", settings, job_id, directory, store, repository, None, config)
     _warn_about_uids(plan, config)
-    initial = named(config.get(options.RECOVERY_PATH))
+    _check_owners(config, config.get(options.RECOVERY_PATH))
+    initial = named(config.get(options.RECOVERY_PATH), signing)
     own = repository.latest_valid(verify=False)
     check_owner(own, spec.name)
     newest = choose(own, initial)
@@ -286,6 +293,7 @@ def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> dict[st
         "allow_non_restored": settings.allow_non_restored,
         "max_parallelism_set": spec.max_parallelism is not None,
         "job_parameters": dict(spec.job_parameters),
+        ALLOWED: allowed_by_program(config.get(ALLOWED_CLASSES)),
         **backend_settings(config),
     }
 
@@ -339,9 +347,15 @@ def _store(config: Configuration) -> SnapshotStore:
     in_memory = (config.get(options.CHECKPOINT_STORAGE) or "").lower() == "jobmanager"
     if directory is None or in_memory:
         return MemoryStore()
+    _check_owners(config, directory)
     store = open_store(directory)
     store.inline_limit = config.get(options.INLINE_THRESHOLD)
     return store
+
+
+def _check_owners(config: Configuration, directory: str | None) -> None:
+    if directory and not config.get(OTHERS_MAY_WRITE):
+        check_owners(directory)
 
 
 def _warn_about_uids(plan: Plan, config: Configuration) -> None:

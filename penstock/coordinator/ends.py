@@ -14,7 +14,8 @@ from penstock.core.errors import FormatVersionError
 from penstock.core.ids import Generation, OperatorId
 from penstock.core.messages import DriverMessage
 from penstock.core.packed import Names
-from penstock.core.pickling import dumps, loads
+from penstock.core.pickling import dumps
+from penstock.core.unpickling import loads_stored
 from penstock.graph.plan import Plan
 
 _log = logging.getLogger("penstock")
@@ -79,7 +80,7 @@ class JobEnds:
         enumerator = source.create_enumerator(self._parallelism[operator_id])
         self._dealt[operator_id] = Names()
         if state is not None:
-            found = loads(state)
+            found = loads_stored(state)
             if isinstance(found, Dealt):
                 self._dealt[operator_id] = Names.restored(found.names)
                 found = None

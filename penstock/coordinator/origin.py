@@ -18,6 +18,7 @@ from penstock.snapshot.decode import from_json
 from penstock.snapshot.finding import Found, read_manifest
 from penstock.snapshot.manifest import Manifest, Origin
 from penstock.snapshot.paths import is_manifest
+from penstock.snapshot.signing import UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
@@ -33,12 +34,12 @@ class Named:
     problem: SnapshotError | None = None
 
 
-def named(path: str | None) -> Named | None:
+def named(path: str | None, signing: Signing = UNSIGNED) -> Named | None:
     """Read what a person named.  One that is gone is only a problem if it is needed."""
     if not path:
         return None
     try:
-        return Named(path, read_manifest(path))
+        return Named(path, read_manifest(path, signing=signing))
     except SnapshotError as error:
         return Named(path, None, error)
 

@@ -9,7 +9,7 @@ from penstock.coordinator.events import Restored
 from penstock.core.handles import ChannelHandle
 from penstock.core.ids import OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.messages import OperatorRestore
-from penstock.core.pickling import loads
+from penstock.core.unpickling import loads_stored
 from penstock.graph.overtaking import crossings, takers
 from penstock.graph.plan import Plan, Vertex
 from penstock.snapshot.finding import Found
@@ -81,7 +81,7 @@ def restored_job(
     for vertex, planned in plan.operators():
         assignments = assign(manifest, planned.operator_id, vertex.parallelism, vertex.max_parallelism)
         lists: list[dict[str, Any]] = [
-            {} if blob is None else loads(store.read_blob(blob))
+            {} if blob is None else loads_stored(store.read_blob(blob))
             for blob in (assignments[0].lists if assignments else ())
         ]
         shares = redistribute(lists, vertex.parallelism) if lists else [{}] * vertex.parallelism

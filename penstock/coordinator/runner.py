@@ -307,7 +307,7 @@ class JobRunner:
         if instruction.beside:
             assert place is not None
             self._repository.permit_restored(manifest)  # a driver that was fenced makes no savepoints either
-            write_savepoint(place, manifest)
+            write_savepoint(place, manifest, self._repository.signing)
             return SavepointWritten(manifest.epoch)
         permit = self._repository.publish(manifest, place)
         self._published += 1

@@ -18,6 +18,7 @@ from penstock.core.discreet import HIDDEN, discreet, is_secret
 from penstock.core.errors import ConfigError
 from penstock.core.options import OPTIONS, Kind, Option
 from penstock.core.transport_options import TRANSPORT_OPTIONS
+from penstock.core.trust_options import TRUST_OPTIONS
 
 __all__ = [
     "GIVEN_MASTER",
@@ -47,7 +48,7 @@ IGNORED_PREFIXES = (
 )
 """Settings of other systems: kept, and otherwise none of our business."""
 
-OPTIONS |= TRANSPORT_OPTIONS
+OPTIONS |= TRANSPORT_OPTIONS | TRUST_OPTIONS
 GIVEN_MASTER = "spark.master"
 """Spark's own setting, for a master that is to hold whatever else is configured."""
 

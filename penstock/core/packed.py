@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.core.pickling import dumps, loads
+from penstock.core.pickling import dumps
+from penstock.core.unpickling import loads_stored
 
 _LOT = 4096
 _LEVEL = 1
@@ -24,7 +25,7 @@ def pack(values: Iterable[Any]) -> bytes:
 
 def unpack(data: bytes) -> tuple[Any, ...]:
     """The values that were packed."""
-    values: tuple[Any, ...] = loads(zlib.decompress(data))
+    values: tuple[Any, ...] = loads_stored(zlib.decompress(data))
     return values
 
 

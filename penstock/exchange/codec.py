@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -114,7 +115,8 @@ def _row_bytes(batch: Batch) -> memoryview:
 class ChannelDecoder:
     """Reads the elements of one channel."""
 
-    def __init__(self) -> None:
+    def __init__(self, loads: Callable[[Any], Any] = loads) -> None:
+        self._loads = loads
         self._schema: pa.Schema | None = None
         self._streamed = False
         self._keys: tuple[str, ...] = ()
@@ -160,7 +162,7 @@ class ChannelDecoder:
             if columns.num_rows != rows:
                 raise TransportError(f"a peer sent {columns.num_rows} rows and said {rows}")
             return Batch(columns=columns, times=times, key_columns=self._keys)
-        return unpack_rows(loads(view[start:]), times)
+        return unpack_rows(self._loads(view[start:]), times)
 
 
 def _with_own_dictionaries(batch: Batch) -> Batch:

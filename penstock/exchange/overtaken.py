@@ -13,6 +13,7 @@ from penstock.core.batch import Batch
 from penstock.core.errors import CorruptSnapshotError, SnapshotError, TransportError
 from penstock.core.ids import ChannelId, EdgeId, SubtaskIndex
 from penstock.core.signals import Barrier
+from penstock.core.unpickling import loads_stored
 from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
 from penstock.exchange.frames import HEADER, Buffer, Frame, FrameKind
 
@@ -126,7 +127,7 @@ def encode(entries: Iterable[Entry]) -> Iterator[bytes]:
 
 def decode(data: bytes) -> list[Batch]:
     """The batches of one channel, in order."""
-    decoder = ChannelDecoder()
+    decoder = ChannelDecoder(loads_stored)
     batches: list[Batch] = []
     at = 0
     while at < len(data):

@@ -13,7 +13,7 @@ from penstock.core.errors import CorruptSnapshotError, FormatVersionError, Snaps
 from penstock.core.handles import Blob
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import load_published, missing_entry, read_manifest
+from penstock.snapshot.finding import load_published, missing_entry, read_manifest, signing_of
 from penstock.snapshot.journal import Unreadable, candidates, entry_path
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, is_manifest, manifest_rank
@@ -61,6 +61,7 @@ def _check_directory(directory: SnapshotStore, name: str) -> Iterator[CheckedFil
     try:
         raw = directory.read(name)
         manifest = from_json(raw, shown)
+        signing_of(None).check(raw, shown)
     except _DAMAGE as error:
         yield CheckedFile(shown, 0, (str(error),))
         return
@@ -83,7 +84,7 @@ def _check_job(root: SnapshotStore) -> Iterator[CheckedFile]:
     seen: set[Blob] = set()
     for published in candidates(entries):
         try:
-            store, found = load_published(root, published)
+            store, found = load_published(root, published, signing_of(None))
         except _DAMAGE as error:
             yield CheckedFile(f"{root.url}/{published.location}", 0, (str(error),))
             continue

@@ -25,6 +25,7 @@ from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, Verte
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.manifest import FORMAT_VERSION, Manifest, OperatorEntry, Origin, SubtaskEntry
 from penstock.snapshot.paths import problem_with
+from penstock.snapshot.signing import FIELD
 from penstock.snapshot.strict import (
     Malformed,
     array,
@@ -49,6 +50,7 @@ def from_json(raw: bytes, name: str = "the manifest") -> Manifest:
     try:
         document = parse(raw)
         _check_version(document, name)
+        document.pop(FIELD, None)  # looked at by those who have a key
         _check_sum(document)
         return _manifest(document)
     except Malformed as error:

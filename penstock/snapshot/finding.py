@@ -8,12 +8,14 @@ because going back to an older snapshot for a hiccup would repeat work that was 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import digest
+from penstock.core.key_files import read_key
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import (
@@ -31,6 +33,7 @@ from penstock.snapshot.journal import (
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, METADATA, is_manifest, manifest_rank
 from penstock.snapshot.reading import load_entries
+from penstock.snapshot.signing import KEY_FILE, KEY_VARIABLE, UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store, parent_and_name
 
@@ -93,7 +96,9 @@ def verify_files(store: SnapshotStore, manifest: Manifest, checksums: bool = Fal
             store.read_blob(blob)
 
 
-def load_published(root: SnapshotStore, entry: Published) -> tuple[SnapshotStore, Found]:
+def load_published(
+    root: SnapshotStore, entry: Published, signing: Signing = UNSIGNED
+) -> tuple[SnapshotStore, Found]:
     """The manifest a journal entry points to, checked against it, with the store its blobs are in."""
     if "://" in entry.location or entry.location.startswith("file:"):
         store, path = open_store(entry.location, create=False), METADATA
@@ -104,16 +109,23 @@ def load_published(root: SnapshotStore, entry: Published) -> tuple[SnapshotStore
         raise CorruptSnapshotError(
             f"snapshot {entry.epoch} is damaged: {store.url}/{path} is not the manifest that was published"
         )
+    signing.check(raw, f"{store.url}/{path}")
     return store, Found(from_json(raw, f"{store.url}/{path}"), Location(store.url, path))
 
 
-def latest_valid(root: SnapshotStore, verify: bool = True, checksums: bool = False) -> Found | None:
+def latest_valid(
+    root: SnapshotStore, verify: bool = True, checksums: bool = False, signing: Signing = UNSIGNED
+) -> Found | None:
     """The newest published snapshot below a job's root that is whole; ``None`` if none was published."""
-    return search(root, lambda: load_entries(root), verify, checksums).found
+    return search(root, lambda: load_entries(root), verify, checksums, signing).found
 
 
 def search(
-    root: SnapshotStore, load: Callable[[], list[Entry]], verify: bool = True, checksums: bool = False
+    root: SnapshotStore,
+    load: Callable[[], list[Entry]],
+    verify: bool = True,
+    checksums: bool = False,
+    signing: Signing = UNSIGNED,
 ) -> Search:
     """The same, with the snapshots that were passed over for it; ``load`` reads the journal.
 
@@ -123,7 +135,7 @@ def search(
     entries = load()
     rounds = 0
     while True:
-        result = _search(root, entries, verify and rounds < _ROUNDS, checksums)
+        result = _search(root, entries, verify and rounds < _ROUNDS, checksums, signing)
         if not result.broken:
             return result
         now, rounds = load(), rounds + 1
@@ -142,12 +154,14 @@ def search(
     return result
 
 
-def _search(root: SnapshotStore, entries: list[Entry], verify: bool, checksums: bool) -> Search:
+def _search(
+    root: SnapshotStore, entries: list[Entry], verify: bool, checksums: bool, signing: Signing
+) -> Search:
     newest = newest_manifest(entries)
     damaged: dict[Published, str] = {}
     for entry in candidates(entries):
         try:
-            store, found = load_published(root, entry)
+            store, found = load_published(root, entry, signing)
             if verify:
                 verify_files(store, found.manifest, checksums)
         except CorruptSnapshotError as error:
@@ -210,20 +224,29 @@ def _announce_fallback(root: SnapshotStore, manifest: Manifest, broken: list[str
     )
 
 
-def read_manifest(path: str, verify: bool = True) -> Found:
+def signing_of(key_file: str | None, unsigned_too: bool = False) -> Signing:
+    """How to sign and what to restore: by the key file of a setting, else of the environment, else not."""
+    chosen = key_file or os.environ.get(KEY_VARIABLE)
+    where = KEY_FILE if key_file else KEY_VARIABLE
+    return Signing(read_key(chosen, where), unsigned_too) if chosen else UNSIGNED
+
+
+def read_manifest(path: str, verify: bool = True, signing: Signing | None = None) -> Found:
     """The snapshot a person names: a ``chk-N`` or savepoint directory, its manifest, or a job's directory.
 
-    ``path`` may be a local path or a URL; a job's directory means its newest snapshot.
+    ``path`` may be a local path or a URL; a job's directory means its newest snapshot.  Without
+    ``signing`` the environment says whether it must be signed.
     """
+    signing = signing_of(None) if signing is None else signing
     parent, name = parent_and_name(path)
     if is_manifest(name):
-        return _read_in(open_store(parent, create=False), name, verify)
+        return _read_in(open_store(parent, create=False), name, verify, signing)
     store = open_store(path, create=False)
     top = {found.split("/", 1)[0] for found in store.list()}
     manifests = [found for found in top if is_manifest(found)]
     if manifests:
-        return _read_in(store, max(manifests, key=manifest_rank), verify)
-    newest = latest_valid(store, verify) if JOURNAL in top else None
+        return _read_in(store, max(manifests, key=manifest_rank), verify, signing)
+    newest = latest_valid(store, verify, signing=signing) if JOURNAL in top else None
     if newest is not None:
         return newest
     inside = ", ".join(sorted(top)[:8]) or "nothing"
@@ -233,8 +256,10 @@ def read_manifest(path: str, verify: bool = True) -> Found:
     )
 
 
-def _read_in(directory: SnapshotStore, name: str, verify: bool) -> Found:
-    manifest = from_json(directory.read(name), f"{directory.url}/{name}")
+def _read_in(directory: SnapshotStore, name: str, verify: bool, signing: Signing) -> Found:
+    raw = directory.read(name)
+    manifest = from_json(raw, f"{directory.url}/{name}")
+    signing.check(raw, f"{directory.url}/{name}")
     root, prefix = directory, ""
     if manifest.kind is SnapshotKind.CHECKPOINT:
         parent, own = parent_and_name(directory.url)

@@ -6,6 +6,7 @@ bytes) and carries its own checksum.  Reading is strict and lives in :mod:`penst
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -123,6 +124,16 @@ def sign(document: dict[str, Any]) -> bytes:
     """Canonical bytes of a document with the checksum of the rest of it added."""
     body = {name: value for name, value in document.items() if name != "checksum"}
     return canonical({**body, "checksum": digest(canonical(body))})
+
+
+def inline_sizes(manifest: Manifest) -> Counter[tuple[VertexId, SubtaskIndex]]:
+    """Bytes of state per subtask that travel in the manifest."""
+    sizes: Counter[tuple[VertexId, SubtaskIndex]] = Counter()
+    for operator in manifest.operators:
+        for entry in operator.subtasks:
+            inline = sum(blob.length for blob in entry.state.blobs() if blob.inline is not None)
+            sizes[operator.vertex, entry.index] += inline
+    return sizes
 
 
 def _document(manifest: Manifest) -> dict[str, Any]:

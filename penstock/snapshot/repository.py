@@ -54,6 +54,7 @@ from penstock.snapshot.paths import (
 from penstock.snapshot.permit import CommitPermit, Ownership, permit_publication, permit_restored
 from penstock.snapshot.reading import JournalReader
 from penstock.snapshot.retain import plan_deletions, stale_manifests
+from penstock.snapshot.signing import UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 
 _log = logging.getLogger("penstock")
@@ -81,9 +82,15 @@ class Repository:
     """
 
     def __init__(
-        self, store: SnapshotStore, job: str, owner: str | None = None, first_generation: int = 1
+        self,
+        store: SnapshotStore,
+        job: str,
+        owner: str | None = None,
+        first_generation: int = 1,
+        signing: Signing = UNSIGNED,
     ) -> None:
         self.root = store.sub(check_path(job))
+        self.signing = signing
         self._owner = uuid.uuid4().hex if owner is None else owner
         self.first_generation = first_generation
         self._reader = JournalReader(self.root)
@@ -149,7 +156,7 @@ class Repository:
         if self._ownership is not None:
             self._check_owned(self.load_entries())  # what a newer driver published is not for this one
         try:
-            result = search(self.root, self.load_entries, verify, checksums)
+            result = search(self.root, self.load_entries, verify, checksums, self.signing)
         except CorruptSnapshotError:
             if self._ownership is not None:
                 self._check_owned(self.load_entries())  # a newer driver's retention is no damage
@@ -170,7 +177,7 @@ class Repository:
         """Make a complete snapshot true.  ``savepoint`` is the store at a savepoint's directory."""
         ownership = self._owned()
         self._check(manifest, ownership)
-        raw = manifest.to_json()
+        raw = self.signing.signed(manifest.to_json())
         location = self._write_manifest(manifest, raw, savepoint)
         entry = self._append(manifest, location, raw)
         try:
@@ -286,7 +293,7 @@ class Repository:
         if manifest.kind is SnapshotKind.SAVEPOINT:
             if savepoint is None:
                 raise SnapshotError("a savepoint needs the directory it was written to")
-            write_savepoint(savepoint, manifest)
+            write_savepoint(savepoint, manifest, self.signing)
             return savepoint.url
         plain = f"{checkpoint_directory(manifest.epoch)}/{METADATA}"
         for path in (plain, f"{plain}-{manifest.generation}"):
@@ -380,8 +387,8 @@ class Repository:
             self.root.delete(path)
 
 
-def write_savepoint(directory: SnapshotStore, manifest: Manifest) -> None:
+def write_savepoint(directory: SnapshotStore, manifest: Manifest, signing: Signing = UNSIGNED) -> None:
     """Complete a savepoint that nothing is committed for: it is a copy, not part of the history."""
-    raw = manifest.to_json()
+    raw = signing.signed(manifest.to_json())
     if not directory.create_if_absent(METADATA, raw) and directory.read(METADATA) != raw:
         raise SnapshotError(f"{directory.url} already holds a savepoint; choose another directory")

@@ -170,7 +170,7 @@ def open_store(url: str, create: bool = True) -> SnapshotStore:
     Paths and ``file:`` URLs are local; every other scheme is looked up in fsspec, unless
     :func:`register_scheme` was told of it.
     """
-    local = _local_path(url)
+    local = local_path(url)
     if local is None:
         opener = _openers.get(url.partition(":")[0])
         if opener is not None:
@@ -188,7 +188,7 @@ def register_scheme(scheme: str, opener: Callable[[str], SnapshotStore]) -> None
 
 def parent_and_name(url: str) -> tuple[str, str]:
     """A directory's URL split into the URL of its parent and its own name."""
-    local = _local_path(url)
+    local = local_path(url)
     if local is not None:
         place = local.absolute()
         return place.parent.as_uri(), place.name
@@ -196,7 +196,8 @@ def parent_and_name(url: str) -> tuple[str, str]:
     return parent, name
 
 
-def _local_path(url: str) -> Path | None:
+def local_path(url: str) -> Path | None:
+    """The path of a local directory; ``None`` if it is elsewhere."""
     if not url:
         raise ConfigError("the snapshot directory is empty: give a path or a URL such as file:///data/ckp")
     if url.startswith("file:"):

@@ -28,8 +28,8 @@ import pyarrow.compute as pc
 from penstock.core.errors import CorruptSnapshotError, KeyError_, SnapshotError
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.keys import canonical_keys
-from penstock.core.pickling import loads
 from penstock.core.unpicklable import stored
+from penstock.core.unpickling import loads_stored
 from penstock.state.chunks import FrozenChunks
 from penstock.state.columns import decode, encode
 from penstock.state.schema import StateSchema
@@ -327,7 +327,7 @@ def block_head(data: memoryview, position: int) -> tuple[dict[str, Any], int, in
 
 def _unpickled(header: dict[str, Any], data: memoryview) -> dict[str, list[Any]]:
     try:
-        found: dict[str, list[Any]] = loads(data)
+        found: dict[str, list[Any]] = loads_stored(data)
     except (AttributeError, ImportError) as error:
         raise SnapshotError(
             f"state {header['table']!r} is stored pickled and names a class that this program does not have: "

@@ -19,7 +19,7 @@ from penstock.core.errors import SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece, OperatorSnapshot
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex
 from penstock.core.signals import SnapshotKind
-from penstock.snapshot.finding import verify_files
+from penstock.snapshot.finding import signing_of, verify_files
 from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
 from penstock.snapshot.paths import METADATA
 from penstock.snapshot.repository import write_savepoint
@@ -147,7 +147,7 @@ class SavepointWriter:
         manifest = self._manifest(operators, copier)
         _sweep(store, manifest)
         verify_files(store, manifest)
-        write_savepoint(store, manifest)
+        write_savepoint(store, manifest, signing_of(None))
         return store.url
 
     def _existing(self, uid: str) -> Draft:

@@ -12,6 +12,7 @@ from penstock.core.ids import ChannelId, Epoch, OperatorId, SlotId, Subtask, Sub
 from penstock.core.keygroups import key_group_range
 from penstock.core.messages import Deploy, DriverMessage, Opening, Remark
 from penstock.core.metrics import MetricGroup
+from penstock.core.unpickling import ALLOWED, Allowed, allow
 from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender, Sender
 from penstock.exchange.gate import InputGate, Overtaking
@@ -73,6 +74,7 @@ def build_tasks(
     plan: Plan, slot: SlotId, deploy: Deploy, env: TaskEnvironment, network: Network
 ) -> list[Task]:
     """All subtasks of ``slot``, opened, in topological order."""
+    allow(plan.settings.get(ALLOWED, Allowed()))
     place = _Place(plan, slot, deploy, env, network, {}, NetworkBudget(plan))
     mine = [vertex for vertex in plan.vertices if slot < vertex.parallelism]
     for vertex in mine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import decimal
+import pickle
 import re
 from itertools import chain
 from typing import Any
@@ -22,7 +23,7 @@ from penstock.connectors.source import Split
 from penstock.coordinator import place
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.runner import JobRunner
-from penstock.core import pickling
+from penstock.core import pickling, unpickling
 from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.exchange.codec import ChannelEncoder
@@ -56,6 +57,7 @@ def classes_travel_by_value(patch: Patch) -> None:
     """Each run of a script has its own classes, and what was stored is of another run's."""
     patch.setattr(penstock.coordinator.assemble, "ship", cloudpickle.dumps)
     patch.setattr(pickling, "_HAS_CLASSES", re.compile(rb"(?!)"))
+    patch.setattr(unpickling, "_StoredWithClasses", pickle.Unpickler)
     patch.setattr(penstock.core.keys, "is_named", lambda kind: True)
 
 

@@ -50,7 +50,7 @@ LAW: dict[str, set[str]] = {
 STARTS_SPARK = {"spark", "cli", "demo"}
 """Packages that may import pyspark; in ``cli`` and ``demo`` only inside functions."""
 
-SNAPSHOT_STORAGE = {"checking", "store", "remote", "memory", "repository", "finding"}
+SNAPSHOT_STORAGE = {"checking", "owners", "store", "remote", "memory", "repository", "finding"}
 """Modules of ``snapshot`` that do I/O; all others decide from values they are given."""
 
 OUTSIDE_WORLD = {"os", "io", "time", "random", "pathlib", "socket", "subprocess", "threading", "tempfile"}

@@ -16,6 +16,7 @@ from penstock.core.errors import CorruptSnapshotError
 from penstock.core.handles import NativeHandle
 from penstock.core.own_files import make_directory, write_file
 from penstock.state.frozen_files import FileStorage
+from penstock.state.rocks import values
 from penstock.state.schema import StateSchema
 from penstock.state.table import EntryShape
 
@@ -80,6 +81,7 @@ def _table(found: dict[str, Any]) -> TableInfo:
 
 def download(handle: NativeHandle, storage: FileStorage, directory: Path) -> None:
     """Lay the files of a checkpoint into ``directory``, which is made."""
+    values.guard()
     make_directory(directory)
     for name, blob in handle.files:
         if name == TABLES:

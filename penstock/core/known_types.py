@@ -1,0 +1,61 @@
+"""Names that a stored pickle may use: types that hold data, and the functions that make them again.
+
+Each name is one that Python, numpy, pyarrow or pandas writes when such an object is pickled, and calling it
+with any arguments makes an object and does nothing else.
+"""
+
+from __future__ import annotations
+
+_ERRORS = (
+    "ArithmeticError AssertionError AttributeError BaseException EOFError Exception ImportError IndexError "
+    "KeyError LookupError MemoryError NameError NotImplementedError OSError OverflowError RuntimeError "
+    "StopIteration SystemError TimeoutError TypeError UnicodeDecodeError UnicodeEncodeError ValueError "
+    "ZeroDivisionError ConnectionError FileNotFoundError PermissionError"
+)
+_NAMES = {
+    "builtins": "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple "
+    "Ellipsis NotImplemented " + _ERRORS,
+    "copyreg": "_reconstructor __newobj__ __newobj_ex__",
+    "collections": "ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque",
+    "datetime": "date datetime time timedelta timezone",
+    "decimal": "Decimal",
+    "fractions": "Fraction",
+    "uuid": "UUID SafeUUID",
+    "ipaddress": "IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface IPv6Network",
+    "zoneinfo": "ZoneInfo",
+    "pathlib": "PurePath PurePosixPath PureWindowsPath Path PosixPath WindowsPath",
+    "types": "SimpleNamespace",
+    "array": "array _array_reconstructor",
+    "_codecs": "encode",
+    "numpy": "dtype ndarray",
+    "numpy._core.multiarray": "_reconstruct scalar",
+    "numpy.core.multiarray": "_reconstruct scalar",
+    "numpy._core.numeric": "_frombuffer",
+    "numpy.core.numeric": "_frombuffer",
+    "numpy.ma.core": "_mareconstruct MaskedArray",
+    "pyarrow.lib": "py_buffer type_for_alias schema field struct list_ large_list map_ dictionary decimal128 "
+    "decimal256 timestamp time32 time64 duration binary fixed_size_binary _restore_array _reconstruct_table "
+    "_reconstruct_record_batch scalar chunked_array Buffer KeyValueMetadata RecordBatch.from_arrays "
+    "Table.from_arrays StructType ListType MapType Field Schema DataType",
+    "pandas._libs.tslibs.timestamps": "_unpickle_timestamp",
+    "pandas._libs.tslibs.timedeltas": "_timedelta_unpickle",
+    "pandas._libs.tslibs.nattype": "_nat_unpickle",
+    "pandas._libs.missing": "NAType",
+    "pandas._libs.internals": "_unpickle_block",
+    "pandas.core.frame": "DataFrame",
+    "pandas.core.series": "Series",
+    "pandas.core.internals.managers": "BlockManager SingleBlockManager",
+    "pandas.core.indexes.base": "_new_Index Index",
+    "pandas.core.indexes.range": "RangeIndex",
+    "pandas.core.indexes.datetimes": "DatetimeIndex _new_DatetimeIndex",
+}
+KNOWN: dict[str, frozenset[str]] = {module: frozenset(names.split()) for module, names in _NAMES.items()}
+
+OWN = frozenset(
+    {
+        ("penstock.core.row", "_restore"),
+        ("penstock.core.keys", "NAN"),
+        ("penstock.operators.window.windows", "GlobalWindow"),
+    }
+)
+"""Names of Penstock beside its dataclasses, enums and named tuples."""
