@@ -169,16 +169,24 @@ def _refused(name: str) -> SnapshotError:
 
 # --- whose a module is --------------------------------------------------------------------------
 
+_NEVER = sys.stdlib_module_names | {"penstock", "pyspark", "py4j", "cloudpickle"}
+"""Wherever they lie: Spark, for one, brings its own packages along."""
+_PACKAGES = {"site-packages", "dist-packages"}
 
-@lru_cache(4096)
+
 def is_of_program(name: str) -> bool:
     """Whether a loaded module is the program's own: it comes from a place where nothing is installed."""
-    module = sys.modules.get(name)
-    origin = getattr(module, "__file__", None)
-    if module is None or not origin or name.partition(".")[0] == "penstock":
-        return name == SCRIPT
+    if name == SCRIPT:
+        return True
+    top = name.partition(".")[0]
+    origin = getattr(sys.modules.get(name), "__file__", None)
+    return bool(origin) and top not in _NEVER and not _is_installed(origin)
+
+
+@lru_cache(4096)
+def _is_installed(origin: str) -> bool:
     place = Path(origin).resolve()
-    return not any(root in place.parents for root in _installed())
+    return not _PACKAGES.isdisjoint(place.parts) or any(root in place.parents for root in _installed())
 
 
 def _is_foreign(module: str) -> bool:

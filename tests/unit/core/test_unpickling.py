@@ -9,6 +9,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import importlib
 import ipaddress
 import os
 import pathlib
@@ -201,6 +202,25 @@ def test_what_the_program_imports_by_name_is_allowed_but_not_of_the_standard_lib
     assert not [name for name in found.modules if name.partition(".")[0] in ("os", "numpy", "pickle")]
     assert ("subprocess", "Popen") not in found.imported
     assert (Tensor.__module__, "Tensor") in found.imported
+
+
+def test_a_module_that_is_loaded_later_is_the_programs_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loaded_later.py").write_text("class Late:\n    pass\n")
+    assert not unpickling.is_of_program("loaded_later")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SnapshotError, match=r"loaded_later\.Late"):
+        loads_stored(b"cloaded_later\nLate\n.")
+    assert "loaded_later" not in sys.modules, "a pickle imports nothing that the program has not"
+    monkeypatch.setitem(sys.modules, "loaded_later", importlib.import_module("loaded_later"))
+    assert loads_stored(b"cloaded_later\nLate\n.").__name__ == "Late"
+
+
+@pytest.mark.parametrize("name", ["os", "subprocess", "numpy", "pyspark", "py4j", "penstock.core.row"])
+def test_what_is_installed_is_not_the_programs(name: str) -> None:
+    importlib.import_module(name)
+    assert not unpickling.is_of_program(name)
 
 
 def test_a_class_made_within_a_function_comes_back_where_it_is_known() -> None:
