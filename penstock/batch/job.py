@@ -28,11 +28,12 @@ from penstock.batch.runner import Stage, StageRunner
 from penstock.batch.vertex import EPOCH
 from penstock.batch.work import Delivery, Run, feeds_of, in_order, vertex_work
 from penstock.connectors.source import Split, SplitsFinished
-from penstock.coordinator.assemble import Assembled, RunningJob, observers, shipped_plan
+from penstock.coordinator.assemble import Assembled, RunningJob, observers
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import Discover, RequestKind
 from penstock.coordinator.place import check_owner
+from penstock.coordinator.plan_shipping import shipped_plan
 from penstock.coordinator.telling import Teller
 from penstock.core.clock import Clock
 from penstock.core.errors import GraphError, JobFailedError, as_error

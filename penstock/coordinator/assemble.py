@@ -6,10 +6,8 @@ import logging
 import random
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import cloudpickle
 
 import penstock
 from penstock.common.job_execution_result import JobExecutionResult
@@ -20,6 +18,7 @@ from penstock.coordinator.events import RequestKind
 from penstock.coordinator.kept import what_is_kept
 from penstock.coordinator.origin import Named, choose, named, say_if_passed_over
 from penstock.coordinator.place import check_owner, find_directory
+from penstock.coordinator.plan_shipping import pickled_plan
 from penstock.coordinator.restore import adopt_max_parallelism
 from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings, Retention
@@ -30,10 +29,8 @@ from penstock.core.config import Configuration
 from penstock.core.copying import OBJECT_REUSE
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
-from penstock.core.pickling import ship
 from penstock.core.restart import longest_pause_ms, restart_from_config
 from penstock.core.trust_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
-from penstock.core.unpicklable import culprit
 from penstock.core.unpickling import ALLOWED, allow, allowed_by_program
 from penstock.graph.bounded import BATCH, runs_in_batch
 from penstock.graph.budget import CHANNEL_BYTES, NETWORK_BYTES
@@ -102,7 +99,7 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     repository = Repository(store, directory, signing=signing)
     if batch:
         _without_snapshots(config)
-        _pickle_plan(plan)
+        pickled_plan(plan)
         return Assembled(plan, b"", settings, job_id, directory, store, repository, None, config)
     _warn_about_uids(plan, config)
     _check_owners(config, config.get(options.RECOVERY_PATH))
@@ -113,7 +110,7 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     say_if_passed_over(newest, initial)
     if newest is not None:
         plan = adopt_max_parallelism(plan, newest.manifest)
-    plan_bytes = _pickle_plan(plan)
+    plan_bytes = pickled_plan(plan)
     return Assembled(plan, plan_bytes, settings, job_id, directory, store, repository, initial, config)
 
 
@@ -375,38 +372,3 @@ def _warn_about_uids(plan: Plan, config: Configuration) -> None:
         "every step with state a uid() before you rely on its savepoints",
         ", ".join(missing),
     )
-
-
-def _pickle_plan(plan: Plan) -> bytes:
-    for _, planned in plan.operators():
-        _check_shipping(planned.node.factory, f"step {planned.node.name!r}")
-    for edge in plan.edges:
-        target = plan.vertex(edge.target).name
-        _check_shipping(edge.partitioning, f"the key selector or partitioner before {target!r}")
-    return ship(shipped_plan(plan))
-
-
-def shipped_plan(plan: Plan) -> Plan:
-    """The plan for the slots: sources and sinks travel inside their operators only."""
-    vertices = tuple(
-        replace(
-            vertex,
-            operators=tuple(
-                replace(planned, node=replace(planned.node, source=None, sink=None))
-                for planned in vertex.operators
-            ),
-        )
-        for vertex in plan.vertices
-    )
-    return replace(plan, vertices=vertices)
-
-
-def _check_shipping(part: object, what: str) -> None:
-    try:
-        cloudpickle.dumps(part)
-    except Exception as error:
-        raise GraphError(
-            f"{what} cannot be sent to the slots: {culprit(part)}, which cannot be pickled ({error}). Open "
-            "files, locks, connections and Spark objects belong to one process: make them in the function's "
-            "open() instead"
-        ) from error
