@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import pytest
 from sim_graphs import faults_of, simulation_of
@@ -24,6 +24,8 @@ class Planted:
     near: int = 0
     early: bool = False
     """Whether it shows only in jobs that are compiled with it."""
+    oftener: Mapping[str, float] = field(default_factory=dict)
+    """Faults that it takes to show it, and which are rare together."""
 
 
 def first_failure(planted: Planted, first: int, patch: Patch) -> SimulationFailed | None:
@@ -34,9 +36,10 @@ def first_failure(planted: Planted, first: int, patch: Patch) -> SimulationFaile
     assert simulation.expected
     if not planted.early:
         planted.mutate(patch)
+    faults = replace(faults_of(planted.graph), **planted.oftener)
     for seed in (*range(first, MOST_SEEDS), *range(first)):
         try:
-            simulation.check(seed, faults_of(planted.graph))
+            simulation.check(seed, faults)
         except SimulationFailed as failed:
             misfit = next((text for _, text in failed.story if "positional argument" in text), None)
             assert misfit is None, f"the bug does not fit the engine: {misfit}"
