@@ -32,7 +32,11 @@ _KNOWN: tuple[tuple[str, ClusterError], ...] = (
 
 
 _EXECUTOR = r"ExecutorLostFailure \(executor (\S+)|Executor heartbeat timed out"
-_WORKER = r"Python worker exited unexpectedly|crashed"
+_WORKER = (
+    r"Python worker exited unexpectedly|crashed|Connection reset|Broken pipe|java\.io\.EOFException"
+    r"|ClosedChannelException"
+)
+"""Also what is seen of one that was killed before it had read what it is to do."""
 _PLACE = r'Current thread.*\n\s*(File "[^"]+", line \d+ in \S+)'
 
 
@@ -57,7 +61,7 @@ def translate(error: Exception, python: str) -> Exception:
     for pattern, known in _KNOWN:
         if re.search(pattern, text):
             return type(known)(*known.args)
-    return ClusterError(f"the job's Spark job failed: {gist(text) or type(error).__name__}")
+    return ClusterError(f"the job's Spark job failed: {gist(root_cause(text)) or type(error).__name__}")
 
 
 def _lost_process(text: str) -> ProcessLostError | None:
@@ -106,3 +110,9 @@ def gist(text: str) -> str:
     raised = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .*", text, re.MULTILINE)
     python = raised[-1:] if "Traceback (most recent call last)" in text else []
     return " ".join([*lines[:1], *python])[:300]
+
+
+def root_cause(text: str) -> str:
+    """The message of the first exception of a JVM's stack, without its class and its frames."""
+    found = re.search(r"^: *(?:[\w$]+\.)+[\w$]*(?:Exception|Error): *(.+)$", text, re.MULTILINE)
+    return found[1] if found else text

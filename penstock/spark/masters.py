@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession, is_remote
 
 from penstock.core.errors import ClusterError
-from penstock.spark.failures import gist
+from penstock.spark.failures import gist, root_cause
 
 _REACH_S = 5.0
 _PORT = 7077
@@ -56,9 +55,3 @@ def refuse_connect() -> None:
             "leave these out and give the master itself (SparkSession.builder.master(...), --master or "
             "spark-submit)"
         )
-
-
-def root_cause(text: str) -> str:
-    """The message of the first exception of a JVM's stack, without its class and its frames."""
-    found = re.search(r"^: *(?:[\w$]+\.)+[\w$]*(?:Exception|Error): *(.+)$", text, re.MULTILINE)
-    return found[1] if found else text

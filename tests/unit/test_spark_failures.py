@@ -65,6 +65,15 @@ penstock.spark.daemon's stdout.
             "Caused by: Python worker exited unexpectedly (crashed)\n\tat org.apache",
             "a Python worker of the job died",
         ),
+        (
+            "An error occurred while calling o157.collectToPython.\n: org.apache.spark.SparkException: Job "
+            "aborted due to stage failure: java.net.SocketException: Connection reset\n\tat org.apache",
+            "a Python worker of the job died",
+        ),
+        (
+            "An error occurred while calling o1.collect.\n: java.lang.IllegalStateException: no more\n\tat x",
+            "the job's Spark job failed: no more",
+        ),
         ("something nobody knows\n\tat org.apache", "the job's Spark job failed: something nobody knows"),
         (
             WORKER + "    yield oops(batch)\nValueError: bad row",

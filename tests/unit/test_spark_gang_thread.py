@@ -14,8 +14,15 @@ from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
 from penstock.core.ids import Generation
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.exchange.lines import PLAIN
 from penstock.spark import cluster as clusters
 from tests.patience import PATIENCE_S
+
+
+@pytest.fixture(autouse=True)
+def on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "driver_host", lambda spark: "127.0.0.1")
+    monkeypatch.setattr(clusters, "transport_of", lambda *arguments: PLAIN)
 
 
 def job(settings: dict[str, str] | None = None) -> Assembled:
@@ -67,7 +74,6 @@ class SlowSession:
 def test_a_job_that_spark_begins_after_it_was_cancelled_is_cancelled_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(clusters, "driver_host", lambda spark: "127.0.0.1")
     monkeypatch.setattr(clusters, "check_slots", lambda *arguments: None)
     monkeypatch.setattr(clusters, "_GRACE_S", 0.01)
     session, events = SlowSession(), queue.SimpleQueue[Any]()
@@ -88,7 +94,6 @@ class GoneSession:
 
 
 def test_the_end_of_an_attempt_is_told_when_the_session_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "driver_host", lambda spark: "127.0.0.1")
     monkeypatch.setattr(clusters, "_GRACE_S", 0.0)
     cluster = clusters.SparkCluster(GoneSession(), job(), SystemClock())  # type: ignore[arg-type]
     events: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -113,9 +118,8 @@ class NoSlots(SlowSession):
         return 1
 
 
-def test_an_attempt_that_waits_for_executors_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_waits_for_executors_can_be_stopped() -> None:
     """However long it would wait: a cancelled job holds no slots, and its driver does not hang."""
-    monkeypatch.setattr(clusters, "driver_host", lambda spark: "127.0.0.1")
     settings = {"penstock.slots.timeout": "1000 h"}
     session, events = NoSlots(), queue.SimpleQueue[Any]()
     cluster = clusters.SparkCluster(session, job(settings), SystemClock())  # type: ignore[arg-type]
@@ -148,7 +152,6 @@ def test_an_attempt_that_spark_has_not_begun_is_over_when_it_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And is cancelled if Spark begins it later: nothing of it stays."""
-    monkeypatch.setattr(clusters, "driver_host", lambda spark: "127.0.0.1")
     monkeypatch.setattr(clusters, "check_slots", lambda *arguments: None)
     monkeypatch.setattr(clusters, "_GRACE_S", 0.01)
     session, events = Unbegun(), queue.SimpleQueue[Any]()
