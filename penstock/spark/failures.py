@@ -7,7 +7,7 @@ import sys
 
 from penstock.core.errors import ClusterError, PenstockError, ProcessLostError
 
-_REQUIREMENTS = ("penstock", "pyarrow", "numpy", "pandas", "cloudpickle", "fsspec")
+_REQUIREMENTS = ("penstock", "pyarrow", "numpy", "pandas", "cloudpickle", "cryptography", "fsspec")
 _PYTHON = (
     (r"RuntimeError: PENSTOCK-MISSING (.*)", "cannot import what Penstock needs ({0})"),
     (r"No module named '([^']+)'", "lacks the package {0!r}"),

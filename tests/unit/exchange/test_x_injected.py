@@ -173,7 +173,8 @@ def test_a_frame_that_is_sent_back_to_its_sender_is_noticed() -> None:
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_frames_of_every_size_are_checked(size: int, spoilt: bool) -> None:
     near, end = socket.socketpair()
-    sender, receiver = FramedSocket(near, Seal(b"a", b"b")), FramedSocket(end, Seal(b"b", b"a"))
+    ours, theirs = b"a" * 32, b"b" * 32
+    sender, receiver = FramedSocket(near, Seal(ours, theirs)), FramedSocket(end, Seal(theirs, ours))
     sender.queue(FrameKind.ROWS, 1, 2, 3, 4, b"x" * (size // 2), b"x" * (size - size // 2))
     if spoilt:
         sender._out[-1] = memoryview(bytes(MARK))
