@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import pickle
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
@@ -28,10 +27,11 @@ from penstock.batch.runner import Stage, StageRunner
 from penstock.batch.vertex import EPOCH
 from penstock.batch.work import Delivery, Run, feeds_of, in_order, vertex_work
 from penstock.connectors.source import Split, SplitsFinished
-from penstock.coordinator.assemble import Assembled, RunningJob, observers
+from penstock.coordinator.assemble import Assembled, RunningJob, begun
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import Discover, RequestKind
+from penstock.coordinator.kept import what_became
 from penstock.coordinator.place import check_owner
 from penstock.coordinator.plan_shipping import shipped_plan
 from penstock.coordinator.telling import Teller
@@ -108,7 +108,7 @@ class BatchRun(RunningJob):
         name = self.job.plan.job_name
         if self._status is JobStatus.FINISHED:
             return f"job {name!r} was interrupted, but had finished by then"
-        return f"job {name!r} was interrupted; in BATCH mode it begins anew; {how_to_go_on()}"
+        return f"{what_became(name, self._status)}; in BATCH mode it begins anew; {how_to_go_on()}"
 
     def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
         future: Future[str] = Future()
@@ -260,7 +260,5 @@ def start_batch(job: Assembled, clock: Clock, runner: StageRunner) -> BatchRun:
     """Set a BATCH job going."""
     running = BatchRun(job, clock, runner)
     running.start()
-    tell: list[Callable[[RunningJob], None]] = observers
-    for observer in tell:
-        observer(running)
+    begun(running)
     return running

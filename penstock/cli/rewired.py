@@ -34,9 +34,10 @@ def rewired(
 def own_checkpoints(overrides: dict[str, str]) -> Iterator[dict[str, str]]:
     """The settings with a checkpoint directory for this run only: the program's own is not touched.
 
-    It is a new one below the directory that ``overrides`` name, or on this machine's own disk.  The snapshot
-    that the run starts from is not touched either, whatever the program says of claiming it, and one that
-    the program names itself is not where it starts.
+    It is a new one below the directory that ``overrides`` name, or on this machine's own disk.  What
+    an interrupted run has there goes with it: no other would find it.  The snapshot that the run starts from
+    is not touched either, whatever the program says of claiming it, and one that the program names itself
+    is not where it starts.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-travel-") as scratch:
         given = overrides.get(options.CHECKPOINT_DIR.key)
@@ -44,6 +45,7 @@ def own_checkpoints(overrides: dict[str, str]) -> Iterator[dict[str, str]]:
             options.RECOVERY_PATH.key: "",
             **overrides,
             options.CLAIM_MODE.key: "NO_CLAIM",
+            options.CHECKPOINT_RETENTION.key: "DELETE_ON_CANCELLATION",
             options.CHECKPOINT_DIR.key: f"{given.rstrip('/')}/aside-{uuid.uuid4().hex}" if given else scratch,
         }
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import runpy
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import click
@@ -22,10 +24,12 @@ from penstock.cli.progress import progress_line
 from penstock.cli.settings_file import find_settings
 from penstock.coordinator import assemble, registry
 from penstock.coordinator.assemble import RunningJob
+from penstock.coordinator.kept import WAIT
 from penstock.core import options
 from penstock.core.config import GIVEN_MASTER, Configuration
 from penstock.core.errors import ConfigError, GraphError, PenstockError
-from penstock.core.interrupts import SAID
+from penstock.core.interrupts import SAID, TERMINATED
+from penstock.core.job import JobStatus
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 _log = logging.getLogger("penstock")
@@ -121,24 +125,44 @@ def run_program(
         _remembered(command),
         _observed() as jobs,
         progress_line(jobs),
+        _heard(),
     ):
         try:
             execute(script, debug)
-        except KeyboardInterrupt:
-            _interrupt(jobs)
+        except KeyboardInterrupt as error:
+            raise KeyboardInterrupt(SAID) if _let_go(jobs) else error from None
+        except BaseException:  # also that the program, or SIGTERM, ended it
+            _let_go(jobs)
             raise
-    _check_end(script, jobs)
+        _check_end(script, jobs)
     return jobs
 
 
-def _interrupt(jobs: list[RunningJob]) -> None:
-    """Jobs that the program waits for itself end as those of ``env.execute()`` do."""
+def _let_go(jobs: list[RunningJob]) -> list[RunningJob]:
+    """End the jobs that the program leaves behind as those of ``env.execute()`` end: which these were."""
     left = [job for job in jobs if not job.result().done()]
     for job in left:
         job.interrupt().result()
         _log.warning("%s", job.what_is_kept())
-    if left:
-        raise KeyboardInterrupt(SAID)
+    return left
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """SIGTERM ends the program by an exception, as Ctrl-C does, unless somebody has seen to it already."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(TERMINATED)
+
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def parsed(settings: tuple[str, ...]) -> dict[str, str]:
@@ -234,12 +258,9 @@ def _check_end(script: Path, jobs: list[RunningJob]) -> None:
             f"{script}: the script ended without calling env.execute(); a program only describes its job "
             "until execute(), execute_async() or execute_and_collect() is called"
         )
-    left = [job for job in jobs if not job.result().done()]
-    for job in left:
-        job.cancel().result(timeout=60)
+    left = [job for job in _let_go(jobs) if job.status() is not JobStatus.FINISHED]
     if left:
         names = ", ".join(job.job.plan.job_name for job in left)
         raise GraphError(
-            f"{script}: the script ended while its job was running ({names}), so the job was cancelled; "
-            "wait for it with client.get_job_execution_result().result(), or call env.execute()"
+            f"{script}: the script ended while its job was running ({names}), so it was ended, too; {WAIT}"
         )

@@ -15,7 +15,7 @@ from penstock.coordinator.backend import backend_settings, check_backend
 from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import RequestKind
-from penstock.coordinator.kept import what_is_kept
+from penstock.coordinator.kept import tell_if_left, what_is_kept
 from penstock.coordinator.origin import Named, choose, named, say_if_passed_over
 from penstock.coordinator.place import check_owner, find_directory
 from penstock.coordinator.plan_shipping import pickled_plan
@@ -66,6 +66,8 @@ class Assembled:
     """The job's snapshots, below ``store``."""
     initial: Named | None
     configuration: Configuration
+    is_aside: bool = False
+    """Whether this is a run beside the real job, of which nothing is kept."""
 
     @property
     def store_url(self) -> str | None:
@@ -111,7 +113,8 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     if newest is not None:
         plan = adopt_max_parallelism(plan, newest.manifest)
     plan_bytes = pickled_plan(plan)
-    return Assembled(plan, plan_bytes, settings, job_id, directory, store, repository, initial, config)
+    found = (store, repository, initial, config, spec.is_aside)
+    return Assembled(plan, plan_bytes, settings, job_id, directory, *found)
 
 
 def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, str]) -> RunningJob:
@@ -137,9 +140,15 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
     )
     running.coordinator = coordinator
     running.runner.start()
+    begun(running)
+    return running
+
+
+def begun(running: RunningJob) -> None:
+    """Make a job known that was just started."""
+    tell_if_left(running)
     for observer in observers:
         observer(running)
-    return running
 
 
 class RunningJob:
@@ -197,14 +206,15 @@ class RunningJob:
         return self._cancelled
 
     def interrupt(self) -> Future[None]:
-        """Stop the job; its checkpoints stay, whatever the retention."""
-        self.runner.cancel(keep=True)
+        """Stop the job; its checkpoints stay, whatever the retention, if it could go on from them."""
+        self.runner.cancel(keep=not self.job.is_aside)
         return self._cancelled
 
     def what_is_kept(self) -> str:
         """Where the newest checkpoint of the interrupted job is and how to go on, in one line."""
         job = self.job
-        return what_is_kept(job.plan.job_name, self.status(), job.repository.root, job.configuration)
+        root = None if job.is_aside else job.repository.root
+        return what_is_kept(job.plan.job_name, self.status(), root, job.configuration)
 
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job has; fails if the job did."""

@@ -31,6 +31,8 @@ _log = logging.getLogger("penstock")
 _HEARD = (signal.SIGINT, signal.SIGTERM)
 SAID = "the job has ended; what is kept of it was said"
 """What an interrupt says. A class of our own would not do: Python ends with status 1 behind a subclass."""
+_RUNS_FILE = getattr(sys.modules.get("__main__"), "__file__", None) is not None
+"""Asked for in time: Python forgets it before it ends."""
 TERMINATED = 143
 """Exit status behind a SIGTERM, as shells count."""
 
@@ -191,4 +193,4 @@ def _raises(handler: Any) -> bool:
 
 def _is_program() -> bool:
     """Whether the process runs a file, and is not a shell or a notebook where somebody goes on."""
-    return getattr(sys.modules.get("__main__"), "__file__", None) is not None and not sys.flags.interactive
+    return _RUNS_FILE and not sys.flags.interactive

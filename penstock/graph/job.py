@@ -19,3 +19,5 @@ class JobSpec:
     max_parallelism: int | None = None
     job_parameters: tuple[tuple[str, str], ...] = ()
     python_files: tuple[str, ...] = ()
+    is_aside: bool = False
+    """Whether this is a run beside the real job, of which nothing is kept."""

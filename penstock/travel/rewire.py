@@ -97,8 +97,9 @@ class RewiringLauncher:
             )
         nodes = tuple(self._replaced(node) for node in spec.nodes)
         # By its own name people must find the real job, which may be running.
-        name = spec.name if self._new_sink is None else f"{spec.name}-aside"
-        changed = self.change(replace(spec, name=name, nodes=nodes, configuration=config))
+        aside = self._new_sink is not None
+        name = f"{spec.name}-aside" if aside else spec.name
+        changed = self.change(replace(spec, name=name, nodes=nodes, configuration=config, is_aside=aside))
         return self._inner(changed).launch(changed)
 
     def _replaced(self, node: Node) -> Node:

@@ -69,3 +69,43 @@ def test_ctrl_c_before_there_is_a_job_is_just_that(tmp_path: Path) -> None:
     script.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     result = CliRunner().invoke(cli, ["run", str(script)])
     assert result.exit_code == 130 and "Interrupted." in result.output
+
+
+ASIDE = """
+import time
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+settings = {
+    "execution.checkpointing.interval": "15 ms",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+}
+env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+numbers = env.from_source(NumberSequenceSource(1, 10**9), WatermarkStrategy.no_watermarks(), "n").uid("n")
+numbers.map(lambda number: time.sleep(0.001) or number).print().uid("out")
+"""
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize(
+    "wait",
+    ["env.execute('orders')", "env.execute_async('orders').get_job_execution_result().result()"],
+)
+def test_a_replay_promises_no_checkpoint_that_goes_with_it(
+    wait: str, given: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its checkpoints are its own: the same command begins anew, and finds none that were left behind."""
+    script, place, over = tmp_path / "program.py", tmp_path / "checkpoints", threading.Event()
+    script.write_text(ASIDE + wait)
+    more = ["-D", f"execution.checkpointing.dir={place}"] if given else []
+    command = ["replay", str(script), "--from", "earliest", "--output", str(tmp_path / "out"), *more]
+    with local_cluster(slots=2) as launcher:
+        thread = threading.Thread(target=interrupt, args=(launcher, over))
+        thread.start()
+        result = CliRunner().invoke(cli, command)
+        over.set()
+        thread.join(PATIENCE_S)
+    assert result.exit_code == 130, result.output
+    (told,) = [record.getMessage() for record in caplog.records if "interrupted" in record.getMessage()]
+    assert "it ran aside and keeps nothing, so it begins anew; go on with: " in told
+    assert not list(place.rglob("_metadata"))
