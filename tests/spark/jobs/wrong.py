@@ -1,6 +1,8 @@
 """Program: does things wrong, one after the other, and prints what it is told.
 
-    wrong.py WORK
+    wrong.py WORK [GROUP]
+
+GROUP is a memory control group to run in, and to run out of memory in.
 
 For each case a line ``<case> <error class> <json of the error's text>``.
 """
@@ -12,6 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,39 @@ def dead_worker(work: Path) -> None:
     env = environment(MASTER, None, restart_strategy__type="none").set_parallelism(2)
     numbers(env).map(leave).sink_to(text_file_sink(work / "dead"))
     env.execute()
+
+
+def eat(group: Path, value: int) -> str:
+    """Take all the memory that is left, and a little more."""
+    if value == 42:
+        Path("/proc/self/oom_score_adj").write_text("1000")  # this process, and not the JVM, is to go
+        version_1 = (group / "memory.limit_in_bytes").exists()
+        used, limit = _MEMORY_FILES_1 if version_1 else _MEMORY_FILES_2
+        (group / limit).write_text(str(int((group / used).read_text()) + (32 << 20)))
+        eaten = [os.urandom(1 << 20) for _ in range(4096)]
+        raise AssertionError(f"the kernel let it have {len(eaten)} MB")
+    return str(value)
+
+
+_MEMORY_FILES_1 = "memory.usage_in_bytes", "memory.limit_in_bytes"
+_MEMORY_FILES_2 = "memory.current", "memory.max"
+
+
+def out_of_memory(work: Path) -> None:
+    env = environment(MASTER, None, restart_strategy__type="none").set_parallelism(2)
+    numbers(env).map(partial(eat, Path(sys.argv[2]))).sink_to(text_file_sink(work / "eaten"))
+    try:
+        env.execute()
+    finally:
+        unlimited("memory.limit_in_bytes", "-1")
+        unlimited("memory.max", "max")
+
+
+def unlimited(name: str, value: str) -> None:
+    """Take a limit of the group away, or never swap in it."""
+    path = Path(sys.argv[2], name)
+    if path.exists():
+        path.write_text(value)
 
 
 class Stuck(Sink):
@@ -148,6 +184,11 @@ CASES: list[Callable[[Path], None]] = [
 
 def main(work: Path) -> None:
     """Try all cases."""
+    if sys.argv[2:]:
+        Path(sys.argv[2], "cgroup.procs").write_text(str(os.getpid()))
+        unlimited("memory.swappiness", "0")
+        unlimited("memory.swap.max", "0")
+        CASES.insert(CASES.index(dead_worker), out_of_memory)
     for case in CASES:
         try:
             case(work)
