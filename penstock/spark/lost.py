@@ -5,6 +5,8 @@ Called from the threads of the control server and of the attempt.
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 
 from penstock.core.errors import ProcessLostError
@@ -58,7 +60,7 @@ class LastSigns:
         with self._change:
             if self._has_witness:
                 self._change.wait_for(lambda: self._deaths, _WITNESS_S)
-            found = min(self._deaths.items(), default=None)
+            found = min(self._deaths.items(), key=lambda each: _rank(each[1]), default=None)
         detail = str(error).partition(", ")[2]
         if found is not None:
             slot, death = found
@@ -79,3 +81,10 @@ class LastSigns:
     def _last_memory(self, slot: SlotId) -> str:
         used = memory(self._used.get(slot, 0))
         return f" ({used} at its last sign of life)" if used else ""
+
+
+def _rank(death: Death) -> int:
+    """Which of several deaths is the cause: whoever is left behind the first one Spark kills itself."""
+    if death.oom_kill:
+        return 0
+    return 2 if os.WIFSIGNALED(death.status) and os.WTERMSIG(death.status) == signal.SIGKILL else 1

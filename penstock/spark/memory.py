@@ -45,17 +45,23 @@ class Machine:
 
     def _groups(self) -> list[Path]:
         """The control group of this process and those around it, innermost first."""
+        places: dict[Path, str] = {}
         for line in _read(self.proc / "self/cgroup").splitlines():
             number, _, rest = line.partition(":")
             controllers, _, name = rest.partition(":")
-            if number == "0" or "memory" in controllers.split(","):
-                root = self.cgroups if number == "0" else self.cgroups / "memory"
-                inner = root / name.lstrip("/")
-                if not inner.is_dir():  # a container sees its own group as the root
-                    inner = root
-                around = [inner, *inner.parents]
-                return around[: around.index(root) + 1]
-        return []
+            if "memory" in controllers.split(","):
+                places[self.cgroups / "memory"] = name
+            elif number == "0":
+                places[self.cgroups] = name
+        if not places:
+            return []
+        # Where both versions are in use, memory is counted by whichever has that controller.
+        root = max(places, key=lambda place: len(place.parts))
+        inner = root / places[root].lstrip("/")
+        if not inner.is_dir():  # a container sees its own group as the root
+            inner = root
+        around = [inner, *inner.parents]
+        return around[: around.index(root) + 1]
 
 
 def _counted(path: Path) -> int | None:

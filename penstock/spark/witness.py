@@ -18,16 +18,21 @@ from dataclasses import asdict, dataclass, field
 from types import FrameType
 from typing import Any
 
+from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import TransportError
 from penstock.exchange.auth import Hello
 from penstock.exchange.lines import PLAIN, Lines, unpacked
 from penstock.spark.deaths import Death
 from penstock.spark.memory import Machine
 
-_PAGE = 1 << 14
+_PAGE = 1 << 18
+"""Room for any chain of certificates; the kernel gives memory only for what is written."""
+_FRESH_S = 10.0
+"""How long a process that the kernel kills may take to be gone: it may have much to give back."""
 PRELOADED = encodings.idna
 """What connecting would import: not in the middle of whatever the daemon does."""
 _REACH_S = 2.0
+_MOST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +56,57 @@ class _Page:
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _PAGE)
+        self._used = 0
 
     def write(self, pid: int, will: Will | None) -> None:
         text = json.dumps([pid, None if will is None else asdict(will)]).encode()
         if len(text) < _PAGE:
-            self._memory[:] = text.ljust(_PAGE, b"\0")
+            covered = max(len(text), self._used)  # nothing stays of what stood there
+            self._memory[:covered] = text.ljust(covered, b"\0")
+            self._used = len(text)
 
     def read(self) -> tuple[int, Will | None]:
-        text = self._memory[:].rstrip(b"\0")
-        pid, will = json.loads(text) if text else (0, None)
+        """Whose it is, and the will; of nobody (0) if that process died while it wrote."""
+        text = self._memory[: self._memory.find(b"\0")]
+        try:
+            pid, will = json.loads(text) if text else (0, None)
+        except ValueError:
+            return 0, None
         return pid, None if will is None else Will(**{**will, "driver": tuple(will["driver"])})
+
+
+class Kills:
+    """The kernel's out-of-memory kills, each of which explains one death."""
+
+    def __init__(self, machine: Machine, clock: Clock) -> None:
+        self._machine = machine
+        self._clock = clock
+        self._seen = machine.oom_kills()
+        self._open: list[float] = []
+        """When those were noticed that explain nothing yet."""
+
+    def look(self) -> None:
+        """Notice what happened: when somebody dies later, it is too old to be the cause."""
+        seen = self._machine.oom_kills()
+        now = self._clock.monotonic()
+        self._open += [now] * min(seen - self._seen, _MOST)
+        self._open = [at for at in self._open if now - at <= _FRESH_S][-_MOST:]
+        self._seen = seen
+
+    def explains_one(self) -> bool:
+        """Whether one of them can be what ended a process that was killed."""
+        self.look()
+        was_open, self._open = bool(self._open), self._open[1:]
+        return was_open
 
 
 class Witness:
     """Lives in the daemon; its workers have a copy, and in it their own page."""
 
-    def __init__(self, machine: Machine | None = None) -> None:
-        self._machine = machine or Machine()
+    def __init__(self) -> None:
+        self._machine = Machine()
         self._daemon = os.getpid()
-        self._kills = self._machine.oom_kills()
+        self._kills = Kills(self._machine, SystemClock())
         self._pages: list[_Page] = []
         self._newest = _Page()
 
@@ -96,10 +133,11 @@ class Witness:
         if os.getpid() == self._daemon:
             self._newest = _Page()
             self._pages.append(self._newest)  # not behind the fork: the child may be dead by then
-            self._kills = self._machine.oom_kills()  # what struck before is no cause of what dies later
+            self._kills.look()
 
     def _in_child(self) -> None:
         if os.getppid() == self._daemon:
+            self._pages = []  # the others' wills are not for this one
             self.leave(None)
 
     def _on_child(self, number: int, frame: FrameType | None) -> None:
@@ -122,12 +160,12 @@ class Witness:
                     print(f"the death of worker {pid} could not be told: {error!r}", file=sys.stderr)
 
     def _died(self, pid: int, status: int, peak_bytes: int) -> None:
-        before, self._kills = self._kills, self._machine.oom_kills()
+        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        struck = killed and self._kills.explains_one()
         known = [(page, *page.read()) for page in self._pages]
         self._pages = [page for page, owner, _ in known if owner != pid]
         for will in [will for _, owner, will in known if owner == pid]:
             if will is not None and status != 0:
-                struck = self._kills > before
                 _tell(will, Death(pid, status, peak_bytes, self._machine.limit_bytes(), struck))
 
 

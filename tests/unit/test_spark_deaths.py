@@ -41,6 +41,12 @@ VERSION_1 = {
     "cgroup/memory/memory.limit_in_bytes": "1048576\n",
     "cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
 }
+BOTH = {**VERSION_1, "proc/self/cgroup": "0::/user.slice\n4:memory:/docker/abc\n"}
+CONTAINER = {
+    "proc/self/cgroup": "0::/kubepods/of/the/host\n",
+    "cgroup/memory.max": "2097152\n",
+    "cgroup/memory.events": "oom_kill 2\n",
+}
 
 
 @pytest.mark.parametrize(
@@ -48,6 +54,8 @@ VERSION_1 = {
     [
         (VERSION_2, 2 * MB, 2),
         (VERSION_1, MB, 3),
+        (BOTH, MB, 3),
+        (CONTAINER, 2 * MB, 2),
         ({"proc/vmstat": "oom_kill 7\n", "proc/meminfo": "MemTotal: 4096 kB\n"}, 4 * MB, 7),
         ({}, 0, 0),
     ],

@@ -1,0 +1,111 @@
+"""What the daemon keeps of its workers: their wills, and which of their deaths the kernel caused."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from penstock.core.clock import ManualClock
+from penstock.core.ids import SlotId
+from penstock.spark.deaths import Death
+from penstock.spark.failures import WorkerDiedError
+from penstock.spark.lost import LastSigns
+from penstock.spark.memory import Machine
+from penstock.spark.witness import Kills, Will, Witness, _Page
+
+
+class Kernel:
+    """Counts kills in a group of version 2, as the real one does."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.clock = ManualClock()
+        self._path = tmp_path / "cgroup/job/memory.events"
+        self._path.parent.mkdir(parents=True)
+        (tmp_path / "proc/self").mkdir(parents=True)
+        (tmp_path / "proc/self/cgroup").write_text("0::/job\n")
+        self._count = 4
+        self.kill(0)
+        self.kills = Kills(Machine(tmp_path / "proc", tmp_path / "cgroup"), self.clock)
+
+    def kill(self, count: int) -> None:
+        self._count += count
+        self._path.write_text(f"oom 9\noom_kill {self._count}\n")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    return Kernel(tmp_path)
+
+
+def test_what_the_kernel_did_before_the_daemon_began_explains_nothing(kernel: Kernel) -> None:
+    assert not kernel.kills.explains_one()
+
+
+def test_each_kill_explains_one_death(kernel: Kernel) -> None:
+    """Two die in one moment: both were told apart only by the order in which they were waited for."""
+    kernel.kill(2)
+    assert [kernel.kills.explains_one() for _ in range(3)] == [True, True, False]
+
+
+def test_a_worker_that_is_forked_before_the_dead_one_is_gone_hides_nothing(kernel: Kernel) -> None:
+    kernel.kill(1)
+    kernel.kills.look()
+    assert kernel.kills.explains_one()
+
+
+def test_a_kill_of_somebody_else_is_no_cause_of_what_dies_later(kernel: Kernel) -> None:
+    kernel.kill(1)
+    kernel.kills.look()
+    kernel.clock.advance(60_000)
+    assert not kernel.kills.explains_one()
+
+
+def will(transport: str) -> Will:
+    return Will(("127.0.0.1", 1), "00" * 32, "job", 3, 0, {"certificates": transport})
+
+
+def test_a_will_with_a_long_chain_of_certificates_has_room() -> None:
+    page, long = _Page(), will("x" * 50_000)
+    page.write(7, long)
+    assert page.read() == (7, long)
+    page.write(7, None)
+    assert page.read() == (7, None) and b"xxx" not in page._memory[:]
+
+
+def test_a_worker_that_dies_while_it_writes_does_not_silence_the_others() -> None:
+    """The kernel kills whoever asks for memory: that may be at this very moment."""
+    page = _Page()
+    page._memory[:9] = b'[7, {"dri'
+    assert page.read() == (0, None)
+
+
+def test_a_worker_does_not_see_the_wills_of_others() -> None:
+    witness = Witness()
+    witness._before_fork()
+    witness._before_fork()
+    pid = os.fork()
+    if pid == 0:
+        witness._in_child()
+        os._exit(len(witness._pages))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert [page.read()[0] for page in witness._pages] == [0, pid]
+
+
+@pytest.mark.parametrize(
+    ("causes", "words"),
+    [
+        ([Death(5, signal.SIGKILL), Death(7, signal.SIGKILL, oom_kill=True)], "out-of-memory killer did"),
+        ([Death(5, signal.SIGKILL), Death(7, 3 << 8)], "exit status 3"),
+        ([Death(5, signal.SIGSEGV), Death(7, signal.SIGKILL, oom_kill=True)], "out-of-memory killer did"),
+    ],
+)
+def test_of_several_deaths_the_cause_is_told(causes: list[Death], words: str) -> None:
+    """Spark kills the workers that are left of a gang."""
+    signs = LastSigns(has_witness=True)
+    for slot, death in enumerate(causes):
+        signs.died(SlotId(slot), death.to_text())
+    error = str(signs.explain(WorkerDiedError("a Python worker of the job died")))
+    assert words in error and "slot 1 was lost" in error
