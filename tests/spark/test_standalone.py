@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
 import pytest
-from drivers import JOBS, ROOT, run
+from drivers import JOBS, ROOT, Driver
 from flow_graphs import GRAPHS, SINKS
 from processes import descendants, kill
 from progress import COUNT
@@ -67,13 +68,26 @@ def await_text(path: Path, text: str, count: int = 1, timeout_s: float = PATIENC
         time.sleep(0.1)
 
 
+@dataclass(frozen=True)
+class Standalone:
+    """A cluster of two workers with a core each."""
+
+    url: str
+    started: list[subprocess.Popen[bytes]]
+
+    def lose_one(self) -> None:
+        """A machine is gone: a worker and its executor."""
+        worker = self.started[-1]
+        kill(worker.pid, *descendants(worker.pid))
+
+
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a cluster of two workers with a core each."""
+def cluster(tmp_path: Path) -> Iterator[Standalone]:
+    """Started, with its workers."""
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     deploy = "org.apache.spark.deploy"
-    started = []
+    started: list[subprocess.Popen[bytes]] = []
     try:
         ports = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(free_port())]
         started.append(launch(tmp_path, "master", f"{deploy}.master.Master", *ports))
@@ -83,27 +97,35 @@ def master(tmp_path: Path) -> Iterator[str]:
             room += ["--work-dir", str(tmp_path / f"worker{number}")]
             started.append(launch(tmp_path, f"worker{number}", f"{deploy}.worker.Worker", *room, url))
         await_text(tmp_path / "master.log", "Registering worker", count=2)
-        yield url
+        yield Standalone(url, started)
     finally:
         for process in started:
             kill(*descendants(process.pid), process.pid)
             process.wait(PATIENCE_S)
 
 
-def test_job_on_a_standalone_cluster(master: str, tmp_path: Path) -> None:
-    """Executors in processes of their own get Penstock and the program's modules shipped."""
+def test_jobs_on_a_standalone_cluster(cluster: Standalone, tmp_path: Path) -> None:
+    """Executors in processes of their own get Penstock and the program's modules shipped.
+
+    When a machine is lost for good, a job that waits for another can be cancelled, and its slots are free.
+    """
     work = tmp_path / "job"
     work.mkdir()
-    run(work, "cluster.py", master, work, env={"PYTHONPATH": str(ROOT)})
-    assert SINKS["log"][1](work / "keyed") == GRAPHS["keyed"][1](COUNT)
+    with Driver(work, "cluster.py", cluster.url, work, env={"PYTHONPATH": str(ROOT)}) as driver:
+        driver.wait_for("running", PROGRAM_S)
+        cluster.lose_one()
+        assert driver.finish() == 0, driver.text
+    assert driver.wait_for("ended ") == "ended CANCELED"
+    for place in (work, work / "left"):
+        assert SINKS["log"][1](place / "keyed") == GRAPHS["keyed"][1](COUNT)
 
 
-def test_spark_submit_says_where_the_job_runs(master: str, tmp_path: Path) -> None:
+def test_spark_submit_says_where_the_job_runs(cluster: Standalone, tmp_path: Path) -> None:
     """The demo's own master is for where none is given; its job survives a crash on the cluster."""
-    cluster = ["--master", master, "--name", "submitted", "--conf", "spark.executor.memory=512m"]
+    options = ["--master", cluster.url, "--name", "submitted", "--conf", "spark.executor.memory=512m"]
     program = [str(JOBS / "cli.py"), "demo", "--events", "20000", "--chart", str(tmp_path / "chart.png")]
     done = subprocess.run(
-        [str(HOME / "bin" / "spark-submit"), *cluster, *program],
+        [str(HOME / "bin" / "spark-submit"), *options, *program],
         cwd=tmp_path,
         env=environment(tmp_path),
         capture_output=True,
