@@ -8,6 +8,7 @@ latest time of the batch, which is never late but may be later than the truth.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from inspect import iscoroutine
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,13 @@ from penstock.core.row import Row
 from penstock.operators.outflow import pieces
 from penstock.operators.user_function import FunctionOperator
 
-FORMATS = ("arrow", "pandas", "polars", "rows")
+_WANTED = {
+    "arrow": "a pyarrow.RecordBatch or Table",
+    "pandas": "a pandas.DataFrame",
+    "polars": "a polars.DataFrame, or a pyarrow.RecordBatch or Table",
+    "rows": "a list",
+}
+FORMATS = tuple(_WANTED)
 
 
 class MapBatchesOperator(FunctionOperator):
@@ -76,8 +83,8 @@ class MapBatchesOperator(FunctionOperator):
     def _take_back(self, part: Any) -> Batch:
         if self._format == "rows" and isinstance(part, list):
             return Batch(rows=list(part))  # the function may fill the same list again
-        if self._format == "pandas" and hasattr(part, "iloc"):
-            return Batch(columns=pa.RecordBatch.from_pandas(part, preserve_index=False))
+        if self._format == "pandas" and hasattr(part, "columns"):
+            return Batch(columns=_from_pandas(part))
         if self._format == "polars" and isinstance(part, _polars().DataFrame):
             part = part.to_arrow()
         if self._format in ("arrow", "polars"):
@@ -85,9 +92,11 @@ class MapBatchesOperator(FunctionOperator):
                 return Batch(columns=_one_batch(part))
             if isinstance(part, pa.RecordBatch):
                 return Batch(columns=part)
+        if iscoroutine(part):
+            part.close()
         raise ConfigError(
-            f"map_batches with format {self._format!r} got a {type(part).__name__} from its function; "
-            "return what the function was given, None, or an iterator of such"
+            f"map_batches with format {self._format!r} got a {type(part).__name__} from its function; return "
+            f"{_WANTED[self._format]}, None, or an iterator of such"
         )
 
     def _times(self, fresh: Batch, source: Batch, alone: bool) -> Times | None:
@@ -113,6 +122,17 @@ def columns_of(rows: list[Any]) -> pa.RecordBatch:
             f"the records cannot be turned into columns ({e}); map them to tuples, Rows or dicts of one "
             "shape first, or use format='rows'"
         ) from e
+
+
+def _from_pandas(frame: Any) -> pa.RecordBatch:
+    try:
+        return pa.RecordBatch.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"the DataFrame that the function of map_batches returned cannot be turned into columns "
+            f"({' '.join(map(str, error.args))}); give each column its own name and values of one type, or "
+            "use format='rows'"
+        ) from error
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

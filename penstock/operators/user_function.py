@@ -7,6 +7,7 @@ makes one callable of both, so hot loops never ask which it was.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 from penstock.core.errors import ConfigError
@@ -23,12 +24,14 @@ def bind(user: Any, kind: type[Function], method: str) -> Callable[..., Any]:
         raise ConfigError(
             f"{user.__name__} is a class where an instance is needed; write {user.__name__}() with brackets"
         )
-    if isinstance(user, kind):
-        found: Callable[..., Any] = getattr(user, method)
+    found: Callable[..., Any] | None = getattr(user, method) if isinstance(user, kind) else user
+    if iscoroutinefunction(found) or isasyncgenfunction(found):
+        raise ConfigError(
+            f"{getattr(found, '__qualname__', method)} is an 'async def', which nothing awaits here: write "
+            "it with 'def', or ask other systems with an AsyncFunction (AsyncDataStream.unordered_wait)"
+        )
+    if callable(found):
         return found
-    if callable(user):
-        call: Callable[..., Any] = user
-        return call
     raise ConfigError(
         f"expected a {kind.__name__} or a callable, got {type(user).__name__}; give a subclass of "
         f"{kind.__name__} with a method {method!r}, or a lambda"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from penstock.core.errors import PenstockError, TypeMismatchError, UserCodeError
+from penstock.core.errors import ConfigError, PenstockError, TypeMismatchError, UserCodeError
 from penstock.operators.operator import Operator
 
 _PACKAGE = str(Path(__file__).resolve().parents[1] / "_")[:-1]
@@ -20,7 +20,8 @@ def explain_failure(error: Exception, step: str, subtask: str, operator: Operato
     if isinstance(error, UserCodeError) or getattr(error, _LOCATED, False):
         return error
     if isinstance(error, PenstockError):
-        record = _record_text(operator) if isinstance(error, TypeMismatchError) else None
+        wrong = isinstance(error, TypeMismatchError | ConfigError)
+        record = _record_text(operator) if wrong else None
         shown = f" (the record is {record})" if record is not None and record not in str(error) else ""
         located = type(error)(f"step {step!r}, subtask {subtask}: {error}{shown}")
         setattr(located, _LOCATED, True)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pandas
 import pytest
 from local_jobs import environment
 
-from penstock.common import Row
-from penstock.core.errors import JobFailedError, TypeMismatchError, UserCodeError
+from penstock.common import Row, Time
+from penstock.core.errors import ConfigError, JobFailedError, TypeMismatchError, UserCodeError
+from penstock.datastream import AsyncDataStream, AsyncFunction
 from penstock.datastream import functions as f
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 
 def returning(kind: type, **methods: Any) -> Any:
@@ -121,3 +125,65 @@ def test_a_property_that_fails_is_not_a_missing_field() -> None:
 
     _, told = failure(lambda s: s.map(lambda v: Odd()).key_by("amount").map(str))
     assert "not computed yet" in told and "was asked for" not in told
+
+
+async def answers_one(self: Any, value: int) -> Any:
+    return 7
+
+
+async def yields(self: Any, value: int) -> Any:
+    yield value
+
+
+async def never(self: Any, value: int) -> Any:
+    await asyncio.sleep(PATIENCE_S)
+
+
+def asking(**methods: Any) -> Callable[[Any], Any]:
+    function = returning(AsyncFunction, **methods)
+    return lambda s: AsyncDataStream.unordered_wait(s, function, Time.milliseconds(50))
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (asking(async_invoke=answers_one), "should be of list type, but is int"),
+        (asking(async_invoke=lambda self, value: [value]), "async_invoke of Wrong is no coroutine"),
+        (asking(async_invoke=yields), "async_invoke of Wrong yields"),
+        (asking(async_invoke=never, timeout=one), "should be of list type, but is int"),
+        (asking(async_invoke=never, timeout=answers_one), "write timeout with 'def'"),
+    ],
+)
+def test_an_async_function_that_gives_no_list(step: Callable[[Any], Any], words: str) -> None:
+    _, told = failure(step)
+    assert "step 'culprit'" in told and words in told and "(the record is " in told
+    assert "Traceback" not in told
+
+
+async def fetch(value: Any) -> Any:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("format", "function", "words"),
+    [
+        ("arrow", one, "got a int from its function; return a pyarrow.RecordBatch or Table"),
+        ("arrow", fetch, "got a coroutine"),
+        ("arrow", lambda batch: iter([7]), "got a int"),
+        ("rows", tuple, "return a list, None"),
+        ("pandas", lambda frame: frame["f0"], "got a Series from its function; return a pandas.DataFrame"),
+        ("pandas", lambda frame: pandas.DataFrame([[1, 2]], columns=["a", "a"]), "each column its own name"),
+        ("pandas", lambda frame: pandas.DataFrame({"a": [1, "x"]}), "Could not convert 'x'"),
+    ],
+)
+def test_map_batches_that_gives_something_else(format: str, function: Any, words: str) -> None:
+    _, told = failure(lambda s: s.map_batches(function, format=format))
+    assert "step 'culprit'" in told and words in told and "Traceback" not in told
+
+
+@pytest.mark.parametrize("method", ["map", "filter", "flat_map"])
+def test_an_async_def_where_nothing_awaits_is_refused_at_once(method: str) -> None:
+    """A coroutine is true: as a filter it would have let everything pass."""
+    stream = environment(None).from_collection([1])
+    with pytest.raises(ConfigError, match=r"fetch is an 'async def'.*AsyncFunction"):
+        getattr(stream, method)(fetch)

@@ -19,7 +19,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
+from inspect import isasyncgen, isawaitable, iscoroutine
 from itertools import repeat
+from types import CoroutineType
 from typing import Any
 
 from penstock.core.batch import Batch
@@ -138,7 +140,7 @@ class AsyncWaitOperator(FunctionOperator):
         attempt = 1
         while True:
             try:
-                result = await self._user.async_invoke(copied(value))
+                result = await self._begun(self._user.async_invoke(copied(value)))
                 again = self._again_for_result
                 if again is None or not self._retry.can_retry(attempt) or not again(_checked(result)):
                     return result
@@ -148,6 +150,15 @@ class AsyncWaitOperator(FunctionOperator):
                     raise
             await asyncio.sleep(self._retry.get_backoff_time_millis(attempt) / 1000)
             attempt += 1
+
+    def _begun(self, asked: Any) -> Any:
+        if type(asked) is CoroutineType or isawaitable(asked):
+            return asked
+        yields = isasyncgen(asked)
+        raise ConfigError(
+            f"async_invoke of {type(self._user).__name__} {'yields' if yields else 'is no coroutine'}: write "
+            "it with 'async def', and let it return a list of its results"
+        )
 
     # --- out --------------------------------------------------------------------------------
 
@@ -215,6 +226,12 @@ def _checked(result: Any) -> list[Any]:
         raise ConfigError(
             "The result of AsyncFunction cannot be none: return a list from async_invoke and timeout, an "
             "empty one if there is nothing to emit"
+        )
+    if iscoroutine(result):
+        result.close()
+        raise ConfigError(
+            "The result of AsyncFunction is a coroutine: write timeout with 'def', since nothing waits for "
+            "it, and await what async_invoke returns"
         )
     raise ConfigError(
         f"The result of AsyncFunction should be of list type, but is {type(result).__name__}: return a list "
