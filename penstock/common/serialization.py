@@ -78,7 +78,10 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """The text of one field of a row: for keys and topics. A missing value gives no bytes."""
+    """One field of a row: for keys and topics. Bytes as they are, else its text; nothing for ``None``.
+
+    Flink takes bytes only.
+    """
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
@@ -87,6 +90,8 @@ class RowFieldExtractorSchema(SerializationSchema):
 
     def serialize(self, value: Any) -> bytes:
         field = None if value is None else value[self.field_index]
+        if isinstance(field, bytes | bytearray | memoryview):
+            return bytes(field)
         return b"" if field is None else str(field).encode()
 
     def __eq__(self, other: object) -> bool:

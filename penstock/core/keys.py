@@ -8,6 +8,8 @@ a restore.  Three kinds of values need help for that, where keys are made (:func
 * local times at which the clock is put back are equal to times an hour apart, and unequal to the same moment
   in another zone: they become UTC.
 
+A list is taken for the tuple of its elements, as programs of PyFlink have list keys; the log says so once.
+
 What is left to the user's own ``__eq__``, or to the identity of a class that the next run of the program
 makes anew, cannot be found again: it is refused at the first record.
 """
@@ -19,6 +21,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import logging
 import operator
 import uuid
 from collections.abc import Callable
@@ -48,6 +51,7 @@ NAN = _Nan("nan")
 """Every NaN that is a key or in one."""
 
 Canonical = Callable[[Any], Any]
+_log = logging.getLogger("penstock")
 
 _PLAIN: frozenset[type] = frozenset({int, str, bytes, bool})
 _PARTS = _PLAIN | {type(None)}
@@ -183,6 +187,16 @@ def _of_tuple(value: tuple[Any, ...]) -> Any:
     return tuple.__new__(type(value), items)
 
 
+def _of_lists(kind: type) -> Canonical:
+    """Called once per class, so that what it says is said once."""
+    _log.warning(
+        "a key, or a part of one, is a %s, which can change: it is taken for the tuple of its elements, and "
+        "get_current_key() gives that",
+        kind.__name__,
+    )
+    return lambda value: tuple(map(_canonical, value))
+
+
 def _of_row(value: Row) -> Any:
     items = list(map(_canonical, value))
     if all(map(operator.is_, items, value)):
@@ -209,6 +223,8 @@ def _of_dataclass(kind: type) -> Canonical:
         changed = {}
         for name in names:
             part = getattr(value, name)
+            if isinstance(part, list):
+                raise KeyError_(f"field {name!r} of {kind.__qualname__}, a key, is a list; use a tuple")
             form = _canonical(part)
             if form is not part:
                 changed[name] = form
@@ -246,7 +262,7 @@ def compared_fields(kind: type) -> tuple[str, ...]:
 
 _KNOWN = frozenset({"builtins", "datetime", "decimal", "enum", "uuid", "numpy", "pandas", "penstock"})
 """Modules whose classes compare their objects as the hash and RocksDB's row keys do."""
-_BY_CLASS: frozenset[type] = frozenset({np.generic, enum.Enum})
+_BY_CLASS: frozenset[type] = frozenset({np.generic, enum.Enum, list})
 _FORMS: tuple[tuple[type, Any], ...] = (
     (_Nan, _as_is),
     (np.generic, _of_numpy),
@@ -256,6 +272,7 @@ _FORMS: tuple[tuple[type, Any], ...] = (
     (str, _as_is),
     (bytes, _as_is),
     (tuple, _of_tuple),
+    (list, _of_lists),
     (Row, _of_row),
     (decimal.Decimal, _of_decimal),
     (dt.datetime, _of_datetime),

@@ -7,7 +7,7 @@ with ``namespaced=True`` uses both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from penstock.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
@@ -217,9 +217,9 @@ class MapState(State, Generic[K, V]):
         else:
             found[key] = value
 
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set several."""
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Set several: those of a dictionary, or pairs of key and value."""
+        for key, value in dict(dict_value).items():
             self.put(key, value)
 
     def remove(self, key: K) -> None:

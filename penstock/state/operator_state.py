@@ -6,7 +6,7 @@ the values.  Sizes are small (source positions, rules), so a snapshot copies the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -118,9 +118,9 @@ class BroadcastState(ReadOnlyBroadcastState):
         """Set the value of ``key``."""
         self._entries[key] = self._own(value)
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        """Set several."""
-        self._entries.update(self._own(dict_value))
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        """Set several: those of a dictionary, or pairs of key and value."""
+        self._entries.update(self._own(dict(dict_value)))
 
     def remove(self, key: Any) -> None:
         """Forget ``key``; a missing one is fine."""

@@ -11,7 +11,7 @@ its values itself uses the plain handles.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.core.copying import ATOMIC, copied, copied_all
@@ -142,7 +142,7 @@ class _Map(_Around, MapState[Any, Any]):
     def put(self, key: Any, value: Any) -> None:
         self._inner.put(key, copied(value))
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         self._inner.put_all(copied(dict(dict_value)))
 
     def items(self) -> Iterable[tuple[Any, Any]]:

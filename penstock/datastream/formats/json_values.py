@@ -153,11 +153,7 @@ def _writer(kind: TypeInformation) -> Writer:
     if kind == _BYTES:
         return lambda value: base64.b64encode(value).decode()
     if isinstance(kind, RowTypeInfo):
-        names = kind.get_field_names()
-        each = [writer_of(field) for field in kind.get_field_types()]
-        return lambda row: {
-            name: write(value) for name, write, value in zip(names, each, row_values(row), strict=True)
-        }
+        return _row_writer(kind)
     if isinstance(kind, TupleTypeInfo):
         parts = [writer_of(field) for field in kind.get_field_types()]
         return lambda values: [write(value) for write, value in zip(parts, values, strict=True)]
@@ -169,6 +165,21 @@ def _writer(kind: TypeInformation) -> Writer:
         return _same
     write_element = writer_of(element)
     return lambda values: [write_element(value) for value in values]
+
+
+def _row_writer(kind: RowTypeInfo) -> Writer:
+    """Writes the first fields of a row, as many as the type has: so a key is made of the row's beginning."""
+    names = tuple(kind.get_field_names())
+    each = [writer_of(field) for field in kind.get_field_types()]
+
+    def write_row(row: Any) -> dict[str, Any]:
+        values = tuple(row_values(row))
+        if len(values) < len(names):
+            known = ", ".join(names)
+            raise ValueError(f"{len(values)} values for {len(names)} fields ({known}): {row!r:.200}")
+        return {name: write(value) for name, write, value in zip(names, each, values, strict=False)}
+
+    return write_row
 
 
 def row_type_of_json_schema(text: str) -> RowTypeInfo:
