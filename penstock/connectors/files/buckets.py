@@ -105,12 +105,15 @@ class PartitionBuckets(BucketAssigner):
     That is how Spark and Hive partition.  Rows are converted to columns of ``schema`` first.
     """
 
-    def __init__(self, columns: Sequence[str], schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self, columns: Sequence[str], schema: pa.Schema | None = None, strict_decimals: bool = False
+    ) -> None:
         self._columns = tuple(columns)
         self._schema = schema
+        self._strict = strict_decimals
 
     def assign(self, batch: Batch, now_ms: int) -> list[tuple[str, Batch]]:
-        columns = batch.columns if self._schema is None else conform(batch, self._schema)
+        columns = batch.columns if self._schema is None else conform(batch, self._schema, self._strict)
         if columns is None:
             raise ConnectorError(
                 "partitions need records with columns; give the sink a schema, or declare the stream's type"

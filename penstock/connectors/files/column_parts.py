@@ -50,6 +50,7 @@ class CsvParts:
 class _CsvPart:
     def __init__(self, stream: BinaryIO, parts: CsvParts) -> None:
         self._schema = parts.schema
+        self._strict = parts.dialect.strict_decimals
         self._lists = parts.dialect.array_delimiter
         flat = [
             pa.field(each.name, pa.string() if _is_list(each.type) else each.type) for each in parts.schema
@@ -61,7 +62,7 @@ class _CsvPart:
         self._writer = pacsv.CSVWriter(stream, self._flat, write_options=options)
 
     def write(self, batch: Batch) -> None:
-        columns = conform(batch, self._schema)
+        columns = conform(batch, self._schema, self._strict)
         arrays = [
             pc.binary_join(column.cast(pa.list_(pa.string())), self._lists) if _is_list(each.type) else column
             for each, column in zip(self._schema, columns.columns, strict=True)
@@ -114,6 +115,8 @@ class OrcParts:
 
     schema: Any
     compression: str = "snappy"
+    strict_decimals: bool = False
+    """Whether decimals are refused that the scale of their column would round."""
 
     def create(self, stream: BinaryIO) -> PartWriter:
         """A writer of one file."""
@@ -127,10 +130,11 @@ class OrcParts:
 class _OrcPart:
     def __init__(self, stream: BinaryIO, parts: OrcParts) -> None:
         self._schema = parts.schema
+        self._strict = parts.strict_decimals
         self._writer = orc.ORCWriter(stream, compression=parts.compression)
 
     def write(self, batch: Batch) -> None:
-        self._writer.write(pa.Table.from_batches([conform(batch, self._schema)]))
+        self._writer.write(pa.Table.from_batches([conform(batch, self._schema, self._strict)]))
 
     def finish(self) -> None:
         self._writer.close()

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from penstock.connectors.files.fitting import parsed_decimals
 from penstock.connectors.files.lines import LineFormat, Lines, undecodable
 from penstock.core.errors import ConfigError, ConnectorError
 
@@ -39,6 +40,8 @@ class CsvDialect:
     comments: bool = False
     """Whether lines that begin with ``#`` are left out."""
     array_delimiter: str = ";"
+    strict_decimals: bool = False
+    """Whether decimals are refused that the scale of their column would round."""
 
     def __post_init__(self) -> None:
         for name in ("delimiter", "quote", "escape"):
@@ -88,18 +91,23 @@ class CsvFormat(LineFormat):
             lines = _without_comments(lines)
         names = self._names(header)
         try:
-            return self._parse(lines, names)
+            return self._parse(lines, names, rounding=False)
         except (pa.ArrowInvalid, _OpenQuote):
-            raise undecodable(lines, lambda some: self._error_of(some, names)) from None
-
-    def _error_of(self, lines: Lines, names: list[str]) -> Exception | None:
+            pass
+        rounding = not self.dialect.strict_decimals and any(map(pa.types.is_decimal, self.schema.types))
         try:
-            self._parse(lines, names)
+            return self._parse(lines, names, rounding)
+        except (pa.ArrowInvalid, _OpenQuote):
+            raise undecodable(lines, lambda some: self._error_of(some, names, rounding)) from None
+
+    def _error_of(self, lines: Lines, names: list[str], rounding: bool) -> Exception | None:
+        try:
+            self._parse(lines, names, rounding)
         except (pa.ArrowInvalid, _OpenQuote) as e:
             return e
         return None
 
-    def _parse(self, lines: Lines, names: list[str]) -> pa.RecordBatch:
+    def _parse(self, lines: Lines, names: list[str], rounding: bool) -> pa.RecordBatch:
         if not lines.data.strip(b"\r\n"):
             return _empty(self.schema)
         self._refuse_open_quotes(lines)
@@ -114,7 +122,7 @@ class CsvFormat(LineFormat):
                 newlines_in_values=dialect.multiline,
             ),
             pacsv.ConvertOptions(
-                column_types={column.name: _cell_type(column.type) for column in self.schema},
+                column_types={column.name: _cell_type(column.type, rounding) for column in self.schema},
                 include_columns=self.schema.names,
                 null_values=list(dialect.null_values),
                 strings_can_be_null=True,
@@ -145,11 +153,14 @@ def _empty(schema: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], column.type) for column in schema], schema=schema)
 
 
-def _cell_type(kind: Any) -> Any:
-    return pa.string() if pa.types.is_nested(kind) else kind
+def _cell_type(kind: Any, rounding: bool) -> Any:
+    is_text = pa.types.is_nested(kind) or (rounding and pa.types.is_decimal(kind))
+    return pa.string() if is_text else kind
 
 
 def _value(column: Any, kind: Any, array_delimiter: str) -> Any:
+    if pa.types.is_decimal(kind) and pa.types.is_string(column.type):
+        return parsed_decimals(column, kind)
     if not pa.types.is_nested(kind):
         return column
     parts = pc.split_pattern(column, array_delimiter)

@@ -10,27 +10,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.connectors.files.column_types import schema_of
 from penstock.connectors.files.compact import FileCompactor, merged_schema, widened
+from penstock.connectors.files.fitting import fitted_values, rounded_column
 from penstock.core.batch import Batch
-from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.errors import ConnectorError
 from penstock.core.row import Row
-from penstock.core.typeinfo import RowTypeInfo, to_arrow
+from penstock.core.typeinfo import RowTypeInfo
 
 _BUFFER_BYTES = 64 << 20
 
 
 class ParquetWriterFactory:
-    """Makes Parquet files of one schema: a ``pa.Schema``, or the type of a ROW."""
+    """Makes Parquet files of one schema: a ``pa.Schema``, or the type of a ROW.
+
+    Decimals are rounded to the scale of their column, with ``strict_decimals`` refused if that changes them.
+    """
 
     def __init__(
-        self, schema: pa.Schema | RowTypeInfo, compression: str = "snappy", row_group_rows: int = 1_000_000
+        self,
+        schema: pa.Schema | RowTypeInfo,
+        compression: str = "snappy",
+        row_group_rows: int = 1_000_000,
+        strict_decimals: bool = False,
     ) -> None:
         self.schema = schema if isinstance(schema, pa.Schema) else schema_of(schema)
         self.compression = compression
         self.row_group_rows = row_group_rows
+        self.strict_decimals = strict_decimals
 
     def create(self, stream: BinaryIO, footer: list[Any] | None = None) -> ParquetWriter:
         """A writer of one file. The caller closes the stream after ``finish``.
@@ -51,6 +62,7 @@ class ParquetWriter:
         self, stream: BinaryIO, factory: ParquetWriterFactory, footer: list[Any] | None = None
     ) -> None:
         self._schema = factory.schema
+        self._strict = factory.strict_decimals
         self._group_rows = factory.row_group_rows
         self._writer = pq.ParquetWriter(
             stream, factory.schema, compression=factory.compression, metadata_collector=footer
@@ -61,7 +73,7 @@ class ParquetWriter:
 
     def write(self, batch: Batch) -> None:
         """Take the records of a batch."""
-        columns = conform(batch, self._schema)
+        columns = conform(batch, self._schema, self._strict)
         self._buffer.append(columns)
         self._rows += columns.num_rows
         self._bytes += columns.nbytes
@@ -102,38 +114,36 @@ class ParquetFileCompactor(FileCompactor):
         writer.finish()
 
 
-def conform(batch: Batch, schema: Any) -> Any:
-    """The batch as Arrow columns of exactly this schema; a ``ConnectorError`` names what does not fit."""
+def conform(batch: Batch, schema: Any, strict_decimals: bool = True) -> Any:
+    """The batch as Arrow columns of exactly this schema; a ``ConnectorError`` names what does not fit.
+
+    Without ``strict_decimals`` decimals are rounded to the scale of their column.
+    """
     if batch.columns is not None:
         if batch.columns.schema.equals(schema):
             return batch.columns
-        return _cast(batch.columns, schema)
+        return _cast(batch.columns, schema, strict_decimals)
     values = _column_values(batch.to_rows(), schema.names)
-    arrays = [_array(field, column) for field, column in zip(schema, values, strict=True)]
+    arrays = [_array(field, column, strict_decimals) for field, column in zip(schema, values, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def schema_of(row_type: RowTypeInfo) -> Any:
-    """The Arrow schema of a ROW type; a ``ConfigError`` if a field has no column type."""
-    struct = to_arrow(row_type)
-    if struct is None:
-        raise ConfigError(
-            f"{row_type!r} has a field without a column type; declare all types, or give a pyarrow schema"
-        )
-    return pa.schema(list(struct))
-
-
-def _cast(columns: Any, schema: Any) -> Any:
+def _cast(columns: Any, schema: Any, strict_decimals: bool) -> Any:
     unknown = [name for name in schema.names if name not in columns.schema.names]
     if unknown:
         raise ConnectorError(
             f"the records have no column {', '.join(unknown)}, which the file's schema asks for; "
             f"they have {', '.join(columns.schema.names)}"
         )
-    try:
-        return columns.select(schema.names).cast(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise ConnectorError(f"the records do not fit the file's schema: {e}") from e
+    arrays = []
+    for field in schema:
+        column = columns.column(field.name)
+        try:
+            near = column if strict_decimals else rounded_column(column, field.type)
+            arrays.append(near.cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+            raise _misfit(field, e) from e
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _column_values(rows: list[Any], names: list[str]) -> list[list[Any]]:
@@ -159,8 +169,32 @@ def _column_values(rows: list[Any], names: list[str]) -> list[list[Any]]:
     )
 
 
-def _array(field: Any, values: list[Any]) -> Any:
+def _array(field: Any, values: list[Any], strict_decimals: bool) -> Any:
+    if pa.types.is_integer(field.type):
+        _refuse_fractions(field, values)
     try:
         return pa.array(values, type=field.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as e:
-        raise ConnectorError(f"column {field.name!r} of type {field.type} cannot hold its values: {e}") from e
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return _fitted(field, values, strict_decimals)
+
+
+def _fitted(field: Any, values: list[Any], strict_decimals: bool) -> Any:
+    try:
+        return pa.array(fitted_values(values, field.type, strict_decimals), type=field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as e:
+        raise _misfit(field, e) from e
+
+
+def _refuse_fractions(field: Any, values: list[Any]) -> None:
+    """Arrow would cut them off without a word."""
+    if any(issubclass(kind, float | np.floating) for kind in set(map(type, values))):
+        broken = [value for value in values if isinstance(value, float | np.floating) and value % 1]
+        if broken:
+            raise _misfit(field, f"{broken[0]!r} is no whole number")
+
+
+def _misfit(field: Any, reason: Any) -> ConnectorError:
+    return ConnectorError(
+        f"the records do not fit the file's schema: column {field.name!r} of type {field.type} cannot hold "
+        f"its values: {reason}"
+    )

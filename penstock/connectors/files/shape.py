@@ -51,6 +51,12 @@ class ColumnShape:
         """How names of files end."""
         return self.kind.value + (".gz" if self.gzip else "")
 
+    @property
+    def strict_decimals(self) -> bool:
+        """Whether decimals are refused that the scale of their column would round."""
+        dialect = self.options.get("dialect")
+        return bool(self.options.get("strict_decimals", dialect is None or dialect.strict_decimals))
+
     def parts(self, schema: pa.Schema | None) -> PartFormat:
         """The format of files for records of ``schema``, or of whatever columns come."""
         if schema is None:
@@ -73,4 +79,4 @@ class ColumnShape:
         settings = replace(settings, part_format=self.parts(schema))
         if not self.partition_by:
             return settings
-        return replace(settings, buckets=PartitionBuckets(self.partition_by, schema))
+        return replace(settings, buckets=PartitionBuckets(self.partition_by, schema, self.strict_decimals))

@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from penstock.connectors.files.buckets import BasePathBuckets, BucketAssigner, BucketsByFunction
 from penstock.connectors.files.column_parts import compactor_of
+from penstock.connectors.files.column_types import schema_of
 from penstock.connectors.files.commit import FileCommitter
 from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy
 from penstock.connectors.files.csv import CsvDialect
 from penstock.connectors.files.manifest import Manifest, place_of, refuse_unlisted
 from penstock.connectors.files.naming import OutputFileConfig
-from penstock.connectors.files.parquet_writer import schema_of
 from penstock.connectors.files.parts import EncodedParts, PartFormat
 from penstock.connectors.files.rolling import RollingPolicy
 from penstock.connectors.files.shape import ColumnKind, ColumnShape
@@ -62,17 +62,29 @@ class FileSink(TypedSink):
 
     @staticmethod
     def parquet(
-        base_path: PathLike, schema: Schema | None = None, *, compression: str = "snappy", **more: Any
+        base_path: PathLike,
+        schema: Schema | None = None,
+        *,
+        compression: str = "snappy",
+        strict_decimals: bool = False,
+        **more: Any,
     ) -> FileSink:
         """Parquet files; ``more`` is described at :func:`columnar`."""
-        return columnar(base_path, ColumnKind.PARQUET, schema, {"compression": compression}, **more)
+        options = {"compression": compression, "strict_decimals": strict_decimals}
+        return columnar(base_path, ColumnKind.PARQUET, schema, options, **more)
 
     @staticmethod
     def orc(
-        base_path: PathLike, schema: Schema | None = None, *, compression: str = "snappy", **more: Any
+        base_path: PathLike,
+        schema: Schema | None = None,
+        *,
+        compression: str = "snappy",
+        strict_decimals: bool = False,
+        **more: Any,
     ) -> FileSink:
         """ORC files; ``more`` is described at :func:`columnar`."""
-        return columnar(base_path, ColumnKind.ORC, schema, {"compression": compression}, **more)
+        options = {"compression": compression, "strict_decimals": strict_decimals}
+        return columnar(base_path, ColumnKind.ORC, schema, options, **more)
 
     @staticmethod
     def csv(
@@ -82,10 +94,12 @@ class FileSink(TypedSink):
         header: bool = False,
         delimiter: str = ",",
         gzip: bool = False,
+        strict_decimals: bool = False,
         **more: Any,
     ) -> FileSink:
         """CSV files; ``more`` is described at :func:`columnar`."""
-        options = {"dialect": CsvDialect(delimiter=delimiter, header=header)}
+        dialect = CsvDialect(delimiter=delimiter, header=header, strict_decimals=strict_decimals)
+        options = {"dialect": dialect}
         return columnar(base_path, ColumnKind.CSV, schema, options, gzip=gzip, **more)
 
     @staticmethod

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from penstock.connectors.files.column_types import schema_of
 from penstock.connectors.files.csv import CsvDialect, CsvFormat
 from penstock.connectors.files.discovery import (
     FileEnumerator,
@@ -30,7 +31,6 @@ from penstock.connectors.files.hive import PartitionColumns
 from penstock.connectors.files.json_lines import JsonLinesFormat
 from penstock.connectors.files.orc import OrcFormat
 from penstock.connectors.files.parquet import ParquetFormat
-from penstock.connectors.files.parquet_writer import schema_of
 from penstock.connectors.files.storage import missing, normalise, storage_of
 from penstock.connectors.files.text import StreamFormat
 from penstock.connectors.on_error import BadRecords, ErrorPolicy, OnError

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, Self, TypeVar
 
 import pyarrow as pa
 
-from penstock.connectors.files.parquet_writer import schema_of
+from penstock.connectors.files.column_types import schema_of
 from penstock.connectors.files.table_files import TableLayout
 from penstock.connectors.sink import TypedSink
 from penstock.core.errors import ConfigError

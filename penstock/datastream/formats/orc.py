@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.connectors.files.column_parts import OrcParts
-from penstock.connectors.files.parquet_writer import schema_of
+from penstock.connectors.files.column_types import schema_of
 from penstock.core.typeinfo import RowTypeInfo
 
 __all__ = ["OrcBulkWriters"]

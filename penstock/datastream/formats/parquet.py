@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.connectors.files.column_types import schema_of
 from penstock.connectors.files.parquet import ParquetFormat
-from penstock.connectors.files.parquet_writer import ParquetWriterFactory, schema_of
+from penstock.connectors.files.parquet_writer import ParquetWriterFactory
 from penstock.core.typeinfo import RowTypeInfo
 
 __all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
