@@ -19,6 +19,7 @@ from penstock.core.interrupts import SAID
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("penstock.cli.run:run", "Run a program."),
+    "port": ("penstock.cli.port:port", "Rewrite the imports of PyFlink programs."),
     "list": ("penstock.cli.jobs:list_jobs", "List the jobs that run on this machine."),
     "cancel": ("penstock.cli.jobs:cancel", "Cancel a running job."),
     "savepoint": ("penstock.cli.savepoint:savepoint", "Take or delete a savepoint."),

@@ -43,7 +43,8 @@ LAW: dict[str, set[str]] = {
     "spark": {*ENGINE, *USERS, "state_processor", "batch"},
     "testing": {*ENGINE, *USERS, "batch"},
     "travel": {*ENGINE, *USERS, "state_processor"},
-    "cli": {*ENGINE, *USERS, "state_processor", "spark", "testing", "travel", "demo"},
+    "porting": {"core"},
+    "cli": {*ENGINE, *USERS, "state_processor", "spark", "testing", "travel", "demo", "porting"},
     "demo": {*ENGINE, *USERS, "spark", "testing", "cli"},
 }
 
