@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.porting.equivalents import FROM, TO, Absent, module
 
+_FIREHOSE = "there is no Firehose sink: write to a stream that Firehose reads"
 _WRITE_ONE = (
     "there is no such connector: write a source or a sink, see docs/guides/writing-sources-and-sinks.md"
 )
@@ -28,6 +29,7 @@ _BY_BEGINNING = {
     "pyflink.shell": "not there: use any Python shell",
     "pyflink.find_flink_home": "not needed: there is no Flink to find",
     "pyflink.pyflink_gateway_server": _JAVA,
+    "pyflink.datastream.connectors.kinesis.KinesisFirehoseSink": _FIREHOSE,
     "pyflink.datastream.connectors.elasticsearch": _WRITE_ONE,
     "pyflink.datastream.connectors.cassandra": _WRITE_ONE,
     "pyflink.datastream.connectors.pulsar": _WRITE_ONE,
