@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from penstock.connectors.database.jdbc_options import mysql_from_jdbc, postgresql_from_jdbc
 from penstock.core.errors import ConfigError
 
 
@@ -27,6 +28,7 @@ _SCHEMES = {
     "postgresql": DatabaseKind.POSTGRESQL,
     "postgres": DatabaseKind.POSTGRESQL,
 }
+_FROM_JDBC = {DatabaseKind.MYSQL: mysql_from_jdbc, DatabaseKind.POSTGRESQL: postgresql_from_jdbc}
 _PORTS = {DatabaseKind.MYSQL: 3306, DatabaseKind.POSTGRESQL: 5432}
 _WAY_OUT = "write mysql://user@host:3306/database or postgresql://user@host:5432/database"
 
@@ -64,13 +66,12 @@ def parse_url(url: str, user: str | None = None, password: str | None = None) ->
         raise ConfigError(f"a database URL of scheme {parts.scheme!r} cannot be used; {_WAY_OUT}")
     if not database or "/" in database:
         raise ConfigError(f"the database URL for {parts.hostname!r} names no database; {_WAY_OUT}")
-    options = dict(parse_qsl(parts.query))
+    options = dict(parse_qsl(parts.query, keep_blank_values=jdbc))  # Java takes a bare "ssl" for a yes
     inside_user, inside_password = options.pop("user", None), options.pop("password", None)
     user = user or inside_user or (unquote(parts.username) if parts.username else None)
     if not user:
         raise ConfigError(f"the database URL for {parts.hostname!r} names no user; {_WAY_OUT}")
     if password is None:
         password = inside_password or unquote(parts.password or "")
-    # JDBC's options are settings of Java drivers; ours know none of them.
-    kept = () if jdbc else tuple(options.items())
+    kept = _FROM_JDBC[kind](options) if jdbc else tuple(options.items())
     return DatabaseAddress(kind, parts.hostname, port or _PORTS[kind], database, user, password, kept)
