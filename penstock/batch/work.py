@@ -46,9 +46,11 @@ class VertexWork:
     """
 
     @property
-    def has_sinks(self) -> bool:
-        """Whether it may have anything to say to the driver."""
-        return any(planned.node.kind is NodeKind.SINK for planned in self.vertex.operators)
+    def is_collected(self) -> bool:
+        """Whether the driver reads its rows: it has sinks, or nobody else would have it run."""
+        return not self.outgoing or any(
+            planned.node.kind is NodeKind.SINK for planned in self.vertex.operators
+        )
 
 
 @dataclass(frozen=True, slots=True)

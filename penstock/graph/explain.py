@@ -8,9 +8,9 @@ from typing import Any
 from penstock.exchange.partition import Forward
 from penstock.graph.bounded import BATCH, form_of
 from penstock.graph.budget import NetworkBudget
-from penstock.graph.nodes import Node, NodeId
+from penstock.graph.nodes import Node, NodeId, NodeKind
 from penstock.graph.overtaking import why_aligned
-from penstock.graph.plan import Edge, Plan
+from penstock.graph.plan import Edge, Plan, PlannedOperator
 from penstock.graph.wall_clock import wall_clock
 
 
@@ -66,11 +66,20 @@ def plan_text(plan: Plan) -> str:
                 lines.append(f"        {edge.partitioning.strategy} -> {names[edge.target]}{note}")
     if plan.edges and not batch:
         lines.append(f"  {NetworkBudget(plan)}")
+    unread = [planned.node.name for _, planned in plan.operators() if _is_unread(planned)]
+    if unread:
+        lines.append("  nobody reads the results of these; they run for what else they do:")
+        lines += [f"        step {name!r}" for name in unread]
     clocked = wall_clock([planned.node for _, planned in plan.operators()])
     if clocked:
         lines.append("  depends on the wall clock or on chance, so that a replay may differ:")
         lines += [f"        {sentence}" for sentence in clocked]
     return "\n".join(lines)
+
+
+def _is_unread(planned: PlannedOperator) -> bool:
+    """Whether a step that is no sink is the last one."""
+    return planned.node.kind is not NodeKind.SINK and not planned.chained and not planned.edges
 
 
 def _alignment(plan: Plan, edge: Edge) -> str:

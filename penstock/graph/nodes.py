@@ -96,9 +96,11 @@ class GraphBuilder:
     def nodes(self) -> list[Node]:
         """The nodes of the next job in order of declaration, which is a topological order.
 
-        They are numbered from 1 on, whatever jobs came before.
+        They are numbered from 1 on, whatever jobs came before.  A source that nobody reads is not run; any
+        other step is, whether somebody reads it or not.
         """
-        wanted = {node_id for node_id in self._nodes if node_id >= self._begin}
+        new = (node for node_id, node in self._nodes.items() if node_id >= self._begin)
+        wanted = {node.id for node in new if node.kind is not NodeKind.SOURCE}
         for node_id in sorted(self._nodes, reverse=True):
             if node_id in wanted:
                 wanted.update(link.source for link in self._nodes[node_id].links)

@@ -137,11 +137,14 @@ class _Compiler:
 
     def __init__(self, nodes: list[Node], options: PlanOptions) -> None:
         if not nodes:
-            raise GraphError("the program has no steps: add a source and a sink before execute()")
+            raise GraphError(
+                "there is nothing to run: the program has no steps since its last job, or only sources that "
+                "nobody reads; add a step behind a source, such as print(), sink_to() or map()"
+            )
         self.options = options
         self.nodes = {node.id: node for node in nodes}
         self.parallelism = {node.id: self._parallelism_of(node) for node in nodes}
-        self.ids = operator_ids(nodes)
+        self.ids = operator_ids(_sinks_first(nodes))
         self.consumers: dict[NodeId, list[tuple[Link, Node]]] = {node.id: [] for node in nodes}
         for node in nodes:
             for link in node.links:
@@ -254,20 +257,18 @@ def compile_plan(
     nodes: list[Node], job_name: str, options: PlanOptions, settings: dict[str, Any] | None = None
 ) -> Plan:
     """Chain the nodes and lay the exchanges."""
-    compiler = _Compiler(_reachable(nodes), options)
+    compiler = _Compiler(nodes, options)
     vertices = tuple(compiler.vertex(head) for head in compiler.heads)
     return Plan(job_name, vertices, tuple(compiler.edges), settings or {})
 
 
-def _reachable(nodes: list[Node]) -> list[Node]:
-    """Nodes that end in a sink; a stream nobody consumes is not run."""
-    sinks = [node for node in nodes if node.kind is NodeKind.SINK]
-    if not sinks:
-        raise GraphError(
-            "the program has no sink: end a stream with print(), sink_to() or execute_and_collect()"
-        )
-    wanted = {node.id for node in sinks}
+def _sinks_first(nodes: list[Node]) -> list[Node]:
+    """Nodes that end in a sink, then the others, each in order.
+
+    So a step that nobody reads, put into a program, leaves the identities of all others as they were.
+    """
+    wanted = {node.id for node in nodes if node.kind is NodeKind.SINK}
     for node in reversed(nodes):
         if node.id in wanted:
             wanted.update(link.source for link in node.links)
-    return [node for node in nodes if node.id in wanted]
+    return sorted(nodes, key=lambda node: node.id not in wanted)

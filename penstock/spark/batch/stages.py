@@ -118,7 +118,7 @@ class SparkStages:
         return rows
 
     def _collect(self, stages: Sequence[Stage], outputs: Mapping[VertexId, DataFrame]) -> Iterator[bytes]:
-        last = [stage for stage in stages if stage.work.has_sinks]
+        last = [stage for stage in stages if stage.work.is_collected]
         self._describe(", ".join(stage.work.vertex.name for stage in last))
         said = [outputs[stage.work.vertex.id].where(f"edge = {TO_DRIVER}").select("body") for stage in last]
         for row in reduce(DataFrame.union, said).collect():
@@ -134,7 +134,7 @@ class SparkStages:
 
 def _readers(stages: Sequence[Stage]) -> dict[VertexId, int]:
     """How many read the rows of each vertex; the driver counts."""
-    readers = {stage.work.vertex.id: int(stage.work.has_sinks) for stage in stages}
+    readers = {stage.work.vertex.id: int(stage.work.is_collected) for stage in stages}
     for stage in stages:
         for feed in stage.feeds:
             readers[feed.source] += 1

@@ -127,10 +127,22 @@ def test_side_outputs_stay_in_the_tree() -> None:
     ]
 
 
-def test_streams_that_end_nowhere_are_left_out() -> None:
+def test_streams_that_end_nowhere_run_but_not_sources_alone() -> None:
     program = line()
-    program.step("unused", program.source("unused source"))
-    assert chains(program.plan()) == ["source -> a -> b -> c -> sink"]
+    program.step("unread", program.source("other"))
+    program.source("alone")
+    assert chains(program.plan()) == ["source -> a -> b -> c -> sink", "other -> unread"]
+
+
+def test_people_are_told_which_steps_nobody_reads() -> None:
+    program = line()
+    a = program.step("a", program.source("other"))
+    program.step("branch", a)
+    program.step("side", Link(a, tag="tag"))
+    told = plan_text(program.plan()).splitlines()
+    start = told.index("  nobody reads the results of these; they run for what else they do:")
+    assert [row.strip() for row in told[start + 1 :]] == ["step 'branch'", "step 'side'"]
+    assert "nobody reads" not in plan_text(line().plan())
 
 
 def test_edges_are_numbered_as_they_lie_in_the_plan() -> None:
@@ -143,11 +155,11 @@ def test_edges_are_numbered_as_they_lie_in_the_plan() -> None:
 
 
 def test_programs_that_cannot_be_run() -> None:
-    with pytest.raises(GraphError, match="no sink"):
+    with pytest.raises(GraphError, match="nothing to run"):
         Program().plan()
     only = Program()
     only.source()
-    with pytest.raises(GraphError, match="no sink"):
+    with pytest.raises(GraphError, match="nothing to run"):
         only.plan()
     with pytest.raises(GraphError, match="'b' has parallelism 200, above its max parallelism 128"):
         line(parallelism=200, max_parallelism=128).plan()
@@ -204,14 +216,17 @@ def test_identities_never_change() -> None:
     assert ids(program_with(False, False)) == PINNED_AUTO
 
 
-def test_names_parallelism_and_unused_streams_do_not_touch_identity() -> None:
+def test_names_parallelism_and_unread_steps_do_not_touch_identity() -> None:
     plain = ids(line().plan())
     assert ids(line(parallelism=5, description="x").plan()) == plain
     program = Program()
-    program.step("unused", program.source("unused"))
-    a = program.step("a", program.source())
-    program.sink(program.step("c", program.step("b", a)))
-    assert ids(program.plan()) == plain
+    program.step("unread", program.source("other"))
+    source = program.source()
+    program.step("also unread", source)
+    program.sink(program.step("c", program.step("b", program.step("a", source))))
+    found = ids(program.plan())
+    assert len(set(found.values())) == len(found) == len(plain) + 3
+    assert {name: found[name] for name in plain} == plain
 
 
 def test_a_given_hash_is_taken_as_it_is_and_similar_ones_do_not_collide() -> None:
