@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.config_options import ConfigOption, ConfigOptions
 from penstock.common.configuration import Configuration
@@ -14,6 +16,7 @@ from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.common.serialization import (
+    ROW_SCHEMAS,
     ByteArraySchema,
     DeserializationSchema,
     Encoder,
@@ -25,6 +28,7 @@ from penstock.common.time import Duration, Instant, Time
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row, RowKind
 from penstock.common.watermark_strategy import AssignerWithPeriodicWatermarksWrapper, WatermarkStrategy
+from penstock.core.elsewhere import found_in
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",
@@ -56,3 +60,6 @@ __all__ = [
     "Types",
     "WatermarkStrategy",
 ]
+
+if not TYPE_CHECKING:  # else a typing error in any name would pass for one of these
+    __getattr__ = found_in(__name__, ROW_SCHEMAS)

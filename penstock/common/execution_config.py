@@ -9,12 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.execution_mode import ExecutionMode
+from penstock.common.input_dependency_constraint import InputDependencyConstraint
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
 
 __all__ = ["ExecutionConfig"]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["InputDependencyConstraint"]
 
 _MAX_KEY_GROUPS = 32768
 

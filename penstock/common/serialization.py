@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock.core.batch import Batch
+from penstock.core.elsewhere import found_in
 from penstock.core.errors import ConfigError
 from penstock.core.render import java_text
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
@@ -26,6 +27,14 @@ __all__ = [
     "SerializationSchema",
     "SimpleStringSchema",
 ]
+
+ROW_SCHEMAS = {
+    f"penstock.datastream.formats.{module}": f"{name}RowDeserializationSchema {name}RowSerializationSchema"
+    for module, name in (("avro", "Avro"), ("csv", "Csv"), ("json", "Json"))
+}
+"""What stood here and in ``common`` before PyFlink 1.16, and programs still look for here."""
+if not TYPE_CHECKING:  # else a typing error in any name would pass for one of these
+    __getattr__ = found_in(__name__, {**ROW_SCHEMAS, "penstock.common": "typeinfo"})
 
 
 class SerializationSchema(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.common.time import Duration
 from penstock.connectors.timestamps import TimestampAssigner
 from penstock.connectors.watermark_generators import WatermarkGenerator, WatermarkOutput
 from penstock.connectors.watermark_strategy import WatermarkStrategy
@@ -13,6 +14,9 @@ __all__ = [
     "WatermarkOutput",
     "WatermarkStrategy",
 ]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["Duration"]
 
 
 class AssignerWithPeriodicWatermarksWrapper:

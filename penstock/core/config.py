@@ -95,8 +95,13 @@ class Configuration:
     :mod:`penstock.core.options`, which knows the type, the default and the older names of the key.
     """
 
-    def __init__(self, other: Configuration | None = None) -> None:
+    def __init__(
+        self, other: Configuration | None = None, j_configuration: Configuration | None = None
+    ) -> None:
+        """Empty, or a copy of ``other``, or another handle on what ``get_j_env_configuration`` gave."""
         self._values: dict[str, Any] = {} if other is None else dict(other._values)
+        if j_configuration is not None:
+            self._values = j_configuration._values
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:

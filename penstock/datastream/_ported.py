@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
+from penstock.core.no_java import JavaEnvironment
 from penstock.datastream.time_characteristic import TimeCharacteristic
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ class PortedSettings:
         return self._configuration.get(options.SAVEPOINT_DIR)
 
     # --- the 1.x dialect --------------------------------------------------------------------
+
+    @property
+    def _j_stream_execution_environment(self) -> JavaEnvironment:
+        """Programs of 1.x hand it to ``get_j_env_configuration`` to change settings."""
+        return JavaEnvironment(self._configuration)
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Any:
         """The 1.x way to choose the time of windows; today the window assigner says which it is.

@@ -5,12 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from penstock.common.time import Time
 from penstock.core.durations import DurationLike
 from penstock.core.errors import ConfigError
+from penstock.core.typeinfo import TypeInformation
+from penstock.datastream import async_retry_strategies
 from penstock.datastream._stream import DataStream
 from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor
 from penstock.operators.async_io.operator import AsyncWaitOperator
 from penstock.operators.async_io.retry import AsyncRetryStrategy
+
+__all__ = ["AsyncDataStream", "DataStream"]
+__all__ += ["AsyncFunction", "AsyncFunctionDescriptor", "AsyncRetryStrategy"]  # PyFlink has them here, too
+__all__ += ["Time", "TypeInformation", "async_retry_strategies"]
 
 _ORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED
 _UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.operators.async_io.retry import (
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,
     NoRetryStrategy,
@@ -10,8 +14,14 @@ from penstock.operators.async_io.retry import (
 )
 
 __all__ = [
+    "NO_RETRY_STRATEGY",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "ExponentialBackoffDelayRetryStrategy",
     "FixedDelayRetryStrategy",
     "NoRetryStrategy",
     "RetryPredicate",
 ]
+
+NO_RETRY_STRATEGY: NoRetryStrategy[Any] = NoRetryStrategy()
+"""Asks once."""

@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 from penstock.datastream._wrappers import SinkFunction, SourceFunction
+from penstock.datastream.state import (
+    AggregatingState,
+    AggregatingStateDescriptor,
+    BroadcastState,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReadOnlyBroadcastState,
+    ReducingState,
+    ReducingStateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from penstock.datastream.time_domain import TimeDomain
+from penstock.metrics import MetricGroup
 from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor
 from penstock.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
 from penstock.operators.functions import (
@@ -75,4 +91,22 @@ __all__ = [
     "SourceFunction",
     "TimerService",
     "WindowFunction",
+]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += [
+    "AggregatingState",
+    "AggregatingStateDescriptor",
+    "BroadcastState",
+    "ListState",
+    "ListStateDescriptor",
+    "MapState",
+    "MapStateDescriptor",
+    "MetricGroup",
+    "ReadOnlyBroadcastState",
+    "ReducingState",
+    "ReducingStateDescriptor",
+    "TimeDomain",
+    "ValueState",
+    "ValueStateDescriptor",
 ]

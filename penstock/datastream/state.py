@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.common.time import Duration, Time
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -43,3 +45,6 @@ __all__ = [
     "ValueState",
     "ValueStateDescriptor",
 ]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["Duration", "Time", "TypeInformation", "Types"]

@@ -12,7 +12,8 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.common.io import InputFormat
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
-from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from penstock.common.typeinfo import Types
 from penstock.connectors.collection import CollectionSource
 from penstock.connectors.files.source import FileSource
 from penstock.connectors.socket import SocketTextSource
@@ -23,7 +24,7 @@ from penstock.core.config import Configuration, layered
 from penstock.core.conversion import convert_all
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import normal_name
-from penstock.core.typeinfo import as_type_info
+from penstock.core.typeinfo import TypeInformation, as_type_info
 from penstock.datastream import _frames
 from penstock.datastream._ported import PortedSettings
 from penstock.datastream._stream import DataStream
@@ -33,7 +34,9 @@ from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.job import Launcher
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.graph.bounded import BATCH, runs_in_batch
 from penstock.graph.budget import CHANNEL_BYTES, NETWORK_BYTES
 from penstock.graph.explain import plan_json, plan_text
@@ -41,6 +44,9 @@ from penstock.graph.job import JobSpec
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.operators.source_operator import SourceOperator
+
+__all__ = ["StreamExecutionEnvironment"]
+__all__ += ["RestartStrategies", "SlotSharingGroup", "TimeCharacteristic", "TypeInformation", "Types"]
 
 MAX_PARALLELISM = 32768
 

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.serializer import TypeSerializer
+from penstock.common.time import Time
+from penstock.common.typeinfo import Types
+from penstock.datastream.functions import ReduceFunction, RuntimeContext
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.state import (
+    ReducingState,
+    ReducingStateDescriptor,
+    State,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from penstock.metrics import MetricGroup
 from penstock.operators.window.assigners import (
     GlobalWindows,
     MergingWindowAssigner,
@@ -97,4 +111,22 @@ __all__ = [
     "WindowAssigner",
     "long_to_int_with_bit_mixing",
     "mod_inverse",
+]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += [
+    "MAX_LONG_VALUE",
+    "MIN_LONG_VALUE",
+    "MetricGroup",
+    "OutputTag",
+    "ReduceFunction",
+    "ReducingState",
+    "ReducingStateDescriptor",
+    "RuntimeContext",
+    "State",
+    "StateDescriptor",
+    "Time",
+    "TypeSerializer",
+    "Types",
+    "ValueStateDescriptor",
 ]

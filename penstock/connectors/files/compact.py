@@ -41,37 +41,36 @@ class FileCompactStrategy:
             raise ConfigError("compaction waits for at least one checkpoint and at least one byte")
 
     @staticmethod
-    def builder() -> FileCompactStrategyBuilder:
+    def builder() -> FileCompactStrategy.Builder:
         """Nothing chosen yet."""
-        return FileCompactStrategyBuilder()
+        return FileCompactStrategy.Builder()
 
+    class Builder:
+        """Builds a :class:`FileCompactStrategy`."""
 
-class FileCompactStrategyBuilder:
-    """Builds a :class:`FileCompactStrategy`."""
+        def __init__(self) -> None:
+            self._checkpoints: int | None = None
+            self._size: int | None = None
 
-    def __init__(self) -> None:
-        self._checkpoints: int | None = None
-        self._size: int | None = None
+        def enable_compaction_on_checkpoint(
+            self, num_checkpoints_before_compaction: int
+        ) -> FileCompactStrategy.Builder:
+            """Merge what came together in this many checkpoints."""
+            self._checkpoints = num_checkpoints_before_compaction
+            return self
 
-    def enable_compaction_on_checkpoint(
-        self, num_checkpoints_before_compaction: int
-    ) -> FileCompactStrategyBuilder:
-        """Merge what came together in this many checkpoints."""
-        self._checkpoints = num_checkpoints_before_compaction
-        return self
+        def set_size_threshold(self, size_threshold: int | str) -> FileCompactStrategy.Builder:
+            """Merge as soon as a bucket's parts have this many bytes; larger files are left as they are."""
+            self._size = to_bytes(size_threshold)
+            return self
 
-    def set_size_threshold(self, size_threshold: int | str) -> FileCompactStrategyBuilder:
-        """Merge as soon as a bucket's parts have this many bytes; larger files are left as they are."""
-        self._size = to_bytes(size_threshold)
-        return self
+        def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
+            """Accepted for ported programs; merging is part of the writer's barrier here."""
+            return self
 
-    def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategyBuilder:
-        """Accepted for ported programs; merging is part of the writer's barrier here."""
-        return self
-
-    def build(self) -> FileCompactStrategy:
-        """The strategy."""
-        return FileCompactStrategy(self._checkpoints, self._size)
+        def build(self) -> FileCompactStrategy:
+            """The strategy."""
+            return FileCompactStrategy(self._checkpoints, self._size)
 
 
 class FileCompactor(ABC):

@@ -37,9 +37,9 @@ class OutputFileConfig:
             )
 
     @staticmethod
-    def builder() -> OutputFileConfigBuilder:
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
         """Start from the defaults: prefix ``part``, no suffix."""
-        return OutputFileConfigBuilder()
+        return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
         """The beginning of each file's name."""
@@ -49,27 +49,26 @@ class OutputFileConfig:
         """The end of each file's name, such as ``.json``."""
         return self.part_suffix
 
+    class OutputFileConfigBuilder:
+        """Builds an :class:`OutputFileConfig`."""
 
-class OutputFileConfigBuilder:
-    """Builds an :class:`OutputFileConfig`."""
+        def __init__(self) -> None:
+            self._prefix = "part"
+            self._suffix = ""
 
-    def __init__(self) -> None:
-        self._prefix = "part"
-        self._suffix = ""
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the beginning of file names."""
+            self._prefix = prefix
+            return self
 
-    def with_part_prefix(self, prefix: str) -> OutputFileConfigBuilder:
-        """Set the beginning of file names."""
-        self._prefix = prefix
-        return self
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the end of file names."""
+            self._suffix = suffix
+            return self
 
-    def with_part_suffix(self, suffix: str) -> OutputFileConfigBuilder:
-        """Set the end of file names."""
-        self._suffix = suffix
-        return self
-
-    def build(self) -> OutputFileConfig:
-        """The settings."""
-        return OutputFileConfig(self._prefix, self._suffix)
+        def build(self) -> OutputFileConfig:
+            """The settings."""
+            return OutputFileConfig(self._prefix, self._suffix)
 
 
 class PartNames:

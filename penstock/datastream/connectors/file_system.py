@@ -4,6 +4,8 @@
 ``penstock.datastream.formats``; the short forms (``FileSource.csv``, ``FileSink.parquet``) are our own.
 """
 
+from penstock.common.serialization import BulkWriterFactory, Encoder, RowDataBulkWriterFactory
+from penstock.common.time import Duration
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy
 from penstock.connectors.files.csv import CsvDialect, CsvFormat
@@ -19,6 +21,8 @@ from penstock.connectors.files.rolling import DefaultRollingPolicy, OnCheckpoint
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.files.source import FileSource, FileSourceBuilder
 from penstock.connectors.files.text import StreamFormat
+from penstock.datastream.connectors.base import Sink, Source, StreamTransformer, SupportsPreprocessing
+from penstock.datastream.functions import SinkFunction
 
 StreamingFileSink = FileSink
 
@@ -45,4 +49,17 @@ __all__ = [
     "RollingPolicy",
     "StreamFormat",
     "StreamingFileSink",
+]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += [
+    "BulkWriterFactory",
+    "Duration",
+    "Encoder",
+    "RowDataBulkWriterFactory",
+    "Sink",
+    "SinkFunction",
+    "Source",
+    "StreamTransformer",
+    "SupportsPreprocessing",
 ]

@@ -2,5 +2,9 @@
 
 from penstock.connectors.history import backfilled
 from penstock.connectors.hybrid import HybridSource, HybridSourceBuilder
+from penstock.datastream.connectors.base import Source
 
 __all__ = ["HybridSource", "HybridSourceBuilder", "backfilled"]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["Source"]

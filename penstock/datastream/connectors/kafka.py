@@ -3,6 +3,10 @@
 Sources that change clusters while they run (PyFlink's ``dynamic_kafka``) do not exist here.
 """
 
+from penstock.common import typeinfo
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.types import Row
 from penstock.datastream.connectors._kafka_producer import (
     FlinkKafkaProducer,
     FlinkKafkaProducerBase,
@@ -28,6 +32,14 @@ from penstock.datastream.connectors._kafka_source import (
     KafkaTopicPartition,
     OnError,
 )
+from penstock.datastream.connectors.base import (
+    DeliveryGuarantee,
+    Sink,
+    Source,
+    StreamTransformer,
+    SupportsPreprocessing,
+)
+from penstock.datastream.functions import SinkFunction, SourceFunction
 
 __all__ = [
     "Diverted",
@@ -49,4 +61,21 @@ __all__ = [
     "KafkaTopicSelector",
     "OnError",
     "Semantic",
+]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += [
+    "DeliveryGuarantee",
+    "DeserializationSchema",
+    "Row",
+    "SerializationSchema",
+    "Sink",
+    "SinkFunction",
+    "Source",
+    "SourceFunction",
+    "StreamTransformer",
+    "SupportsPreprocessing",
+    "TypeInformation",
+    "Types",
+    "typeinfo",
 ]

@@ -1,5 +1,9 @@
 """The number sequence source, where PyFlink has it."""
 
 from penstock.connectors.sequence import NumberSequenceSource
+from penstock.datastream.connectors.base import Source
 
 __all__ = ["NumberSequenceSource"]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["Source"]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.io import InputFormat
+from penstock.common.serialization import BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
 from penstock.core.row import Row
@@ -27,6 +28,9 @@ __all__ = [
     "AvroSchema",
     "GenericRecordAvroTypeInfo",
 ]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["BulkWriterFactory", "InputFormat"]
 
 _HEADER_BYTES = 5
 

@@ -8,10 +8,16 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.serialization import (
+    BulkWriterFactory,
+    DeserializationSchema,
+    RowDataBulkWriterFactory,
+    SerializationSchema,
+)
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
+from penstock.datastream.connectors.file_system import StreamFormat
 from penstock.datastream.formats.csv_schema import (
     CsvBulkWriters,
     CsvReaderFormat,
@@ -29,6 +35,9 @@ __all__ = [
     "CsvSchema",
     "CsvSchemaBuilder",
 ]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["BulkWriterFactory", "RowDataBulkWriterFactory", "StreamFormat"]
 
 
 # Python's own limit is 128 KB a value, which would make longer ones bad records.

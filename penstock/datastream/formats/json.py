@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any
 
+from penstock.common import typeinfo
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.connectors.log.formats import ValueFormat
 from penstock.core.errors import ConfigError, ConnectorError
@@ -19,6 +20,9 @@ from penstock.datastream.formats.json_numbers import WrittenFloat, encoded, has_
 from penstock.datastream.formats.json_values import Reader, reader_of, row_type_of_json_schema, writer_of
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["typeinfo"]
 
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half of a character that takes two escapes. Others are no reason to look at the values again."""

@@ -6,11 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.common.configuration import Configuration
+from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.connectors.files.column_parts import OrcParts
 from penstock.connectors.files.column_types import schema_of
 from penstock.core.typeinfo import RowTypeInfo
 
 __all__ = ["OrcBulkWriters"]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["BulkWriterFactory", "Configuration", "RowDataBulkWriterFactory"]
 
 
 class OrcBulkWriters:

@@ -6,12 +6,26 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.common.configuration import Configuration
+from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.connectors.files.column_types import schema_of
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.parquet_writer import ParquetWriterFactory
 from penstock.core.typeinfo import RowTypeInfo
+from penstock.datastream.connectors.file_system import BulkFormat, StreamFormat
+from penstock.datastream.formats.avro import AvroSchema
 
 __all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += [
+    "AvroSchema",
+    "BulkFormat",
+    "BulkWriterFactory",
+    "Configuration",
+    "RowDataBulkWriterFactory",
+    "StreamFormat",
+]
 
 
 class ParquetColumnarRowInputFormat(ParquetFormat):

@@ -1,0 +1,1 @@
+"""PyFlink's ``util``, as far as programs use it."""
