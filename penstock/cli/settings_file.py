@@ -6,7 +6,6 @@ taken as they are written, and read by the kind of their setting.  YAML is only 
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,14 +15,12 @@ from typing import Any
 import yaml
 
 from penstock.coordinator.registry import home
-from penstock.core.config import IGNORED_PREFIXES, OPTIONS, find
+from penstock.core.config import SPARKS, find
 from penstock.core.errors import ConfigError
-from penstock.core.flink_keys import FAMILIES, KEYS, SHARED
+from penstock.core.flink_keys import is_flinks
 
 NAMES = ("penstock.yaml", "config.yaml", "flink-conf.yaml")
 """What is looked for in a directory, in this order."""
-_OURS = "spark."
-_ALMOST = 0.9
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = {_TAG + kind for kind in ("str", "int", "float", "bool", "timestamp")}
 _SHOWN = 5
@@ -82,11 +79,10 @@ def read_settings(path: Path) -> SettingsFile:
                 "of the two is meant?"
             )
         lines[entry.key] = entry.line
-        if _is_of_flink(entry.key):
+        if _is_only_flinks(entry.key):
             unused.append(entry.key)
         else:
             settings[entry.key] = _checked(path, entry)
-    unused += [key for key in settings if _is_only_let_pass(key)]
     return SettingsFile(path, settings, tuple(unused))
 
 
@@ -100,17 +96,8 @@ def _checked(path: Path, entry: _Entry) -> str:
     return entry.text
 
 
-def _is_of_flink(key: str) -> bool:
-    if key in KEYS or key.startswith(FAMILIES):
-        return True
-    known = OPTIONS.keys() | {old for option in OPTIONS.values() for old in option.fallback_keys}
-    if key in known or not key.startswith(SHARED):
-        return False
-    return not difflib.get_close_matches(key, known, n=1, cutoff=_ALMOST)
-
-
-def _is_only_let_pass(key: str) -> bool:
-    return key.startswith(IGNORED_PREFIXES) and not key.startswith(_OURS) and find(key) is None
+def _is_only_flinks(key: str) -> bool:
+    return is_flinks(key) and not key.startswith(SPARKS) and find(key) is None
 
 
 def _entries(path: Path) -> Iterator[_Entry]:
@@ -155,7 +142,7 @@ def _text(path: Path, key: str, node: yaml.Node) -> str:
         return str(node.value)
     if node.tag == f"{_TAG}seq" and all(item.tag in _PLAIN for item in node.value):
         return ",".join(item.value for item in node.value)
-    if _is_of_flink(key) or _is_only_let_pass(key):
+    if _is_only_flinks(key):
         return ""
     raise ConfigError(
         f"{path}, line {_line(node)}: {key!r} has no value that is text, a number or a list of them; give it "

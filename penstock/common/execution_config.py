@@ -32,7 +32,6 @@ class ExecutionConfig:
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._config = Configuration() if configuration is None else configuration
         self._kept: dict[str, Any] = {}
-        self._job_parameters: dict[str, str] = {}
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
         """Subtasks of a step that does not say; -1 leaves it to the environment."""
@@ -98,12 +97,14 @@ class ExecutionConfig:
 
     def set_global_job_parameters(self, global_job_parameters_dict: dict[str, Any]) -> ExecutionConfig:
         """Values that functions read with ``RuntimeContext.get_job_parameter``."""
-        self._job_parameters = {str(k): str(v) for k, v in global_job_parameters_dict.items()}
+        self._config.set_map(
+            options.JOB_PARAMETERS, {k: str(v) for k, v in global_job_parameters_dict.items()}
+        )
         return self
 
     def get_global_job_parameters(self) -> dict[str, str]:
         """The values, as text."""
-        return dict(self._job_parameters)
+        return self._config.get_map(options.JOB_PARAMETERS)
 
     def enable_object_reuse(self) -> ExecutionConfig:
         """Let branches and state share records, which functions then must not change in place."""
@@ -255,4 +256,4 @@ class ExecutionConfig:
         return hash(self._config)
 
     def _state(self) -> tuple[Any, ...]:
-        return (self._config, self._kept, self._job_parameters)
+        return (self._config, self._kept)

@@ -16,14 +16,16 @@ from typing import Any, TypeVar
 
 from penstock.core.discreet import HIDDEN, discreet, is_secret
 from penstock.core.errors import ConfigError
-from penstock.core.options import OPTIONS, Kind, Option
+from penstock.core.flink_keys import flink_keys, is_flinks
+from penstock.core.option import Kind, Option
+from penstock.core.options import OPTIONS
 from penstock.core.transport_options import TRANSPORT_OPTIONS
 from penstock.core.trust_options import TRUST_OPTIONS
 
 __all__ = [
     "GIVEN_MASTER",
-    "IGNORED_PREFIXES",
     "OPTIONS",
+    "SPARKS",
     "Configuration",
     "Kind",
     "Option",
@@ -35,41 +37,37 @@ __all__ = [
 
 T = TypeVar("T")
 
-IGNORED_PREFIXES = (
-    "spark.",
-    "python.",
-    "pipeline.jars",
-    "rest.",
-    "taskmanager.",
-    "jobmanager.",
-    "table.",
-    "s3.",
-    "fs.",
-)
-"""Settings of other systems: kept, and otherwise none of our business."""
+SPARKS = "spark."
+"""How keys begin that go to Spark as they are."""
 
 OPTIONS |= TRANSPORT_OPTIONS | TRUST_OPTIONS
 GIVEN_MASTER = "spark.master"
 """Spark's own setting, for a master that is to hold whatever else is configured."""
 
+_MAPS = [option for option in OPTIONS.values() if option.kind is Kind.MAP]
 _BY_ANY_KEY = OPTIONS | {old: option for option in OPTIONS.values() for old in option.fallback_keys}
 
 
 def find(key: str) -> Option[Any] | None:
-    """The option with this key, today's or an older one; ``None`` if the key is another system's.
+    """The option with this key, today's or an older one; ``None`` if the key is Spark's, or only Flink's.
 
     A key that nobody knows is a :class:`ConfigError` that names the nearest ones.
     """
-    option = _BY_ANY_KEY.get(key)
-    if option is not None or key.startswith(IGNORED_PREFIXES):
+    option = _BY_ANY_KEY.get(key) or _entry_of_map(key)
+    if option is not None or key.startswith(SPARKS) or is_flinks(key):
         return option
-    near = difflib.get_close_matches(key, _BY_ANY_KEY, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(key, _BY_ANY_KEY.keys() | flink_keys(), n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see docs/configuration.md for all"
     raise ConfigError(f"there is no setting {key!r}; {hint}")
 
 
+def _entry_of_map(key: str) -> Option[Any] | None:
+    owner = next((o for o in _MAPS if key.startswith(f"{o.key}.")), None)
+    return None if owner is None else Option(key, Kind.STRING, None, owner.doc)
+
+
 def resolve(key: str, text: object) -> Any:
-    """The value of setting ``key`` from its text; another system's setting is returned as it is."""
+    """The value of setting ``key`` from its text; one of Spark or Flink alone is returned as it is."""
     option = find(key)
     return text if option is None else option.parse(text)
 
@@ -117,6 +115,19 @@ class Configuration:
                 return option.parse(self._values[key])
         return option.default_value()
 
+    def get_map(self, option: Option[dict[str, str]]) -> dict[str, str]:
+        """The entries of a map: those in its own value, and those with a key each, which win."""
+        prefix = f"{option.key}."
+        single = {key: value for key, value in self._values.items() if key.startswith(prefix)}
+        return self.get(option) | {key.removeprefix(prefix): _to_text(v) for key, v in single.items()}
+
+    def set_map(self, option: Option[dict[str, str]], entries: Mapping[str, Any]) -> Configuration:
+        """Let these be all entries of a map."""
+        for key in [key for key in self._values if key == option.key or key.startswith(f"{option.key}.")]:
+            del self._values[key]
+        self._values.update({f"{option.key}.{key}": _to_text(value) for key, value in entries.items()})
+        return self
+
     def set(self, option: Option[T], value: T | str) -> Configuration:
         """Set a known option; :class:`ConfigError` if the value cannot be read."""
         option.parse(value)
@@ -129,15 +140,15 @@ class Configuration:
         return any(key in self._values for key in (option.key, *option.fallback_keys))
 
     def check(self) -> frozenset[str]:
-        """Refuse unknown keys and unreadable values; the keys of other systems that were let pass."""
-        ignored = set()
+        """Refuse unknown keys and unreadable values; the keys of Flink that were set and do nothing here."""
+        unused = set()
         for key, value in self._values.items():
             option = find(key)
-            if option is None:
-                ignored.add(key)
-            else:
+            if option is not None:
                 option.parse(value)
-        return frozenset(ignored)
+            if (option is None and not key.startswith(SPARKS)) or (option is not None and option.is_idle):
+                unused.add(key)
+        return frozenset(unused)
 
     def get_string(self, key: str, default_value: str) -> str:
         """The value as text."""

@@ -1,133 +1,117 @@
-"""Settings of Flink that mean nothing here: a file that was written for Flink may hold them.
+"""Settings of Flink that mean nothing here: a program or file that was written for Flink may hold them.
 
-Listed are those that a check by similarity would take for a typing error in one of ours, and families of keys
-of which none is ours.
+``flink_keys.txt`` has every key of Flink 2.3 and 1.20, older names included; ``scripts/FlinkKeys.java`` reads
+them from Flink's jars.  Where Flink leaves the end open (names of reporters, keys of file systems), the
+beginning counts.
 """
 
 from __future__ import annotations
 
-FAMILIES = tuple(
-    [
-        "$internal.",
-        "akka.",
-        "blob.",
-        "classloader.",
-        "cleanup-strategy",
-        "client.",
-        "cluster.",
-        "compiler.",
-        "containerized.",
-        "dstl.",
-        "env.",
-        "events.",
-        "external-resource",
-        "flink.",
-        "historyserver.",
-        "high-availability",
-        "io.tmp.",
-        "jmx.",
-        "job-event.",
-        "job-result-store.",
-        "job.autoscaler.",
-        "jobstore.",
-        "kubernetes.",
-        "local-recovery.",
-        "mesos.",
-        "metrics.",
-        "pekko.",
-        "plugin.",
-        "process.",
-        "queryable-state.",
-        "resourcemanager.",
-        "slot.",
-        "slotmanager.",
-        "sql-client.",
-        "sql-gateway.",
-        "traces.",
-        "user.",
-        "web.",
-        "yarn.",
-        "zookeeper.",
-    ]
-)
-"""How keys of Flink begin of which we have none."""
+from functools import cache
+from importlib import resources
 
-SHARED = tuple(
-    [
-        "execution.batch.",
-        "execution.checkpointing.cleaner.",
-        "execution.checkpointing.file-merging.",
-        "execution.checkpointing.unaligned.",
-        "execution.sort",
-        "execution.state-recovery.",
-        "security.",
-        "state.backend.changelog.",
-        "state.backend.forst.",
-        "state.backend.fs.",
-        "state.backend.latency-track.",
-        "state.backend.rocksdb.",
-        "state.changelog.",
-        "state.checkpoint.",
-        "state.checkpoints.",
-        "state.latency-track.",
-        "state.size-track.",
-        "state.storage.",
-    ]
+OPEN = (
+    "$internal.",
+    "azure.",
+    "containerized.master.env.",
+    "containerized.taskmanager.env.",
+    "events.reporter.",
+    "external-resource.",
+    "flink.hadoop.",
+    "flink.yarn.",
+    "fs.",
+    "gs.",
+    "job.autoscaler.",
+    "kubernetes.env.secretKeyRef",
+    "kubernetes.internal-service.",
+    "kubernetes.jobmanager.",
+    "kubernetes.operator.",
+    "kubernetes.rest-service.",
+    "kubernetes.taskmanager.",
+    "mesos.",
+    "metrics.reporter.",
+    "oss.",
+    "presto.s3.",
+    "python.job-options.",
+    "python.logging.level.overrides.",
+    "s3.",
+    "s3a.",
+    "security.delegation.token.provider.",
+    "sql-client.",
+    "sql-gateway.",
+    "table.",
+    "taskmanager.memory.managed.consumer-weights.",
+    "traces.reporter.",
 )
-"""The same for those of which we have some: what is almost one of ours is taken for it."""
+"""How keys begin whose end is up to whoever writes them."""
 
-KEYS = frozenset(
-    [
-        "execution.allow-client-job-configurations",
-        "execution.attached",
-        "execution.batch-shuffle-mode",
-        "execution.batch-state-backend.enabled",
-        "execution.buffer-timeout.enabled",
-        "execution.checkpointing.file-merging.across-checkpoint-boundary",
-        "execution.checkpointing.file-merging.max-file-size",
-        "execution.checkpointing.force-unaligned",
-        "execution.checkpointing.id-of-ignored-in-flight-data",
-        "execution.checkpointing.local-backup.dirs",
-        "execution.checkpointing.pause-sources-until-first-checkpoint",
-        "execution.checkpointing.prefer-checkpoint-for-recovery",
-        "execution.checkpointing.recover-without-channel-state.checkpoint-id",
-        "execution.checkpointing.snapshot-compression",
-        "execution.checkpointing.write-buffer-size",
-        "execution.job-listeners",
-        "execution.job-status-changed-listeners",
-        "execution.program-config.enabled",
-        "execution.program-config.wildcards",
-        "execution.shutdown-on-application-finish",
-        "execution.shutdown-on-attached-exit",
-        "execution.state-recovery.from-local",
-        "execution.submit-failed-job-on-application-error",
-        "execution.target",
-        "execution.use-snapshot-compression",
-        "heartbeat.rpc-failure-threshold",
-        "pipeline.auto-type-registration",
-        "pipeline.cached-files",
-        "pipeline.classpaths",
-        "pipeline.closure-cleaner-level",
-        "pipeline.default-kryo-serializers",
-        "pipeline.force-avro",
-        "pipeline.force-kryo",
-        "pipeline.force-kryo-avro",
-        "pipeline.generic-types",
-        "pipeline.global-job-parameters",
-        "pipeline.jobvertex-parallelism-overrides",
-        "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
-        "pipeline.registered-kryo-types",
-        "pipeline.registered-pojo-types",
-        "pipeline.serialization-config",
-        "pipeline.vertex-description-mode",
-        "pipeline.vertex-name-include-index-prefix",
-        "pipeline.watermark-alignment.buffer-size",
-        "state.backend.async",
-        "state.backend.rocksdb.memory.fixed-per-tm",
-        "state.backend.rocksdb.memory.managed",
-        "state.checkpoint.cleaner.parallel-mode",
-        "state.storage.fs.write-buffer-size",
-        "state.ttl",
-    ]
-)
-"""Single ones."""
+_PYTHON = "functions run in the Python of the slots"
+_RPC = "driver and slots find each other through Spark"
+_SPARK_SLOTS = "Spark gives the slots: penstock.spark.master, spark.executor.*"
+_SSL = "TLS is between driver and slots: security.ssl.internal.*"
+
+INSTEAD = {
+    "classloader.": "there is no Java",
+    "cluster.": _SPARK_SLOTS,
+    "containerized.": "spark.executorEnv.*",
+    "env.java.opts": "spark.driver.extraJavaOptions, spark.executor.extraJavaOptions",
+    "execution.attached": "penstock run -d lets go of a job",
+    "execution.batch.adaptive.auto-parallelism.": "parallelism.default",
+    "execution.buffer-timeout.enabled": "execution.buffer-timeout.interval",
+    "execution.target": "penstock.spark.master",
+    "fs.": "clients of file systems read their own environment, such as AWS_ACCESS_KEY_ID",
+    "heartbeat.rpc-failure-threshold": "heartbeat.timeout",
+    "high-availability": "a program that is started again goes on from execution.checkpointing.dir",
+    "io.tmp.dirs": "spark.local.dir",
+    "jobmanager.heap.": "spark.driver.memory",
+    "jobmanager.memory.": "spark.driver.memory",
+    "jobmanager.rpc.": _RPC,
+    "kubernetes.": "spark.kubernetes.*",
+    "parallelism.": "parallelism.default",
+    "pipeline.classpaths": "there is no Java",
+    "pipeline.jobvertex-parallelism-overrides": "set_parallelism() of a step, penstock rescale",
+    "pipeline.time-characteristic": "the window assigner says which time is meant",
+    "process.": "spark.local.dir",
+    "python.": _PYTHON,
+    "python.client.executable": "the program runs in the Python that it is started with",
+    "python.logging.": "Python's own logging",
+    "python.operator-chaining.enabled": "pipeline.operator-chaining.enabled",
+    "resourcemanager.": _SPARK_SLOTS,
+    "rest.": "spark.ui.port, penstock jobs",
+    "s3.": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL in the environment",
+    "security.kerberos.": "spark.kerberos.*",
+    "security.ssl.": _SSL,
+    "slot.": _SPARK_SLOTS,
+    "slotmanager.": _SPARK_SLOTS,
+    "sql-": "there are no tables",
+    "state.backend.changelog.": "checkpoints are written beside the work",
+    "state.backend.rocksdb.": "state.backend.rocksdb.memory.fixed-per-slot",
+    "state.changelog.": "checkpoints are written beside the work",
+    "table.": "there are no tables",
+    "taskmanager.heap.": "spark.executor.memory",
+    "taskmanager.memory.": "spark.executor.memory, spark.executor.memoryOverhead",
+    "taskmanager.memory.managed.": "state.backend.rocksdb.memory.fixed-per-slot",
+    "taskmanager.memory.network.": "taskmanager.memory.network.max",
+    "taskmanager.network.memory.": "taskmanager.memory.network.max",
+    "taskmanager.numberOfTaskSlots": "spark.executor.cores, or local[n] as penstock.spark.master",
+    "web.": "spark.ui.port, penstock jobs",
+    "yarn.": "spark.yarn.*",
+}
+"""What does for keys that begin so, where a user would look for an effect; the longest beginning counts."""
+
+
+@cache
+def flink_keys() -> frozenset[str]:
+    """All keys that are written out, those included that mean something here."""
+    return frozenset(resources.files("penstock.core").joinpath("flink_keys.txt").read_text("utf-8").split())
+
+
+def is_flinks(key: str) -> bool:
+    """Whether Flink knows the key."""
+    return key.startswith(OPEN) or key in flink_keys()
+
+
+def instead_of(key: str) -> str | None:
+    """What a user of Flink's setting ``key`` would look for here; ``None`` if there is nothing to say."""
+    fitting = [beginning for beginning in INSTEAD if key.startswith(beginning)]
+    return INSTEAD[max(fitting, key=len)] if fitting else None

@@ -6,96 +6,11 @@ bare key, so each default stands in one place.  ``docs/configuration.md`` is ren
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
-from penstock.core.durations import to_bytes, to_millis
-from penstock.core.errors import ConfigError
-
-T = TypeVar("T")
-
-
-class Kind(Enum):
-    """How the text of a setting is read."""
-
-    BOOLEAN = "boolean"
-    INT = "int"
-    FLOAT = "float"
-    STRING = "string"
-    DURATION = "duration"
-    """Milliseconds as an ``int`` once read."""
-    MEMORY = "memory"
-    """Bytes as an ``int`` once read."""
-    ENUM = "enum"
-    """One of ``choices``, upper or lower case, ``-`` or ``_``."""
-
-
-@dataclass(frozen=True)
-class Option(Generic[T]):
-    """One setting. ``T`` is the Python type of its value."""
-
-    key: str
-    kind: Kind
-    default: str | None
-    """As a user would write it; ``None`` means the setting has no default."""
-    doc: str
-    fallback_keys: tuple[str, ...] = ()
-    """Older names, looked up in this order when ``key`` is not set."""
-    choices: tuple[str, ...] = ()
-
-    def parse(self, value: object) -> T:
-        """The value of a setting from its text (or from a value that already has the right type)."""
-        try:
-            return cast(T, _READ[self.kind](self, value))
-        except (ConfigError, ValueError) as e:
-            raise ConfigError(f"setting {self.key!r}: {e}") from None
-
-    def default_value(self) -> T:
-        """The default, parsed."""
-        return cast(T, None) if self.default is None else self.parse(self.default)
-
-
-def _boolean(option: Option[Any], value: object) -> bool:
-    text = str(value).strip().lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"{value!r} is not a boolean; write true or false")
-    return text == "true"
-
-
-def _int(option: Option[Any], value: object) -> int:
-    try:
-        return int(str(value))
-    except ValueError:
-        raise ConfigError(f"{value!r} is not a whole number") from None
-
-
-def _float(option: Option[Any], value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        raise ConfigError(f"{value!r} is not a number") from None
-
-
-def _enum(option: Option[Any], value: object) -> str:
-    def plain(text: str) -> str:
-        return text.strip().lower().replace("_", "-")
-
-    for choice in option.choices:
-        if plain(choice) == plain(str(value)):
-            return choice
-    raise ConfigError(f"{value!r} is none of {', '.join(option.choices)}")
-
-
-_READ = {
-    Kind.BOOLEAN: _boolean,
-    Kind.INT: _int,
-    Kind.FLOAT: _float,
-    Kind.STRING: lambda option, value: str(value),
-    Kind.DURATION: lambda option, value: to_millis(cast(Any, value)),
-    Kind.MEMORY: lambda option, value: to_bytes(cast(Any, value)),
-    Kind.ENUM: _enum,
-}
+from penstock.core.option import LATER as _LATER
+from penstock.core.option import UNUSED as _UNUSED
+from penstock.core.option import Kind, Option
 
 OPTIONS: dict[str, Option[Any]] = {}
 """Every setting by its key, in the order of the documentation."""
@@ -146,9 +61,6 @@ def _maybe_choice(key: str, choices: str, doc: str, *older: str) -> Option[str |
     return _add(Option(key, Kind.ENUM, None, doc, older, tuple(choices.split())))
 
 
-_UNUSED = "Accepted for ported programs; has no effect here."
-_LATER = "Accepted for ported programs; has no effect yet."
-
 # --- execution and pipeline ---
 RUNTIME_MODE = _choice(
     "execution.runtime-mode",
@@ -191,6 +103,14 @@ OBJECT_REUSE = _bool(
     "each. Only for programs whose functions never change what they were given, stored or emitted.",
 )
 JARS = _text("pipeline.jars", _UNUSED)
+JOB_PARAMETERS: Option[dict[str, str]] = _add(
+    Option(
+        "pipeline.global-job-parameters",
+        Kind.MAP,
+        "",
+        "What functions read with RuntimeContext.get_job_parameter: a:1,b:2, or a key for each.",
+    )
+)
 BUFFER_TIMEOUT = _duration(
     "execution.buffer-timeout.interval",
     "100 ms",
@@ -241,12 +161,16 @@ CHECKPOINT_STORAGE = _maybe_choice(
     "state.checkpoint-storage",
 )
 CHECKPOINT_DIR = _text(
-    "execution.checkpointing.dir", "Directory or URL for snapshots.", "state.checkpoints.dir"
+    "execution.checkpointing.dir",
+    "Directory or URL for snapshots.",
+    "state.checkpoints.dir",
+    "state.backend.fs.checkpointdir",
 )
 SAVEPOINT_DIR = _text(
     "execution.checkpointing.savepoint-dir",
     "Directory or URL that savepoints go to when none is named.",
     "state.savepoints.dir",
+    "savepoints.state.backend.fs.dir",
 )
 CHECKPOINT_SUBDIR = _bool(
     "execution.checkpointing.create-subdir",
@@ -290,10 +214,15 @@ INLINE_THRESHOLD = _memory(
     "20 kb",
     "State smaller than this is stored in the manifest.",
     "state.storage.fs.memory-threshold",
+    "state.backend.fs.memory-threshold",
 )
 FILE_MERGING = _bool("execution.checkpointing.file-merging.enabled", False, _UNUSED)
 LOCAL_BACKUP = _bool(
-    "execution.checkpointing.local-backup.enabled", False, _UNUSED, "state.backend.local-recovery"
+    "execution.checkpointing.local-backup.enabled",
+    False,
+    _UNUSED,
+    "state.backend.local-recovery",
+    "execution.state-recovery.from-local",
 )
 STATE_BACKEND = _choice(
     "state.backend.type",
@@ -377,6 +306,7 @@ NETWORK_MEMORY = _memory(
     "taskmanager.memory.network.max",
     "256 mb",
     "Bytes of records in flight that a slot holds at most; its channels share them, at least 32 kb each.",
+    "taskmanager.network.memory.max",
 )
 SPARK_MASTER = _text("penstock.spark.master", "Spark master, where Spark itself is given none.")
 SLOTS_TIMEOUT = _duration(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core.options import Kind, Option
+from penstock.core.option import UNUSED as _UNUSED
+from penstock.core.option import Kind, Option
 
 TRANSPORT_OPTIONS: dict[str, Option[Any]] = {}
 """By key; :mod:`penstock.core.config` joins them to the others."""
@@ -19,8 +20,6 @@ def _add(key: str, kind: Kind, default: str | None, doc: str, *older: str) -> Op
 def _text(key: str, doc: str, *older: str) -> Option[str | None]:
     return _add(key, Kind.STRING, None, doc, *older)
 
-
-_UNUSED = "Accepted for ported programs; has no effect here."
 
 CONTROL_PORT: Option[str] = _add(
     "jobmanager.rpc.bind-port",
@@ -48,25 +47,37 @@ TLS_KEYSTORE = _text(
     "security.ssl.internal.keystore",
     "PKCS#12 or PEM file, on the driver, with the key and certificate of all processes of the job; without "
     "it each job makes its own.",
+    "security.ssl.keystore",
 )
-TLS_KEYSTORE_PASSWORD = _text("security.ssl.internal.keystore-password", "Password of that file.")
+TLS_KEYSTORE_PASSWORD = _text(
+    "security.ssl.internal.keystore-password", "Password of that file.", "security.ssl.keystore-password"
+)
 TLS_KEY_PASSWORD = _text(
-    "security.ssl.internal.key-password", "Password of the key in it, if it is another one."
+    "security.ssl.internal.key-password",
+    "Password of the key in it, if it is another one.",
+    "security.ssl.key-password",
 )
 TLS_TRUSTSTORE = _text(
     "security.ssl.internal.truststore",
     "PKCS#12 or PEM file, on the driver, with the certificates by which peers are known; the key store's own "
     "if not set.",
+    "security.ssl.truststore",
 )
-TLS_TRUSTSTORE_PASSWORD = _text("security.ssl.internal.truststore-password", "Password of that file.")
+TLS_TRUSTSTORE_PASSWORD = _text(
+    "security.ssl.internal.truststore-password", "Password of that file.", "security.ssl.truststore-password"
+)
 TLS_KEYSTORE_TYPE = _text("security.ssl.internal.keystore-type", "Has no effect: the file itself says.")
 TLS_TRUSTSTORE_TYPE = _text("security.ssl.internal.truststore-type", "Has no effect: the file itself says.")
 TLS_FINGERPRINT = _text(
     "security.ssl.internal.cert.fingerprint", "SHA-1 of the only certificate that a peer may show."
 )
-TLS_HANDSHAKE_TIMEOUT: Option[int] = _add("security.ssl.internal.handshake-timeout", Kind.INT, "-1", _UNUSED)
-TLS_SESSION_CACHE: Option[int] = _add("security.ssl.internal.session-cache-size", Kind.INT, "-1", _UNUSED)
-TLS_SESSION_TIMEOUT: Option[int] = _add("security.ssl.internal.session-timeout", Kind.INT, "-1", _UNUSED)
-TLS_CLOSE_NOTIFY: Option[int] = _add(
-    "security.ssl.internal.close-notify-flush-timeout", Kind.INT, "-1", _UNUSED
-)
+
+
+def _of_sessions(name: str) -> Option[int]:
+    return _add(f"security.ssl.internal.{name}", Kind.INT, "-1", _UNUSED, f"security.ssl.{name}")
+
+
+TLS_HANDSHAKE_TIMEOUT = _of_sessions("handshake-timeout")
+TLS_SESSION_CACHE = _of_sessions("session-cache-size")
+TLS_SESSION_TIMEOUT = _of_sessions("session-timeout")
+TLS_CLOSE_NOTIFY = _of_sessions("close-notify-flush-timeout")

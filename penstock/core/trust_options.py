@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core.options import Kind, Option
+from penstock.core.option import Kind, Option
 
 ALLOWED_CLASSES: Option[str | None] = Option(
     "penstock.restore.allowed-classes",

@@ -7,11 +7,13 @@ another name here is done under that name.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
+from penstock.core.flink_keys import instead_of
 from penstock.core.no_java import JavaEnvironment
 from penstock.datastream.time_characteristic import TimeCharacteristic
 
@@ -27,6 +29,19 @@ def say_once(what: str, why: str) -> None:
     if what not in _said:
         _said.add(what)
         _log.warning("%s: %s", what, why)
+
+
+def say_unused(keys: Iterable[str]) -> None:
+    """Log which settings do nothing here and what does instead, in a line; each key once in this process."""
+    new = sorted(set(keys) - _said)
+    if new:
+        _said.update(new)
+        _log.warning("settings of Flink that do nothing here: %s", ", ".join(map(_with_hint, new)))
+
+
+def _with_hint(key: str) -> str:
+    hint = instead_of(key)
+    return key if hint is None else f"{key} (instead: {hint})"
 
 
 class PortedSettings:

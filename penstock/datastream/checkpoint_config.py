@@ -8,7 +8,7 @@ from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.durations import Duration, DurationLike, to_millis
 from penstock.core.errors import ConfigError
-from penstock.core.options import Option
+from penstock.core.option import Option
 from penstock.datastream.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,

@@ -26,7 +26,7 @@ from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import normal_name
 from penstock.core.typeinfo import TypeInformation, as_type_info
 from penstock.datastream import _frames
-from penstock.datastream._ported import PortedSettings
+from penstock.datastream._ported import PortedSettings, say_unused
 from penstock.datastream._stream import DataStream
 from penstock.datastream._unnamed import made_up_name, next_unnamed
 from penstock.datastream._wrappers import SourceFunction
@@ -89,7 +89,7 @@ class StreamExecutionEnvironment(PortedSettings):
         own: dict[str, object] = {}
         self._configuration.add_all_to_dict(own)
         merged = layered(StreamExecutionEnvironment.defaults, own, StreamExecutionEnvironment.overrides)
-        merged.check()
+        say_unused(merged.check())
         return merged
 
     def configure(self, configuration: Configuration) -> None:
@@ -322,7 +322,7 @@ class StreamExecutionEnvironment(PortedSettings):
     def _spec(self, name: str | None) -> JobSpec:
         configuration = self.configuration()
         maximum = configuration.get(options.MAX_PARALLELISM)
-        parameters = self._config.get_global_job_parameters()
+        parameters = configuration.get_map(options.JOB_PARAMETERS)
         return JobSpec(
             normal_name(name or configuration.get(options.JOB_NAME) or made_up_name()),
             tuple(self.graph.nodes),

@@ -14,7 +14,7 @@ from penstock.core import transport_options as options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
-from penstock.core.options import Option
+from penstock.core.option import Option
 from penstock.exchange.lines import Certificate
 from penstock.spark.certificates import shown
 

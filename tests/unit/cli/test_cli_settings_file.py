@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from penstock.cli.main import cli
 from penstock.cli.settings_file import find_settings, read_settings
 from penstock.common import Configuration
-from penstock.core.config import OPTIONS, layered
+from penstock.core.config import OPTIONS, Kind, layered
 from penstock.core.errors import ConfigError
-from penstock.core.flink_keys import FAMILIES, KEYS
+from penstock.core.flink_keys import OPEN
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
 
@@ -127,8 +127,10 @@ def test_a_configuration_of_flink_is_read_and_what_is_not_used_is_said():
 
 def test_what_is_flinks_is_not_ours():
     ours = OPTIONS.keys() | {old for option in OPTIONS.values() for old in option.fallback_keys}
-    assert not ours & KEYS
-    assert [key for key in ours if key.startswith(FAMILIES)] == []
+    assert [key for key in ours if key.startswith(OPEN)] == []
+    text = "".join(f"{key}: ''\n" for key, option in OPTIONS.items() if option.kind is Kind.STRING)
+    found = read_settings(written(text))
+    assert found.unused == () and len(found.settings) > 20
 
 
 def test_the_file_of_the_guide():

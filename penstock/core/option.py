@@ -1,0 +1,116 @@
+"""One setting: its key, how its text is read, its default and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar, cast
+
+from penstock.core.durations import to_bytes, to_millis
+from penstock.core.errors import ConfigError
+
+UNUSED = "Accepted for ported programs; has no effect here."
+LATER = "Accepted for ported programs; has no effect yet."
+NO_EFFECT = "Has no effect"
+"""How the description of a setting begins that is known and does nothing."""
+
+T = TypeVar("T")
+
+
+class Kind(Enum):
+    """How the text of a setting is read."""
+
+    BOOLEAN = "boolean"
+    INT = "int"
+    FLOAT = "float"
+    STRING = "string"
+    DURATION = "duration"
+    """Milliseconds as an ``int`` once read."""
+    MEMORY = "memory"
+    """Bytes as an ``int`` once read."""
+    ENUM = "enum"
+    """One of ``choices``, upper or lower case, ``-`` or ``_``."""
+    MAP = "map"
+    """``a:1,b:2``, or a key per entry: ``key.a`` and ``key.b``. A ``dict`` of text once read."""
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One setting. ``T`` is the Python type of its value."""
+
+    key: str
+    kind: Kind
+    default: str | None
+    """As a user would write it; ``None`` means the setting has no default."""
+    doc: str
+    fallback_keys: tuple[str, ...] = ()
+    """Older names, looked up in this order when ``key`` is not set."""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its description says that it does nothing."""
+        return self.doc in (UNUSED, LATER) or self.doc.startswith(NO_EFFECT)
+
+    def parse(self, value: object) -> T:
+        """The value of a setting from its text (or from a value that already has the right type)."""
+        try:
+            return cast(T, _READ[self.kind](self, value))
+        except (ConfigError, ValueError) as e:
+            raise ConfigError(f"setting {self.key!r}: {e}") from None
+
+    def default_value(self) -> T:
+        """The default, parsed."""
+        return cast(T, None) if self.default is None else self.parse(self.default)
+
+
+def _boolean(option: Option[Any], value: object) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"{value!r} is not a boolean; write true or false")
+    return text == "true"
+
+
+def _int(option: Option[Any], value: object) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise ConfigError(f"{value!r} is not a whole number") from None
+
+
+def _float(option: Option[Any], value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        raise ConfigError(f"{value!r} is not a number") from None
+
+
+def _enum(option: Option[Any], value: object) -> str:
+    def plain(text: str) -> str:
+        return text.strip().lower().replace("_", "-")
+
+    for choice in option.choices:
+        if plain(choice) == plain(str(value)):
+            return choice
+    raise ConfigError(f"{value!r} is none of {', '.join(option.choices)}")
+
+
+def _map(option: Option[Any], value: object) -> dict[str, str]:
+    if isinstance(value, dict):
+        return {str(key): str(item) for key, item in value.items()}
+    entries = [entry.partition(":") for entry in str(value).split(",") if entry.strip()]
+    if any(not colon for _, colon, _ in entries):
+        raise ConfigError(f"{value!r} is not a map; write a:1,b:2")
+    return {key.strip(): item.strip() for key, _, item in entries}
+
+
+_READ = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _int,
+    Kind.FLOAT: _float,
+    Kind.STRING: lambda option, value: str(value),
+    Kind.DURATION: lambda option, value: to_millis(cast(Any, value)),
+    Kind.MEMORY: lambda option, value: to_bytes(cast(Any, value)),
+    Kind.ENUM: _enum,
+    Kind.MAP: _map,
+}
