@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.coordinator.events import Restored
-from penstock.core.handles import ChannelHandle
+from penstock.core.errors import naming
+from penstock.core.handles import Blob, ChannelHandle
 from penstock.core.ids import OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.messages import OperatorRestore
 from penstock.core.unpickling import loads_stored
@@ -81,7 +82,7 @@ def restored_job(
     for vertex, planned in plan.operators():
         assignments = assign(manifest, planned.operator_id, vertex.parallelism, vertex.max_parallelism)
         lists: list[dict[str, Any]] = [
-            {} if blob is None else loads_stored(store.read_blob(blob))
+            {} if blob is None else _loaded(found, store, blob)
             for blob in (assignments[0].lists if assignments else ())
         ]
         shares = redistribute(lists, vertex.parallelism) if lists else [{}] * vertex.parallelism
@@ -90,15 +91,26 @@ def restored_job(
                 subtask = Subtask(vertex.id, SubtaskIndex(index))
                 restore = OperatorRestore(assignment.keyed, share, manifest.has_old_hashes, same_program)
                 subtasks.setdefault(subtask, {})[planned.operator_id] = restore
+    committables = tuple(item for item in manifest.committables if item.operator_id in names)
+    enumerators = {key: blob for key, blob in manifest.enumerators.items() if key in names}
+    # Loaded where they are used; here only to refuse the snapshot by its name, before anything is built.
+    for blob in (*enumerators.values(), *(Blob.of(item.payload) for item in committables)):
+        _loaded(found, store, blob)
     return Restored(
         manifest.epoch,
         found.location.root,
-        tuple(item for item in manifest.committables if item.operator_id in names),
-        {key: store.read_blob(blob) for key, blob in manifest.enumerators.items() if key in names},
+        committables,
+        {key: store.read_blob(blob) for key, blob in enumerators.items()},
         subtasks,
         permit,
         channels=_records_in_flight(plan, manifest),
     )
+
+
+def _loaded(found: Found, store: SnapshotStore, blob: Blob) -> Any:
+    place = found.location if blob.path is None else f"{found.location.root}/{blob.path}"
+    with naming(str(place)):
+        return loads_stored(store.read_blob(blob))
 
 
 def _records_in_flight(plan: Plan, manifest: Manifest) -> dict[SlotId, tuple[ChannelHandle, ...]]:

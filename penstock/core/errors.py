@@ -26,6 +26,9 @@ of every one of them.  The ``code`` is stable and searchable.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from penstock.core.discreet import discreet
 
 
@@ -84,6 +87,15 @@ class FormatVersionError(SnapshotError):
     """The snapshot was written by a newer Penstock than this one, or by sources that read otherwise."""
 
     code = "SNAPSHOT_FORMAT"
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """A :class:`SnapshotError` in the block says what it is about: a step, a file, a snapshot."""
+    try:
+        yield
+    except SnapshotError as error:
+        raise type(error)(f"{what}: {error}") from error
 
 
 class FencedError(PenstockError):

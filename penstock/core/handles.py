@@ -41,6 +41,11 @@ class Blob:
         if (self.path is None) == (self.inline is None):
             raise ValueError("a blob is either inline or a range of a file: give one of path and inline")
 
+    @property
+    def place(self) -> str:
+        """For people: the file it is in."""
+        return "the manifest" if self.path is None else self.path
+
     @classmethod
     def of(cls, data: bytes) -> Blob:
         """The blob that carries ``data`` itself."""

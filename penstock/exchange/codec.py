@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch
-from penstock.core.errors import TransportError, TypeMismatchError
+from penstock.core.errors import SnapshotError, TransportError, TypeMismatchError
 from penstock.core.ids import ChannelId, Epoch, EventTime
 from penstock.core.pickling import dumps, loads
 from penstock.core.row import Row
@@ -130,7 +130,7 @@ class ChannelDecoder:
                 self._learn(frame.payload)
                 return None
             return self._batch(frame)
-        except TransportError:
+        except (TransportError, SnapshotError):
             raise
         except Exception as error:
             raise TransportError(f"a peer sent data that cannot be read: {error}") from error

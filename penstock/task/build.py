@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.core.copying import OBJECT_REUSE
+from penstock.core.errors import naming
 from penstock.core.ids import ChannelId, Epoch, OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.messages import Deploy, DriverMessage, Opening, Remark
@@ -83,8 +84,9 @@ def build_tasks(
                 _open_channels(place, edge)
     tasks: list[Task] = []
     try:
-        for vertex in mine:
-            tasks.append(_build_task(place, vertex))
+        with naming(f"snapshot {deploy.restored_epoch} in {deploy.restore_root}"):
+            for vertex in mine:
+                tasks.append(_build_task(place, vertex))
     except Exception:
         for task in tasks:
             task.close()

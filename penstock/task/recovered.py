@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from penstock.core.batch import Batch
+from penstock.core.errors import naming
 from penstock.core.handles import ChannelHandle
 from penstock.core.ids import ChannelId, OperatorId, SubtaskIndex
 from penstock.exchange.overtaken import decode
@@ -64,7 +65,9 @@ def _shares(
         crossing = found[handle.edge]
         here = crossing.vertex.id == vertex.id and (crossing.edge is None) is chained
         if here and index in takers(crossing, handle):
-            for batch in decode(storage.read_blob(handle.blob)):
+            with naming(f"{handle.blob.place}, records in flight"):
+                batches = decode(storage.read_blob(handle.blob))
+            for batch in batches:
                 share = _share(crossing, index, batch)
                 if share is not None:
                     yield crossing, share

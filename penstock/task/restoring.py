@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.core.errors import naming
 from penstock.core.handles import NativeHandle
 from penstock.core.ids import Subtask
 from penstock.core.keygroups import key_group_range
@@ -70,9 +71,10 @@ def _fill(
             keyed.restore(read_native(files, source, first, last), rehashed)
     for handle in restore.keyed:
         if not isinstance(handle, NativeHandle):
-            data = source.read_blob(handle.blob)
             groups = count if rehashed is not None and handle.pickled else None
-            keyed.restore(StateBlocks(data, first, last, handle.key_groups, groups), rehashed)
+            with naming(handle.blob.place):
+                data = source.read_blob(handle.blob)
+                keyed.restore(StateBlocks(data, first, last, handle.key_groups, groups), rehashed)
 
 
 def restored_lists(restore: OperatorRestore | None) -> OperatorStateStore:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
-from penstock.core.errors import SnapshotError
+from penstock.core.errors import naming
 from penstock.core.handles import (
     Blob,
     ChannelHandle,
@@ -147,7 +146,7 @@ class StateWriter:
     def _operator_segments(
         self, operator: FrozenOperator, writer: _SegmentWriter, segments: list[_OperatorSegments]
     ) -> Iterator[bytes]:
-        with _naming(operator.step):
+        with naming(f"step {operator.step!r}"):
             found = _OperatorSegments(operator.operator_id, writer.begin())
             in_blocks = [part for part in operator.keyed if not isinstance(part, FrozenFiles)]
             for block, opaque in write_blocks(in_blocks, self._max_parallelism, self._key_groups):
@@ -165,15 +164,6 @@ class StateWriter:
                 yield found.lists.add(stored(plain, f"operator state {', '.join(map(repr, plain))}"))
                 writer.end(found.lists)
             segments.append(found)
-
-
-@contextmanager
-def _naming(step: str) -> Iterator[None]:
-    """Errors in the block say whose state it is."""
-    try:
-        yield
-    except SnapshotError as error:
-        raise type(error)(f"step {step!r}: {error}") from error
 
 
 def _small_segments(native: _NativeFiles, writer: _SegmentWriter) -> Iterator[bytes]:

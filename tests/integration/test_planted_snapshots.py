@@ -6,17 +6,30 @@ import base64
 import json
 import os
 import pickle
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from flow_graphs import Pace, log_sink
+from local_jobs import NO_TIME, environment, finish, wait_for_snapshots
 
 from penstock.common import Configuration
-from penstock.core.errors import JobFailedError
+from penstock.connectors.source import Split
+from penstock.coordinator.place import job_directory
+from penstock.core.batch import Batch
+from penstock.core.errors import JobFailedError, SnapshotError
 from penstock.core.handles import Blob
+from penstock.core.own_files import write_file
+from penstock.core.packed import pack
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.exchange.overtaken import encode
+from penstock.snapshot.decode import from_json
+from penstock.snapshot.finding import latest_valid
 from penstock.snapshot.manifest import sign
+from penstock.snapshot.store import LocalStore
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 
@@ -101,3 +114,133 @@ def test_what_was_planted_is_refused_by_name(where: str, tmp_path: Path) -> None
         with pytest.raises(JobFailedError, match=r"names \w+\.system, which is no class of this program"):
             client.get_job_execution_result().result(PATIENCE_S)
     assert not proof.exists()
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+def job(place: Path, out: Path, start_from: str | None = None, **more: str) -> Any:
+    """A source that is held in the middle, keyed state, and a sink that commits; unaligned checkpoints."""
+    if start_from is not None:
+        more["execution__state_recovery__path"] = start_from
+    env = environment(
+        place,
+        execution__checkpointing__unaligned__enabled="true",
+        execution__checkpointing__externalized_checkpoint_retention="RETAIN_ON_CANCELLATION",
+        restart_strategy__type="disable",
+        **more,
+    ).set_parallelism(1)
+    gate = None if start_from is not None else out.with_name("gate")
+    numbers = env.from_source(Pace(2500.0, gate).source(lambda i: i, 900), NO_TIME, "numbers").uid("in")
+    kept = numbers.key_by(lambda value: value % 7).process(Keep()).uid("keep")
+    kept.map(str).uid("text").sink_to(log_sink(out)).uid("out")
+    return env.execute_async("planted")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkpointed(tmp_path_factory.mktemp("planted"))
+
+
+def checkpointed(place: Path, **more: str) -> Path:
+    """The manifest of a retained checkpoint."""
+    with local_cluster() as launcher:
+        client = job(place / "chk", place / "out", **more)
+        wait_for_snapshots(launcher, 3)
+        client.cancel().result()
+    found = latest_valid(LocalStore(place / "chk" / job_directory("planted")))
+    assert found is not None
+    return Path(found.location.root.removeprefix("file://")) / found.location.manifest
+
+
+def evil_committables(document: dict[str, Any], evil: Planted) -> None:
+    sinks = {item["operator_id"] for item in document["committables"]}
+    assert len(sinks) == 1, "the sink has prepared something"
+    payload = base64.b64encode(pickle.dumps(evil, 5)).decode()
+    document["committables"] = [
+        {"operator_id": sink, "epoch": document["epoch"], "subtask_index": 0, "payload": payload}
+        for sink in sinks
+    ]
+
+
+def evil_records(document: dict[str, Any], evil: Planted) -> None:
+    ids = {operator["uid"]: operator["operator_id"] for operator in document["operators"]}
+    data = b"".join(encode([Batch(rows=[1, evil], keys=[1, 2])]))
+    edge = f"{ids['in']}>{ids['keep']}/0.0"
+    document["channels"] = [{"edge": edge, "sender": 0, "receiver": 0, "blob": stored(data)}]
+
+
+def evil_splits(document: dict[str, Any], item: tuple[Any, ...]) -> None:
+    source = next(operator for operator in document["operators"] if operator["uid"] == "in")
+    assert source["subtasks"][0]["lists"]
+    source["subtasks"][0]["lists"] = stored(pickle.dumps({"splits": ("union", [item])}, 5))
+
+
+def evil_position(document: dict[str, Any], evil: Planted) -> None:
+    evil_splits(document, (Split("0"), evil, False, 0, 1))
+
+
+def evil_lot(document: dict[str, Any], evil: Planted) -> None:
+    """Positions within a lot, which no driver opens: a slot does."""
+    evil_splits(document, (None, pack([(Split("0"), evil, False, 0, 1)]), False, 0, 1))
+
+
+@pytest.mark.parametrize("planted", [evil_committables, evil_records, evil_position, evil_lot])
+def test_a_checkpoint_with_something_planted_names_itself_and_the_reason(
+    planted: Callable[[dict[str, Any], Planted], None], checkpoint: Path, tmp_path: Path
+) -> None:
+    proof = tmp_path / "ran"
+    shutil.copytree(checkpoint.parents[1], tmp_path / "copy")
+    shutil.copytree(checkpoint.parents[3] / "out", tmp_path / "out")
+    file = tmp_path / "copy" / checkpoint.parent.name / checkpoint.name
+    document = json.loads(file.read_text())
+    planted(document, Planted(f"touch {proof}"))
+    file.write_bytes(sign(document))
+    with local_cluster():
+        client = job(tmp_path / "other", tmp_path / "out", str(file))
+        with pytest.raises(
+            JobFailedError, match=r"names \w+\.system, which is no class of this prog"
+        ) as told:
+            finish(client)
+    assert not proof.exists()
+    assert f"{tmp_path}/copy" in str(told.value), "which snapshot it was"
+    assert "\n" not in str(told.value)
+
+
+# --- signed ones ----------------------------------------------------------------------------------
+
+
+def change_in_place(file: Path, at: int) -> None:
+    """One bit; length and name stay."""
+    data = bytearray(file.read_bytes())
+    data[at] ^= 1
+    file.write_bytes(bytes(data))
+
+
+def blobs_in_files(manifest: Path) -> dict[str, Blob]:
+    """The first blob of each file that a snapshot names."""
+    found = from_json(manifest.read_bytes()).blobs()
+    return {str(blob.path): blob for blob in found if blob.path is not None}
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_changed_data_file_of_a_signed_checkpoint_is_refused(backend: str, tmp_path: Path) -> None:
+    """The manifest, which nobody has touched, holds a checksum of each: the signature covers them all."""
+    key = tmp_path / "key"
+    write_file(key, b"k" * 32)
+    more = {
+        "penstock__snapshots__key_file": str(key),
+        "state__backend__type": backend,
+        "execution__checkpointing__data_inline_threshold": "0 b",
+    }
+    manifest = checkpointed(tmp_path / "first", **more)
+    files = blobs_in_files(manifest)
+    assert any(name.startswith("shared/") for name in files) is (backend == "rocksdb")
+    for number, (name, blob) in enumerate(sorted(files.items())):
+        place = tmp_path / f"try-{number}"
+        shutil.copytree(manifest.parents[1], place / "copy")
+        shutil.copytree(tmp_path / "first" / "out", place / "out")
+        change_in_place(place / "copy" / name, blob.offset + blob.length // 2)
+        with local_cluster(), pytest.raises((SnapshotError, JobFailedError)) as refused:
+            finish(job(place / "chk", place / "out", str(place / "copy" / manifest.parent.name), **more))
+        assert f"{place}/copy/{name} is damaged" in str(refused.value)

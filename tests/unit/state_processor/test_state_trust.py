@@ -14,9 +14,11 @@ import pytest
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece, NativeHandle, OperatorSnapshot
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
+from penstock.core.own_files import write_file
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
 from penstock.snapshot.repository import write_savepoint
+from penstock.snapshot.signing import KEY_VARIABLE
 from penstock.snapshot.store import LocalStore
 from penstock.state.backend import KeyedState
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -25,6 +27,7 @@ from penstock.state.frozen_files import FrozenFiles
 from penstock.state.rocks.backend import RocksKeyedState
 from penstock.state.rocks.settings import RocksSettings
 from penstock.state_processor import SavepointWriter, open_snapshot
+from penstock.state_processor.blocks import outlines
 
 GROUPS = 128
 EXPLODED: list[int] = []
@@ -192,3 +195,20 @@ def test_a_manifest_may_not_claim_that_files_are_of_another_kind(tmp_path: Path)
     with pytest.raises(SnapshotError):
         open_snapshot(str(tmp_path / "t")).states()
     assert EXPLODED == []
+
+
+def test_with_a_key_not_even_the_head_of_a_changed_file_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = KeyedState()
+    state.scope.key = 1
+    state.handle(ValueStateDescriptor("visits")).update(1)
+    data = b"".join(block for block, _ in write_blocks(state.freeze(), GROUPS))
+    store = LocalStore(tmp_path)
+    handle = KeyedHandle(store.write_file("x.state", [data]), (0, GROUPS - 1), True)
+    (tmp_path / "x.state").write_bytes(data.replace(b"visits", b"visit5"))
+    assert [outline.name for outline in outlines(store, handle)] == ["visit5"]
+    write_file(tmp_path / "key", b"k" * 32)
+    monkeypatch.setenv(KEY_VARIABLE, str(tmp_path / "key"))
+    with pytest.raises(CorruptSnapshotError, match=r"x\.state is damaged"):
+        list(outlines(store, handle))
