@@ -26,6 +26,7 @@ from penstock.spark.control import ControlServer
 from penstock.spark.failures import translate
 from penstock.spark.lost import DAEMON, LastSigns
 from penstock.spark.slots import WaitingForSlots, check_alive, check_slots, driver_host
+from penstock.spark.told import told
 from penstock.spark.transport import transport_of
 from penstock.spark.worker import WorkerInfo
 
@@ -160,7 +161,7 @@ class SparkCluster(Cluster):
 
     def _has_witness(self) -> bool:
         try:
-            return bool(self._spark.sparkContext.getConf().get("spark.python.daemon.module") == DAEMON)
+            return told(self._spark, "spark.python.daemon.module", "") == DAEMON
         except Exception:
             return False
 

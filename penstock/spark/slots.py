@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.core.clock import Clock
 from penstock.core.errors import ClusterError, SparkLostError
 from penstock.core.news import news
+from penstock.spark.told import is_on, told
 
 _log = logging.getLogger("penstock")
 _TELL_EVERY_S = 10.0
@@ -66,8 +67,7 @@ def check_cluster(spark: SparkSession) -> None:
 
 
 def _may_grow(spark: SparkSession) -> bool:
-    setting = spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false")
-    return str(setting).lower() == "true"
+    return is_on(spark, "spark.dynamicAllocation.enabled")
 
 
 def most_slots(spark: SparkSession, beside: int) -> int | None:
@@ -145,4 +145,4 @@ def driver_host(spark: SparkSession) -> str:
     """The address executors reach the driver at; loopback if they are all here."""
     if is_one_machine(spark):
         return "127.0.0.1"
-    return str(spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1"))
+    return told(spark, "spark.driver.host", "127.0.0.1")

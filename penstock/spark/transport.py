@@ -14,6 +14,7 @@ from penstock.exchange.ports import ports_of
 from penstock.spark.certificates import make
 from penstock.spark.key_stores import from_stores
 from penstock.spark.slots import is_one_machine
+from penstock.spark.told import is_on
 
 _log = logging.getLogger("penstock")
 
@@ -46,10 +47,7 @@ def transport_of(spark: SparkSession, configuration: Configuration, job: str, cl
 
 def _hands_out_in_secret(spark: SparkSession) -> bool:
     """Whether nobody on the network can read or write what Spark sends to its executors."""
-    conf = spark.sparkContext.getConf()
-
-    def is_on(key: str) -> bool:
-        return str(conf.get(key, "false")).lower() == "true"
-
     enciphered = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
-    return is_on("spark.ssl.rpc.enabled") or (is_on("spark.authenticate") and any(map(is_on, enciphered)))
+    return is_on(spark, "spark.ssl.rpc.enabled") or (
+        is_on(spark, "spark.authenticate") and any(is_on(spark, key) for key in enciphered)
+    )
