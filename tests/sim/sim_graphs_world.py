@@ -192,7 +192,8 @@ CHAINS = {
 
 # --- a job that fails again and again, and one that lives long -------------------------------------------
 
-STUMBLES = 40
+STUMBLES = 30
+"""More than a journal may have entries; fewer than take half a minute with the slowest commits."""
 
 
 class Stumble(MapFunction):

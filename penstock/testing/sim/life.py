@@ -18,6 +18,8 @@ from penstock.testing.sim.stranger import starts_in_vain
 from penstock.testing.sim.world import World
 
 _TAKEOVER_MS = (20.0, 500.0)
+_QUIET_TIMEOUT_MS = 600_000
+"""Where there are no faults no checkpoint gets lost: one that waits behind slow steps is no failure."""
 _CROWDED_MS = 15
 """Time between the checkpoints of a job that wants several in flight."""
 _SPLIT_BRAIN = 0.7
@@ -67,6 +69,7 @@ class Life:
             min_pause_ms=0 if crowded else pause,
             commit_backoff_ms=20,
             restart=job.settings.restart if faults.most else NoRestart(),
+            timeout_ms=job.settings.timeout_ms if faults.most else _QUIET_TIMEOUT_MS,
         )
         self._inline_limit = rng.choice((0, 0, 300, 20_000))
         settings = self._settings
