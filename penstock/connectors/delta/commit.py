@@ -17,6 +17,7 @@ from typing import Any
 from penstock.connectors.delta.table import TableAddress, arrow_schema, check_writable
 from penstock.connectors.delta.writer import DeltaCommittable
 from penstock.connectors.files.table_commit import TableCommitter, TableConflict
+from penstock.connectors.files.table_files import DataStorage
 from penstock.connectors.files.table_schema import match_columns
 from penstock.core.errors import ConnectorError
 from penstock.core.optional import require
@@ -25,7 +26,10 @@ from penstock.core.optional import require
 class DeltaCommitter(TableCommitter):
     """Appends to the table's log. Runs on the driver."""
 
-    def __init__(self, address: TableAddress, schema: Any, partition_by: tuple[str, ...]) -> None:
+    def __init__(
+        self, address: TableAddress, schema: Any, partition_by: tuple[str, ...], run: str = ""
+    ) -> None:
+        super().__init__(run)
         self._address = address
         self._schema = schema
         self._partition_by = partition_by
@@ -56,6 +60,9 @@ class DeltaCommitter(TableCommitter):
             )
         except deltalake.exceptions.CommitFailedError as e:
             raise TableConflict from e
+
+    def place(self) -> tuple[DataStorage, str]:
+        return self._address.storage(), self._address.uri
 
     def make_durable(self, since: Any) -> None:
         first = 0 if since is None else since.version() + 1

@@ -4,7 +4,7 @@ Writers put data files into the table's directory; nobody reads them until the c
 the table's log, with all other files of the epoch, in one entry.
 
 What a crashed attempt wrote and no checkpoint knows stays behind as orphan files.  They take space and
-nothing else; the table's own ``VACUUM`` removes them.
+nothing else; the table's own ``VACUUM`` removes them.  A run in BATCH mode that fails removes its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DeltaSink(TableSink[TableLayout]):
 
     def create_committer(self) -> Committer:
         layout = self._matched()
-        return DeltaCommitter(self._address, layout.schema, layout.partition_by)
+        return DeltaCommitter(self._address, layout.schema, layout.partition_by, self._run)
 
     def _match(self) -> TableLayout:
         """How to write to the table as it is now."""

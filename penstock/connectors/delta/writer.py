@@ -40,9 +40,7 @@ class DeltaWriter(SinkWriter):
         self._app_id = f"penstock/{context.job_name}/{context.sink_id}/{run}/{context.subtask}"
         self._partition_by = layout.partition_by
         self._clock: Clock = context.clock
-        self._files = TableFilesWriter(
-            layout, address.storage(), address.uri, f"part-{context.generation}-{context.subtask}"
-        )
+        self._files = TableFilesWriter(layout, address.storage(), address.uri, run, context)
 
     def write(self, batch: Batch) -> None:
         self._files.write(batch)

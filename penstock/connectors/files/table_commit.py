@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.connectors.files.table_files import DataStorage, remove_files_of
 from penstock.connectors.sink import CommitOutcome, Committer
 
 _TRIES = 5
@@ -24,7 +25,14 @@ class TableConflict(Exception):
 
 
 class TableCommitter(Committer):
-    """Commits what has an ``epoch``, oldest first."""
+    """Commits what has an ``epoch``, oldest first. ``run`` is in the names of the files of this run."""
+
+    def __init__(self, run: str = "") -> None:
+        self._run = run
+
+    @abstractmethod
+    def place(self) -> tuple[DataStorage, str]:
+        """Where data files are: the storage, and the directory's name there."""
 
     @abstractmethod
     def look(self) -> Any:
@@ -43,6 +51,10 @@ class TableCommitter(Committer):
 
         ``None`` means for everything: the driver may have died between an append and this call.
         """
+
+    def withdraw(self, job_name: str, sink_id: str, generation: int) -> None:
+        if self._run:
+            remove_files_of(self._run, *self.place())
 
     def commit(self, committables: Sequence[Any]) -> Sequence[CommitOutcome]:
         outcomes: dict[int, CommitOutcome] = {}

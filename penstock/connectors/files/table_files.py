@@ -2,6 +2,7 @@
 
 A data file is never visible by its name: a table's readers follow its log or manifests.  So there is no
 hidden name and no rename here, and what a failed attempt leaves behind is an orphan that nobody reads.
+The run is part of a name, so that what a run in BATCH mode leaves can be told from everybody else's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import pyarrow as pa
 from penstock.connectors.files.parquet_writer import ParquetWriter, ParquetWriterFactory, conform
 from penstock.connectors.files.partitions import Values, split_by_columns
 from penstock.connectors.files.parts import limit_buffers
+from penstock.connectors.files.storage import MissingFileError
+from penstock.connectors.sink import WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 
@@ -38,6 +41,10 @@ class DataStorage(Protocol):
 
     def sync_directories(self, paths: Iterable[str]) -> None:
         """Make the names in the directories of these files durable."""
+        ...
+
+    def list_files(self, path: str) -> list[str]:
+        """The files below a directory that exists."""
         ...
 
     def remove(self, path: str) -> None:
@@ -87,11 +94,13 @@ class _OpenFile:
 class TableFilesWriter:
     """Writes the data files of one subtask; ``base`` is the table's data directory."""
 
-    def __init__(self, layout: TableLayout, storage: DataStorage, base: str, stem: str) -> None:
+    def __init__(
+        self, layout: TableLayout, storage: DataStorage, base: str, run: str, context: WriterContext
+    ) -> None:
         self._layout = layout
         self._storage = storage
         self._base = base.rstrip("/")
-        self._stem = f"{stem}-{uuid.uuid4().hex}"
+        self._stem = f"part-{context.generation}-{context.subtask}-{run}-{uuid.uuid4().hex}"
         self._factory = ParquetWriterFactory(layout.file_schema(), layout.compression)
         self._open: dict[Values, _OpenFile] = {}
         self._done: list[DataFile] = []
@@ -153,6 +162,14 @@ class TableFilesWriter:
             with contextlib.suppress(Exception):
                 self._storage.remove(f"{self._base}/{path}")
         self._open, self._done = {}, []
+
+
+def remove_files_of(run: str, storage: DataStorage, base: str) -> None:
+    """Delete what writers of a run have written, of which nothing was or will be committed."""
+    with contextlib.suppress(MissingFileError):  # nobody has written anything yet
+        for path in storage.list_files(base):
+            if f"-{run}-" in path.rpartition("/")[2]:
+                storage.remove(path)
 
 
 def _folder(value: Any) -> str:

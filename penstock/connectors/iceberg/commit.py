@@ -16,8 +16,9 @@ import json
 from typing import Any
 
 from penstock.connectors.files.table_commit import TableCommitter, TableConflict
+from penstock.connectors.files.table_files import DataStorage
 from penstock.connectors.files.table_schema import match_columns
-from penstock.connectors.iceberg.table import IcebergAddress, arrow_schema, partition_names
+from penstock.connectors.iceberg.table import IcebergAddress, arrow_schema, data_storage, partition_names
 from penstock.connectors.iceberg.writer import IcebergCommittable
 from penstock.core.errors import ConnectorError
 from penstock.core.optional import require
@@ -28,7 +29,10 @@ _NO_RETRIES = {"commit.retry.num-retries": "0"}
 class IcebergCommitter(TableCommitter):
     """Appends to the table. Runs on the driver."""
 
-    def __init__(self, address: IcebergAddress, schema: Any, partition_by: tuple[str, ...]) -> None:
+    def __init__(
+        self, address: IcebergAddress, schema: Any, partition_by: tuple[str, ...], run: str = ""
+    ) -> None:
+        super().__init__(run)
         self._address = address
         self._schema = schema
         self._partition_by = partition_by
@@ -68,6 +72,10 @@ class IcebergCommitter(TableCommitter):
             transaction.commit_transaction()
         except require("pyiceberg.exceptions", "iceberg").CommitFailedException as e:
             raise TableConflict from e
+
+    def place(self) -> tuple[DataStorage, str]:
+        table = self._address.open()
+        return data_storage(table.io, table.location())
 
     def _check(self, table: Any) -> None:
         """The table may have changed since the job started."""

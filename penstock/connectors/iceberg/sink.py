@@ -4,7 +4,7 @@ Writers put data files into the table's directory; nobody reads them until the c
 table, with all other files of the epoch, in one change.
 
 What a crashed attempt wrote and no checkpoint knows stays behind as orphan files, which the table's own
-``remove_orphan_files`` (a procedure of Spark) removes.
+``remove_orphan_files`` (a procedure of Spark) removes.  A run in BATCH mode that fails removes its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class IcebergSink(TableSink[tuple[TableLayout, Any, str]]):
 
     def create_committer(self) -> Committer:
         layout, _, _ = self._matched()
-        return IcebergCommitter(self._address, layout.schema, layout.partition_by)
+        return IcebergCommitter(self._address, layout.schema, layout.partition_by, self._run)
 
     def _match(self) -> tuple[TableLayout, Any, str]:
         """How to write to the table as it is now: what the files are like, its client, its location."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+from pyarrow.fs import FileSelector
 
 from penstock.connectors.files.storage import LocalStorage, normalise
 from penstock.connectors.files.table_files import DataStorage
@@ -95,6 +96,15 @@ class FileIOStorage:
 
     def sync_directories(self, paths: Iterable[str]) -> None:
         """Nothing to do: an object is durable when it is closed."""
+
+    def list_files(self, path: str) -> list[str]:
+        """The files below a directory; none if the client is one that cannot tell."""
+        if not hasattr(self._io, "fs_by_scheme"):
+            return []
+        scheme, host, inner = self._io.parse_location(path)
+        chosen = FileSelector(inner, allow_not_found=True, recursive=True)
+        found = self._io.fs_by_scheme(scheme, host).get_file_info(chosen)
+        return [f"{path}{info.path.removeprefix(inner)}" for info in found if info.is_file]
 
     def remove(self, path: str) -> None:
         """Delete a file; it need not exist."""

@@ -32,9 +32,7 @@ class IcebergWriter(SinkWriter):
         self._partition_by = layout.partition_by
         self._data = f"{location.rstrip('/')}/data"
         storage, directory = data_storage(io, location)
-        self._files = TableFilesWriter(
-            layout, storage, directory, f"part-{context.generation}-{context.subtask}"
-        )
+        self._files = TableFilesWriter(layout, storage, directory, run, context)
 
     def write(self, batch: Batch) -> None:
         self._files.write(batch)
