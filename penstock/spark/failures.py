@@ -1,4 +1,8 @@
-"""Spark's errors in one sentence."""
+"""Spark's errors in one sentence.
+
+What Spark says is told from what a program or its data says, which Spark quotes: what Python raised is left
+out where Spark's own words are looked for, and an exception of the JVM counts where such a one is named.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,13 @@ from penstock.core.errors import ClusterError, PenstockError, ProcessLostError
 
 _REQUIREMENTS = ("penstock", "pyarrow", "numpy", "pandas", "cloudpickle", "cryptography", "fsspec")
 _PYTHON = (
-    (r"RuntimeError: PENSTOCK-MISSING (.*)", "cannot import what Penstock needs ({0})"),
-    (r"No module named '([^']+)'", "lacks the package {0!r}"),
+    (r"^ *RuntimeError: PENSTOCK-MISSING (.*)", "cannot import what Penstock needs ({0})"),
+    (r"^ *ModuleNotFoundError: No module named '([^']+)'", "lacks the package {0!r}"),
     (
-        r"\[PYTHON_VERSION_MISMATCH\]\D*([\d.]+) than that in driver: (\d+\.\d+)",
+        r"Error: \[PYTHON_VERSION_MISMATCH\]\D*([\d.]+) than that in driver: (\d+\.\d+)",
         "is version {0} and that of the program is {1}: Spark needs the same minor version",
     ),
-    (r'Cannot run program "[^"]+": (.*)', "cannot be started ({0})"),
+    (r'IOException: Cannot run program "[^"]+": (.*)', "cannot be started ({0})"),
 )
 _OWN = re.compile(r"^penstock\.core\.errors\.\w+: (.+)", re.MULTILINE)
 """What a slot raised before its driver could hear of it."""
@@ -33,10 +37,14 @@ _KNOWN: tuple[tuple[str, ClusterError], ...] = (
 
 _EXECUTOR = r"ExecutorLostFailure \(executor (\S+)|Executor heartbeat timed out"
 _WORKER = (
-    r"Python worker exited unexpectedly|crashed|Connection reset|Broken pipe|java\.io\.EOFException"
-    r"|ClosedChannelException"
+    r"Python worker exited unexpectedly \(crashed\)"
+    r"|(?:^|: )java\.(?:net\.SocketException|io\.IOException): (?:Connection reset|Broken pipe)"
+    r"|(?:^|: )java\.(?:io\.EOFException|nio\.channels\.(?:Asynchronous)?ClosedChannelException)\b"
 )
 """Also what is seen of one that was killed before it had read what it is to do."""
+_OF_PYTHON = re.compile(r"(?ms)Traceback \(most recent call last\):.*?(?=^\tat |^ SQLSTATE|\Z)")
+_QUOTED = re.compile(r"'(?:[^'\\\n]|\\.){0,2000}'")
+"""A value of the data, as Spark writes it."""
 _PLACE = r'Current thread.*\n\s*(File "[^"]+", line \d+ in \S+)'
 
 
@@ -55,11 +63,12 @@ def translate(error: Exception, python: str) -> Exception:
     own = _OWN.search(text)
     if own is not None:
         return ClusterError(f"a slot could not begin: {own[1]}")
-    lost = _lost_process(text)
+    sparks = _QUOTED.sub("''", _OF_PYTHON.sub("", text))
+    lost = _lost_process(sparks)
     if lost is not None:
         return lost
     for pattern, known in _KNOWN:
-        if re.search(pattern, text):
+        if re.search(pattern, sparks):
             return type(known)(*known.args)
     return ClusterError(f"the job's Spark job failed: {gist(root_cause(text)) or type(error).__name__}")
 
@@ -74,7 +83,7 @@ def _lost_process(text: str) -> ProcessLostError | None:
         killed = re.search(r"\b(137|SIGKILL)\b", told) is not None
         hint = ". Signal 9 is what the kernel's out-of-memory killer sends" if killed else ""
         return ProcessLostError(f"Spark lost executor{name} of the job{told}{hint}")
-    if not re.search(_WORKER, text):
+    if not re.search(_WORKER, text, re.MULTILINE):
         return None
     fatal, place = re.search(r"Fatal Python error: (.+)", text), re.search(_PLACE, text)
     words = [found[count].strip() for count, found in ((0, fatal), (1, place)) if found]
@@ -85,7 +94,7 @@ def wrong_python(error: Exception, python: str) -> ClusterError | None:
     """The error in one paragraph, if executors run a Python that cannot do the job."""
     text = str(error)
     for pattern, problem in _PYTHON:
-        found = re.search(pattern, text)
+        found = re.search(pattern, text, re.MULTILINE)
         if found:
             what = problem.format(*found.groups())
             return ClusterError(f"the Python of the executors ({python}) {what}. {_way_out(found[1])}")

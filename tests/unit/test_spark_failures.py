@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from penstock.core.errors import ClusterError, GraphError
-from penstock.spark.failures import translate, wrong_python
+from penstock.spark.failures import WorkerDiedError, translate, wrong_python
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -117,6 +117,43 @@ def test_a_module_of_the_users_own_can_be_shipped(module: str) -> None:
     text = f"ModuleNotFoundError: No module named '{module}'\n\tat org.apache"
     told = str(translate(RuntimeError(text), "python3"))
     assert f"lacks the package '{module}'" in told and "env.add_python_file()" in told
+
+
+CELL = (
+    "An error occurred while calling o9.collectToPython.\n: org.apache.spark.SparkNumberFormatException: "
+    '[CAST_INVALID_INPUT] The value \'{said}\' of the type "STRING" cannot be cast to "INT" because it is '
+    "malformed.\n\tat org.apache.spark.sql.errors.QueryExecutionErrors$.invalidInputInCastToNumberError"
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "BrokenPipeError: [Errno 32] Broken pipe",
+        "mine.CrashError: the upstream service crashed",
+        "ValueError: java.net.SocketException: Connection reset",
+        "ValueError: Python worker exited unexpectedly (crashed)",
+        "ValueError: ExecutorLostFailure (executor 1 exited) Reason: nobody knows",
+        "ValueError: the order was cancelled",
+        "ValueError: it requires more slots",
+        "ValueError: No module named 'numpy'",
+        'ValueError: Cannot run program "python": no',
+        "ValueError: java.io.EOFException",
+    ],
+)
+def test_words_of_a_program_or_its_data_are_not_taken_for_sparks(said: str) -> None:
+    """They would blame a machine for an error of the program."""
+    raised = IN_A_GANG.replace("ModuleNotFoundError: No module named 'pyarrow'", said)
+    for text in (raised, CELL.format(said=said.replace("'", ""))):
+        error = translate(RuntimeError(text), "python3")
+        assert type(error) is ClusterError
+        assert str(error).startswith("the job's Spark job failed: "), error
+
+
+def test_a_worker_that_crashed_behind_an_error_of_its_own_is_still_lost() -> None:
+    text = WORKER + "ValueError: bad\n\tat org.apache.spark\nCaused by: java.io.EOFException\n\tat java.base"
+    assert isinstance(translate(RuntimeError(text), "python3"), WorkerDiedError)
 
 
 def test_our_own_errors_stay_what_they_are() -> None:
