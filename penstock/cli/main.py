@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from penstock import __version__
-from penstock.core.discreet import shown
+from penstock.core.discreet import discreet_usage, shown
 from penstock.core.errors import PenstockError, SparkLostError
 from penstock.core.interrupts import SAID
 
@@ -53,6 +55,16 @@ def exit_status(error: BaseException | None) -> int:
     return 1
 
 
+@contextmanager
+def _discreetly() -> Iterator[None]:
+    """Errors of the command line quote what was typed: not the secrets in it."""
+    try:
+        yield
+    except click.ClickException as error:
+        setattr(error, "message", shown(discreet_usage(error.message)))  # noqa: B010 - final, to type checkers
+        raise
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported one by one, when they are asked for."""
 
@@ -70,9 +82,14 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _discreetly():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _discreetly():
+                return super().invoke(ctx)
         except PenstockError as error:
             if ctx.params.get("debug"):
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import runpy
 import signal
 import sys
@@ -171,7 +172,8 @@ def parsed(settings: tuple[str, ...]) -> dict[str, str]:
     for text in settings:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise click.UsageError(f"-D takes KEY=VALUE, not {text!r}")
+            name = re.split(r"[^\w.-]", text)[0]
+            raise click.UsageError(f"-D takes KEY=VALUE, and what begins with {name!r} is none")
         found[key.strip()] = value.strip()
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
 
 HIDDEN = "***"
 
@@ -17,6 +18,8 @@ _NAMES = (
     r"|service[._-]?key|private[._-]?key|basic[._-]auth|auth[._-]params|http[._-]headers|user\.info"
 )
 _SECRET_NAME = re.compile(rf"{_NAMES}|oauthbearer\.config|\.pem$|(?:^|[._-])key$", re.IGNORECASE)
+_SECRET_WORD = re.compile(_NAMES, re.IGNORECASE)
+_SETTING = re.compile(r"([\w.-]{1,200})=([^'\"]+)")
 _IN_URL = re.compile(r"(?<=://)([^\s/@:]{0,200}):(?!\d{1,5}(?:[/?#,;\s\"')\]]|$))[^\s]{0,300}@")
 """User and password. What could be a port is none, and a password may hold any sign of a URL."""
 _IN_QUERY = re.compile(
@@ -54,6 +57,25 @@ def discreet(text: str) -> str:
     text = _IN_URL.sub(rf"\1:{HIDDEN}@", text)
     text = _IN_QUERY.sub(rf"\1{HIDDEN}", text)
     return _QUOTED.sub(rf"\1\2{HIDDEN}\2", text)
+
+
+def discreet_usage(text: str) -> str:
+    """What is said of a command line, which may quote any piece of it."""
+
+    def hidden(found: re.Match[str]) -> str:
+        return f"{found[1]}={HIDDEN}" if is_secret(found[1]) and found[1] != "KEY" else found[0]
+
+    return _SETTING.sub(hidden, text)
+
+
+def discreet_command(arguments: Iterable[str]) -> list[str]:
+    """A command line without the values of settings and options whose names say that they are secret."""
+    made: list[str] = []
+    for argument in arguments:
+        before = made[-1] if made else ""
+        hides = before.startswith("-") and "=" not in before and _SECRET_WORD.search(before) is not None
+        made.append(HIDDEN if hides and not argument.startswith("-") else discreet(discreet_usage(argument)))
+    return made
 
 
 def plain(text: str) -> str:

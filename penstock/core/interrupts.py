@@ -27,6 +27,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from penstock.core.discreet import discreet_command
+
 _log = logging.getLogger("penstock")
 _HEARD = (signal.SIGINT, signal.SIGTERM)
 SAID = "the job has ended; what is kept of it was said"
@@ -177,6 +179,7 @@ def how_to_go_on() -> str:
 
 def _command(argv: list[str]) -> str:
     """How the process was started; a script of its own goes by its name, if that finds it."""
+    argv = discreet_command(argv)
     script = Path(argv[1]) if len(argv) > 1 else None
     if script is not None and script.name == "penstock" and os.access(script, os.X_OK):
         found = shutil.which("penstock")
