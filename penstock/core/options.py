@@ -310,7 +310,7 @@ NETWORK_MEMORY = _memory(
 )
 SPARK_MASTER = _text("penstock.spark.master", "Spark master, where Spark itself is given none.")
 SLOTS_TIMEOUT = _duration(
-    "penstock.slots.timeout", "30 s", "How long to wait for Spark to start all slots together."
+    "penstock.slots.timeout", "2 min", "How long to wait for Spark to start all slots together."
 )
 DEPLOY_TIMEOUT = _duration(
     "penstock.deploy.timeout", "30 min", "How long slots may take to build their tasks and read their state."
