@@ -8,7 +8,7 @@ Who calls what, when, on which thread:
 
 * ``Sink.create_writer`` and the writer's methods run on the task's thread, in the slot, in this
   order: ``write`` many times; on a barrier ``flush(False)``, ``prepare_commit(epoch)``,
-  ``snapshot(epoch)``; at the end of input ``flush(True)`` and then one last barrier.
+  ``snapshot(epoch)`` and ``notes()``; at the end of input ``flush(True)`` and then one last barrier.
 * The committer lives on the driver.  ``commit`` gets committables of one or several epochs, oldest
   first, after their snapshot was published, and again after every restore.  **It must be
   idempotent**: "already committed" is success.  The classic mistake is to fail on the second call.
@@ -58,6 +58,8 @@ class WriterContext:
     attempt: int = 0
     """Tells writers apart that have the same generation: in BATCH mode Spark may run a task again, or twice
     at a time, and runs may begin to count anew. Use it too in names of things that two must not share."""
+    restored_notes: tuple[Any, ...] = ()
+    """What :meth:`SinkWriter.notes` of all subtasks said at the restored barrier; every subtask gets all."""
 
 
 class SinkWriter(ABC):
@@ -76,6 +78,10 @@ class SinkWriter(ABC):
 
     def snapshot(self, epoch: Epoch) -> list[Any]:
         """State to hand to the writers of the next attempt."""
+        return []
+
+    def notes(self) -> list[Any]:
+        """Small things that every writer of the next attempt shall know, at any parallelism."""
         return []
 
     def next_flush_ms(self) -> int | None:

@@ -12,9 +12,12 @@ from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.ids import Epoch
 from penstock.operators.operator import Operator, OperatorContext
+from penstock.state.operator_state import ListMode
 
 WRITER_STATE = "writer"
 """Name of the list state that holds what writers hand to their successors."""
+WRITER_NOTES = "writer-notes"
+"""Name of the union list of what every writer tells all of its successors."""
 
 
 class SinkOperator(Operator):
@@ -28,6 +31,7 @@ class SinkOperator(Operator):
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
         self._state = ctx.operator_state.list_state(WRITER_STATE)
+        self._notes = ctx.operator_state.list_state(WRITER_NOTES, ListMode.UNION)
         self._writer = self._sink.create_writer(
             WriterContext(
                 job_name=ctx.info.job_name,
@@ -41,6 +45,7 @@ class SinkOperator(Operator):
                 clock=ctx.clock,
                 to_driver=ctx.settings["to_driver"],
                 attempt=ctx.settings.get("attempt", 0),
+                restored_notes=tuple(self._notes.get()),
             )
         )
 
@@ -59,6 +64,7 @@ class SinkOperator(Operator):
         writer.flush(False)
         self._prepared = {epoch: list(writer.prepare_commit(epoch))}
         self._state.update(writer.snapshot(epoch))
+        self._notes.update(writer.notes())
 
     def committables(self, epoch: Epoch) -> list[Any]:
         return self._prepared.pop(epoch, [])

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from penstock.connectors.cut import CutReader
+from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
@@ -227,7 +228,8 @@ class ReplayedSink(Sink):
     """Takes the place of a sink and writes files; what a snapshot holds for that one is left alone."""
 
     def __init__(self, directory: Path) -> None:
-        self._files = FileSink.for_bulk_format(directory, TimedLines()).build()
+        files = FileSink.for_bulk_format(directory, TimedLines())
+        self._files = files.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
 
     def check(self) -> None:
         self._files.check()

@@ -190,7 +190,7 @@ def test_table_jobs_watched_directory_with_bad_lines(quick_disk: Path) -> None:
         client.cancel().result()
     assert sorted(numbers(good)) == list(range(80))
     diverted = [
-        line for path in (quick_disk / "bad").glob("part-*") for line in path.read_text().splitlines()
+        line for path in (quick_disk / "bad").rglob("part-*") for line in path.read_text().splitlines()
     ]
     assert diverted == [f"{inbox}/a.csv@{(inbox / 'a.csv').read_text().index('what')}"]
 

@@ -108,6 +108,13 @@ class PartNames:
             return False
         return match["after"] is None or self._restored is None or int(match["after"]) >= self._restored
 
+    def is_kept(self, name: str) -> bool:
+        """Whether this may be a visible file of such a sink, or a hidden one that a snapshot holds."""
+        if name.startswith("."):
+            return self.is_own(name) and not self.is_leftover(name)
+        prefix, suffix = re.escape(self._config.part_prefix), re.escape(self._config.part_suffix)
+        return re.fullmatch(rf"(compacted-)?{prefix}-\d+_[0-9a-f]{{16}}-\d+-\d+{suffix}", name) is not None
+
 
 def generation_of(pending: str) -> int | None:
     """The attempt that wrote a hidden file; ``None`` if the name does not say."""

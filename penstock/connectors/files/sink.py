@@ -161,11 +161,14 @@ class FileSinkBuilder:
         self, base_path: str | os.PathLike[str], part_format: PartFormat, rolling: RollingPolicy
     ) -> None:
         self._settings = FileSinkSettings(
-            normalise(base_path), part_format, BasePathBuckets(), rolling, OutputFileConfig(), 60_000
+            normalise(base_path), part_format, None, rolling, OutputFileConfig(), 60_000
         )
 
     def with_bucket_assigner(self, bucket_assigner: BucketAssigner | Callable[[Any], str]) -> FileSinkBuilder:
-        """Choose folders: an assigner, or a function from a record to a relative path."""
+        """Choose folders: an assigner, or a function from a record to a relative path.
+
+        Without a choice there is one per hour of writing, ``yyyy-MM-dd--HH``, as in Flink.
+        """
         if not isinstance(bucket_assigner, BucketAssigner):
             bucket_assigner = BucketsByFunction(bucket_assigner)
         self._settings = replace(self._settings, buckets=bucket_assigner)
@@ -240,7 +243,7 @@ def columnar(
     known = schema_of(schema) if isinstance(schema, RowTypeInfo) else schema
     names = OutputFileConfig(part_suffix=shape.suffix)
     builder = FileSinkBuilder(base_path, shape.parts(known), RollingPolicy.on_checkpoint_rolling_policy())
-    builder.with_output_file_config(names)
+    builder.with_output_file_config(names).with_bucket_assigner(BasePathBuckets())
     if rolling is not None:
         builder.with_rolling_policy(rolling)
     if compact is not None:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.commit import FileCommittable
 from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy, HeldPart, HeldParts
+from penstock.connectors.files.default_bucket import buckets_of
 from penstock.connectors.files.manifest import ManifestPlace
 from penstock.connectors.files.naming import OutputFileConfig, PartNames
 from penstock.connectors.files.parts import PartFormat, PartWriter, limit_buffers
@@ -35,7 +36,8 @@ class FileSinkSettings:
 
     base_path: str
     part_format: PartFormat
-    buckets: BucketAssigner
+    buckets: BucketAssigner | None
+    """``None`` if nobody chose: see ``default_bucket.py``."""
     rolling: RollingPolicy
     names: OutputFileConfig
     check_interval_ms: int
@@ -73,6 +75,7 @@ class FileWriter(SinkWriter):
         self._next_check_ms = 0
         self._ending = False
         self._last_epoch = context.restored_epoch or Epoch(0)
+        self._buckets, self._notes = buckets_of(settings.buckets, settings.base_path, self._names, context)
         restored = self._still_hidden(context.restored_state)
         self._held = HeldParts(settings.compact, settings.compactor, restored)
         if context.subtask == 0:
@@ -109,7 +112,7 @@ class FileWriter(SinkWriter):
         if not len(batch):
             return
         now_ms = self._clock.now_ms()
-        for bucket, records in self._settings.buckets.assign(batch, now_ms):
+        for bucket, records in self._buckets.assign(batch, now_ms):
             part = self._parts.get(bucket) or self._open(bucket, now_ms)
             part.writer.write(records)
             part.last_write_ms = now_ms
@@ -181,6 +184,9 @@ class FileWriter(SinkWriter):
 
     def snapshot(self, epoch: Epoch) -> list[Any]:
         return list(self._held.state())
+
+    def notes(self) -> list[Any]:
+        return list(self._notes)
 
     def next_flush_ms(self) -> int | None:
         return self._next_check_ms if self._parts else None

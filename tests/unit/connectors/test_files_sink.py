@@ -68,7 +68,9 @@ def hidden(base: Path) -> list[str]:
 
 
 def text_sink(base):
-    return FileSink.for_row_format(str(base), Encoder.simple_string_encoder())
+    """All files in the base path itself."""
+    builder = FileSink.for_row_format(str(base), Encoder.simple_string_encoder())
+    return builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
 
 
 def test_life_of_a_file(tmp_path):
@@ -264,7 +266,8 @@ def test_encoder_with_a_stream(tmp_path):
         def encode(self, value, stream):
             stream.write(f"<{value}>".encode())
 
-    sink = FileSink.for_row_format(tmp_path, Bracketed()).build()
+    flat = BucketAssigner.base_path_bucket_assigner()
+    sink = FileSink.for_row_format(tmp_path, Bracketed()).with_bucket_assigner(flat).build()
     writer = sink.create_writer(context())
     writer.write(rows(1, 2))
     commit_all(sink, writer)

@@ -5,7 +5,8 @@ from process_harness import batch, opened
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.core.clock import ManualClock
 from penstock.operators.sink_operator import SinkOperator
-from penstock.state.operator_state import OperatorStateStore
+from penstock.snapshot.rescale import redistribute
+from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
 
 
 class FileLikeWriter(SinkWriter):
@@ -106,3 +107,26 @@ def test_writer_is_called_when_its_time_has_come():
     assert op.writer.calls == []
     op.on_processing_time(1000)
     assert op.writer.calls == [("time", 1000)] and op.next_processing_time() is None
+
+
+def test_what_a_writer_notes_reaches_every_writer_of_the_next_attempt():
+    class Noting(FileLikeWriter):
+        def notes(self):
+            return [("from", self.context.subtask)]
+
+    class NotingSink(Sink):
+        def create_writer(self, context):
+            return Noting(context)
+
+    held = []
+    for subtask in range(2):
+        settings = {"generation": 1, "checkpointing": True, "to_driver": print}
+        op, ctx, _ = opened(SinkOperator(NotingSink()), subtask=subtask, parallelism=2, **settings)
+        op.prepare_barrier(1)
+        found = ctx.operator_state.snapshot()
+        held.append({name: (state.mode.value, state.items) for name, state in found.items()})
+    for share in redistribute(held, 3):
+        restored = {name: ListSnapshot(ListMode(mode), tuple(items)) for name, (mode, items) in share.items()}
+        again, _, _ = start(store=OperatorStateStore(restored), parallelism=3)
+        assert again.writer.context.restored_notes == (("from", 0), ("from", 1))
+    assert start()[0].writer.context.restored_notes == ()
