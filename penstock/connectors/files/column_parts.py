@@ -18,25 +18,22 @@ from pyarrow import orc
 
 from penstock.connectors.files.compact import ConcatFileCompactor, FileCompactor, OrcFileCompactor
 from penstock.connectors.files.csv import CsvDialect
+from penstock.connectors.files.csv_text import header_of, lines_of
 from penstock.connectors.files.parquet_writer import conform
 from penstock.connectors.files.parts import PartFormat, PartWriter
 from penstock.connectors.log.json_columns import encode_columns
 from penstock.core.batch import Batch
-from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.errors import ConnectorError
 
 _NEWLINE, _NOTHING = pa.scalar(b"\n", pa.large_binary()), pa.scalar(b"", pa.large_binary())
 
 
 @dataclass(frozen=True, slots=True)
 class CsvParts:
-    """Makes CSV files. Text is always quoted, null is nothing at all, so reading gives back the same."""
+    """Makes CSV files. Text is always quoted, null is nothing at all or the dialect's text for it."""
 
     schema: Any
     dialect: CsvDialect = field(default_factory=CsvDialect)
-
-    def __post_init__(self) -> None:
-        if self.dialect.quote != '"' or self.dialect.escape is not None:
-            raise ConfigError('CSV files are written with the quote ", doubled inside values, and no escape')
 
     def create(self, stream: BinaryIO) -> PartWriter:
         """A writer of one file."""
@@ -51,26 +48,41 @@ class _CsvPart:
     def __init__(self, stream: BinaryIO, parts: CsvParts) -> None:
         self._schema = parts.schema
         self._strict = parts.dialect.strict_decimals
-        self._lists = parts.dialect.array_delimiter
+        self._dialect = parts.dialect
+        self._stream = stream
         flat = [
             pa.field(each.name, pa.string() if _is_list(each.type) else each.type) for each in parts.schema
         ]
         self._flat = pa.schema(flat)
-        options = pacsv.WriteOptions(
-            include_header=parts.dialect.header, delimiter=parts.dialect.delimiter, quoting_style="needed"
-        )
-        self._writer = pacsv.CSVWriter(stream, self._flat, write_options=options)
+        self._writer: Any = None
+        if parts.dialect.is_plain:
+            options = pacsv.WriteOptions(
+                include_header=parts.dialect.header, delimiter=parts.dialect.delimiter, quoting_style="needed"
+            )
+            self._writer = pacsv.CSVWriter(stream, self._flat, write_options=options)
+        elif parts.dialect.header:
+            stream.write(header_of(self._flat, parts.dialect))
 
     def write(self, batch: Batch) -> None:
         columns = conform(batch, self._schema, self._strict)
         arrays = [
-            pc.binary_join(column.cast(pa.list_(pa.string())), self._lists) if _is_list(each.type) else column
+            self._joined(each, column) if _is_list(each.type) else column
             for each, column in zip(self._schema, columns.columns, strict=True)
         ]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._flat))
+        flat = pa.RecordBatch.from_arrays(arrays, schema=self._flat)
+        if self._writer is not None:
+            self._writer.write_batch(flat)
+        else:
+            self._stream.write(lines_of(flat, self._dialect))
+
+    def _joined(self, field: Any, column: Any) -> Any:
+        return pc.binary_join(
+            column.cast(pa.list_(pa.string())), self._dialect.array_delimiter_of(field.name)
+        )
 
     def finish(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 def _is_list(kind: Any) -> bool:

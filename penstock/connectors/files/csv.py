@@ -2,12 +2,13 @@
 
 One line is one record, so that large files can be read in parts and a wrong line is known by itself;
 with ``multiline`` quoted values may hold newlines, and files are then read whole.  Text is UTF-8.
-Columns of lists hold their elements separated by ``array_delimiter``.
+Columns of lists hold their elements separated by ``array_delimiter``, or a delimiter of their own.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +19,12 @@ import pyarrow.csv as pacsv
 
 from penstock.connectors.files.fitting import parsed_decimals
 from penstock.connectors.files.lines import LineFormat, Lines, undecodable
+from penstock.connectors.on_error import DecodeError
 from penstock.core.errors import ConfigError, ConnectorError
 
-_COMMENT = ord("#")
+_COMMENT_STARTS = b"# \t"
+"""How a line may begin that is a comment."""
+_COLUMN_NUMBER = re.compile(r"In CSV column #(\d+): CSV ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +36,24 @@ class CsvDialect:
     escape: str | None = None
     null_values: tuple[str, ...] = ("",)
     """Texts that mean null where they are not quoted."""
+    null_literal: str | None = None
+    """The text that means null in every column, quoted or not, and is written for it."""
+    empty_text: bool = False
+    """Whether an empty cell of text or of a list is empty, as in Flink, and not null."""
     header: bool = False
     """Whether the first line of a file has the names of the columns."""
     names_in_header: bool = True
     """Whether these names say which column is which; if not, the schema's order does."""
+    strict_header: bool = False
+    """Whether the names must be those of the schema, in its order."""
     multiline: bool = False
     comments: bool = False
     """Whether lines that begin with ``#`` are left out."""
     array_delimiter: str = ";"
+    array_delimiters: tuple[tuple[str, str], ...] = ()
+    """Delimiters of single columns, by name."""
+    line_end: str = "\n"
+    """What is written behind a line; both kinds are read."""
     strict_decimals: bool = False
     """Whether decimals are refused that the scale of their column would round."""
 
@@ -48,10 +62,21 @@ class CsvDialect:
             value = getattr(self, name)
             if value is not None and (len(value) != 1 or not value.isascii() or value in "\r\n"):
                 raise ConfigError(f"the {name} of CSV files must be one ASCII character, not {value!r}")
+        if self.line_end not in ("\n", "\r\n"):
+            raise ConfigError(f"lines of CSV files end in a line feed, not in {self.line_end!r}")
         if self.multiline and (self.quote is None or self.escape is not None):
             raise ConfigError(
                 "CSV values with newlines must be quoted, with quotes inside them doubled; leave out escape"
             )
+
+    def array_delimiter_of(self, column: str) -> str:
+        """What stands between the elements of a list."""
+        return dict(self.array_delimiters).get(column, self.array_delimiter)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether Arrow writes it."""
+        return (self.quote, self.escape, self.null_literal, self.line_end) == ('"', None, None, "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +96,8 @@ class CsvFormat(LineFormat):
         return self.dialect.header
 
     def check_header(self, path: str, header: bytes) -> None:
+        if self.dialect.strict_header:
+            self._check_names(path, header)
         names = self._names(header)
         unknown = [name for name in self.schema.names if name not in names]
         if unknown and header:
@@ -78,11 +105,22 @@ class CsvFormat(LineFormat):
                 f"{path!r} has no column {', '.join(unknown)} in its first line; it has {', '.join(names)}"
             )
 
+    def _check_names(self, path: str, header: bytes) -> None:
+        found = self._cells_of(header)
+        if found != self.schema.names:
+            raise ConnectorError(
+                f"{path!r} has the columns {', '.join(found)} in its first line, and the schema has "
+                f"{', '.join(self.schema.names)}; leave out set_strict_headers() to take them by their place"
+            )
+
     def _names(self, header: bytes) -> list[str]:
         """The columns of a file, in its order."""
         if not (self.dialect.header and self.dialect.names_in_header):
             names: list[str] = self.schema.names
             return names
+        return self._cells_of(header)
+
+    def _cells_of(self, header: bytes) -> list[str]:
         text = header.decode("utf-8-sig").rstrip("\r\n")
         return next(csv.reader([text], delimiter=self.dialect.delimiter, quotechar=self.dialect.quote), [])
 
@@ -98,7 +136,9 @@ class CsvFormat(LineFormat):
         try:
             return self._parse(lines, names, rounding)
         except (pa.ArrowInvalid, _OpenQuote):
-            raise undecodable(lines, lambda some: self._error_of(some, names, rounding)) from None
+            wrong = undecodable(lines, lambda some: self._error_of(some, names, rounding))
+            reason = _COLUMN_NUMBER.sub(lambda at: f"column {names[int(at[1])]!r}: ", wrong.reason)
+            raise DecodeError(wrong.index, reason) from None
 
     def _error_of(self, lines: Lines, names: list[str], rounding: bool) -> Exception | None:
         try:
@@ -108,10 +148,13 @@ class CsvFormat(LineFormat):
         return None
 
     def _parse(self, lines: Lines, names: list[str], rounding: bool) -> pa.RecordBatch:
-        if not lines.data.strip(b"\r\n"):
+        dialect = self.dialect
+        # A line of one column that is null is empty, and a record all the same.
+        skip_empty = len(names) > 1 or dialect.comments
+        if not lines.data.strip(b"\r\n") and (skip_empty or not lines.data):
             return _empty(self.schema)
         self._refuse_open_quotes(lines)
-        dialect = self.dialect
+        literal = [] if dialect.null_literal is None else [dialect.null_literal]
         read: Any = pacsv.read_csv(
             pa.BufferReader(lines.data),
             pacsv.ReadOptions(use_threads=False, column_names=names, block_size=len(lines.data) + 1),
@@ -120,17 +163,18 @@ class CsvFormat(LineFormat):
                 quote_char=dialect.quote or False,
                 escape_char=dialect.escape or False,
                 newlines_in_values=dialect.multiline,
+                ignore_empty_lines=skip_empty,
             ),
             pacsv.ConvertOptions(
                 column_types={column.name: _cell_type(column.type, rounding) for column in self.schema},
                 include_columns=self.schema.names,
-                null_values=list(dialect.null_values),
-                strings_can_be_null=True,
+                null_values=[*dialect.null_values, *literal],
+                strings_can_be_null=not dialect.empty_text,
                 quoted_strings_can_be_null=False,
             ),
         )
         arrays = [
-            _value(read.column(column.name).combine_chunks(), column.type, dialect.array_delimiter)
+            _value(_nulled(read.column(column.name).combine_chunks(), dialect), column, dialect)
             for column in self.schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -158,25 +202,33 @@ def _cell_type(kind: Any, rounding: bool) -> Any:
     return pa.string() if is_text else kind
 
 
-def _value(column: Any, kind: Any, array_delimiter: str) -> Any:
+def _nulled(column: Any, dialect: CsvDialect) -> Any:
+    """Texts that are the literal for null are null, also where they were quoted."""
+    if dialect.null_literal is None or not pa.types.is_string(column.type):
+        return column
+    return pc.if_else(pc.equal(column, dialect.null_literal), pa.scalar(None, pa.string()), column)
+
+
+def _value(column: Any, field: Any, dialect: CsvDialect) -> Any:
+    kind = field.type
     if pa.types.is_decimal(kind) and pa.types.is_string(column.type):
         return parsed_decimals(column, kind)
     if not pa.types.is_nested(kind):
         return column
-    parts = pc.split_pattern(column, array_delimiter)
+    parts = pc.split_pattern(column, dialect.array_delimiter_of(field.name))
     empty = pa.array([[]] * len(column), pa.list_(pa.string()))
     return pc.if_else(pc.equal(column, ""), empty, parts).cast(kind)
 
 
 def _without_comments(lines: Lines) -> Lines:
     """Comment lines emptied, so that indices stay: empty lines are no records."""
+    if b"#" not in lines.data:
+        return lines
     starts = lines.starts()
     view = np.frombuffer(lines.data, np.uint8)
-    comments = view[starts] == _COMMENT
-    if not comments.any():
-        return lines
+    possible = np.isin(view[starts], list(_COMMENT_STARTS))
     pieces = [
-        b"\n" if is_comment else lines.data[start:end]
-        for start, end, is_comment in zip(starts, lines.ends, comments, strict=True)
+        b"\n" if maybe and lines.data[start:end].lstrip(b" \t").startswith(b"#") else lines.data[start:end]
+        for start, end, maybe in zip(starts, lines.ends, possible, strict=True)
     ]
     return Lines(b"".join(pieces), np.cumsum([len(piece) for piece in pieces]).astype(np.int64))

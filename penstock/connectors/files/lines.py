@@ -198,10 +198,21 @@ class LineReader(SplitReader):
 
         def on_bad(index: int, reason: str) -> None:
             one = lines.slice(index, index + 1).data
-            self._bad.add(self._offset + int(lines.starts()[index]), one.rstrip(b"\r\n"), reason)
+            offset = self._offset + int(lines.starts()[index])
+            if self._bad.fails:
+                reason = f"{reason}, in line {self._line_number(offset)}"
+            self._bad.add(offset, one.rstrip(b"\r\n"), reason)
 
         found = [piece for _, _, piece in salvage(len(lines.ends), decode, on_bad) if len(piece)]
         return concat(found) if found else None
+
+    def _line_number(self, offset: int) -> int:
+        """The number of the line that begins at a byte. Reads the file once more, for an error only."""
+        number, left = 1, offset
+        with contextlib.closing(open_unpacked(self._part.path)) as stream:
+            while left > 0 and (block := stream.read(min(left, _BLOCK_BYTES))):
+                number, left = number + block.count(b"\n"), left - len(block)
+        return number
 
     def position(self) -> int:
         return self._offset

@@ -42,24 +42,21 @@ class CsvSchemaBuilder:
 
     def __init__(self) -> None:
         self._columns: list[tuple[str, Any]] = []
-        self._dialect = CsvDialect()
-        self._separators: set[str] = set()
+        self._dialect = CsvDialect(empty_text=True, multiline=True)
+        self._separators: dict[str, str] = {}
 
     def build(self) -> CsvSchema:
         """The schema."""
-        if len(self._separators) > 1:
-            raise ConfigError(
-                f"the array columns of a CSV schema share one separator, not {sorted(self._separators)}"
-            )
-        return CsvSchema(pa.schema(self._columns), self._dialect)
+        dialect = replace(self._dialect, array_delimiters=tuple(self._separators.items()))
+        return CsvSchema(pa.schema(self._columns), dialect)
 
     def add_array_column(
         self, name: str, separator: str = ";", element_type: Any | None = None
     ) -> CsvSchemaBuilder:
         """A list of values in one cell, of text unless told otherwise."""
-        self._separators.add(separator)
+        self._separators[name] = separator
         self._columns.append((name, pa.list_(_arrow(element_type or Types.STRING()))))
-        return self._with(array_delimiter=separator)
+        return self
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
         """``true`` or ``false``."""
@@ -79,14 +76,12 @@ class CsvSchemaBuilder:
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
         """The columns of another schema."""
         self._columns += [(column.name, column.type) for column in schema.columns]
-        if any(pa.types.is_list(column.type) for column in schema.columns):
-            self._separators.add(schema.dialect.array_delimiter)
-            return self._with(array_delimiter=schema.dialect.array_delimiter)
+        self._separators.update(schema.dialect.array_delimiters)
         return self
 
     def clear_columns(self) -> CsvSchemaBuilder:
         """Without columns again."""
-        self._columns, self._separators = [], set()
+        self._columns, self._separators = [], {}
         return self
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
@@ -98,18 +93,16 @@ class CsvSchemaBuilder:
         raise ConfigError("CSV columns must be declared; there is no set_any_property_name")
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
-        """Refused, as lists need one."""
-        raise ConfigError("array columns need a separator; declare the column as text instead")
+        """Accepted without effect, as in Flink: every array column has a separator of its own."""
+        return self
 
     def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
-        """Read the array column at ``index`` as text."""
-        self._columns[index] = (self._columns[index][0], pa.string())
+        """Accepted without effect, as in Flink: every array column has a separator of its own."""
         return self
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Between the elements of array columns."""
-        self._separators = {separator}
-        return self._with(array_delimiter=separator)
+        """Accepted without effect, as in Flink: every array column has a separator of its own."""
+        return self
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
         """Between values; ``,`` unless set."""
@@ -117,41 +110,39 @@ class CsvSchemaBuilder:
 
     def disable_escape_char(self) -> CsvSchemaBuilder:
         """No character has a special meaning before another. The default."""
-        return self._with(escape=None)
+        return self._with(escape=None, multiline=self._dialect.quote is not None)
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
         """Before characters to be taken literally."""
-        return self._with(escape=char)
+        return self._with(escape=char, multiline=False)
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
-        """Accepted if it is a line feed, alone or behind a carriage return: both are read."""
-        if separator not in ("\n", "\r\n"):
-            raise ConfigError(f"lines of CSV files end in a line feed, not in {separator!r}")
-        return self
+        """What is written: a line feed, alone or behind a carriage return. Both are read."""
+        return self._with(line_end=separator)
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """The text that means ``None``."""
-        return self._with(null_values=(null_value,))
+        """The text that means ``None``, in quotes or not; without one, empty text is empty text."""
+        return self._with(null_literal=null_value)
 
     def disable_quote_char(self) -> CsvSchemaBuilder:
-        """Values are never quoted."""
-        return self._with(quote=None)
+        """Values are never quoted; those that would need it are an error unless there is an escape."""
+        return self._with(quote=None, multiline=False)
 
     def set_quote_char(self, char: str) -> CsvSchemaBuilder:
         """Around values; ``"`` unless set."""
-        return self._with(quote=char)
+        return self._with(quote=char, multiline=self._dialect.escape is None)
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
         """Whether the first line is left out, whatever it says."""
-        return self._with(header=skip, names_in_header=not skip)
+        return self._with(header=skip, names_in_header=False)
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
-        """Accepted: a header must always name all columns of the schema."""
-        return self
+        """Whether the names in a header must be those of the schema, in its order."""
+        return self._with(strict_header=strict)
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Whether the first line names the columns."""
-        return self._with(header=use, names_in_header=True)
+        """Whether files have a first line of names. As in Flink, the place of a column decides."""
+        return self._with(header=use, names_in_header=False)
 
     def size(self) -> int:
         """How many columns there are so far."""

@@ -136,6 +136,7 @@ def test_files_formats_under_pyflinks_names(tmp_path: Path) -> None:
         .add_array_column("l", "#", Types.LONG())
         .add_string_column("s")
         .set_use_header()
+        .set_null_value("null")
         .set_column_separator("|")
         .build()
     )
@@ -162,8 +163,7 @@ def test_files_csv_schema_that_skips_its_first_line(tmp_path: Path) -> None:
     source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(builder.build()), tmp_path)
     enumerator = FileEnumeratorProvider.default_non_splittable_file_enumerator()
     assert read(source.set_file_enumerator(enumerator).build()) == [Row(n=1), Row(n=2)]
-    with pytest.raises(ConfigError, match="share one separator"):
-        CsvSchema.builder().add_array_column("a", ";").add_array_column("b", ",").build()
+    assert len(CsvSchema.builder().add_array_column("a", ";").add_array_column("b", ",").build()) == 2
     with pytest.raises(ConfigError, match="line feed"):
         CsvSchema.builder().set_line_separator("|")
 
