@@ -63,7 +63,7 @@ class Fetcher:
                 if code_of(error) == NOT_FOUND and place.known_ms is not None:
                     self._gone(f"the {self._name} does not exist any more")
                     return Fetched([], None, at_end=True)
-                if code_of(error) == INVALID and place.kind == AFTER_SEQUENCE:
+                if code_of(error) == INVALID and place.kind in (AT_SEQUENCE, AFTER_SEQUENCE):
                     return self._unknown(place)
                 raise
 
@@ -81,13 +81,14 @@ class Fetcher:
 
     def _checked(self, place: Place) -> Place:
         """``place`` if its last record is still there, so that none behind it can be gone."""
-        if place.kind == AFTER_SEQUENCE:
+        read_up_to = place.kind in (AT_SEQUENCE, AFTER_SEQUENCE)
+        if read_up_to:
             at = self._iterator_at(place._replace(kind=AT_SEQUENCE))
             first = self._client.get_records(ShardIterator=at, Limit=1)["Records"]
             if first and first[0]["SequenceNumber"] == place.value:
                 return place
         hours = (self._retention_ms or 0) // _HOUR_MS
-        read = f"up to {place.value}" if place.kind == AFTER_SEQUENCE else "nothing"
+        read = f"up to {place.value}" if read_up_to else "nothing"
         self._gone(
             f"the {self._name} keeps records for {hours} hours, and longer ago the job had read {read}"
         )

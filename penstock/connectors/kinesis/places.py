@@ -10,6 +10,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, NamedTuple
 
+from penstock.connectors.kinesis.aggregated import unpacked
+
 TRIM_HORIZON = "TRIM_HORIZON"
 AT_TIMESTAMP = "AT_TIMESTAMP"
 AT_SEQUENCE = "AT_SEQUENCE_NUMBER"
@@ -24,6 +26,8 @@ class Place(NamedTuple):
     value: str | int | None = None
     known_ms: int | None = None
     """Nothing that arrived before is missing; ``None``: nothing was read, and the job takes what is there."""
+    inside: int = 0
+    """Of the record here: how many of those that are packed into it are read already."""
 
     def argument(self) -> dict[str, Any]:
         """As ``GetShardIterator`` takes it."""
@@ -63,6 +67,31 @@ class Shard(NamedTuple):
 def split_id(stream: str, created_ms: int, shard: str) -> str:
     """Stable as long as the stream is the same one."""
     return f"{stream}@{created_ms}/{shard}"
+
+
+class Entry(NamedTuple):
+    """A record to deliver, which may be one of several that are packed into one of Kinesis."""
+
+    number: str
+    arrived_ms: int
+    data: bytes
+    inside: int
+    """How many of that one are read with it; 0 if those are all."""
+
+    def behind(self) -> Place:
+        """Where the next one is."""
+        kind = AT_SEQUENCE if self.inside else AFTER_SEQUENCE
+        return Place(kind, self.number, self.arrived_ms, self.inside)
+
+
+def entries_of(record: dict[str, Any], place: Place) -> list[Entry]:
+    """What a record holds behind ``place``."""
+    number, arrived, packed = record["SequenceNumber"], arrival_ms(record), unpacked(record["Data"])
+    made = [
+        Entry(number, arrived, data, count if count < len(packed) else 0)
+        for count, data in enumerate(packed, 1)
+    ]
+    return made[place.inside :] if number == place.value else made
 
 
 def arrival_ms(record: dict[str, Any]) -> int:

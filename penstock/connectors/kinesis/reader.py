@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.connectors.decoding import decode_batch
 from penstock.connectors.kinesis.fetching import Fetched, Fetcher
-from penstock.connectors.kinesis.places import AFTER_SEQUENCE, SHARD_END, Place, Shard, arrival_ms
+from penstock.connectors.kinesis.places import SHARD_END, Entry, Place, Shard, entries_of
 from penstock.connectors.log.formats import ValueFormat
 from penstock.connectors.on_error import BadRecords, Diverted
 from penstock.connectors.source import EndOfSplit, SplitReader
@@ -44,7 +44,7 @@ class ShardReader(SplitReader):
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, "kinesis")
         self._under_way: Future[Fetched] | None = None
-        self._records: deque[dict[str, Any]] = deque()
+        self._records: deque[Entry] = deque()
         self._after: Fetched | None = None
         """The last fetch, while its records are not all delivered."""
         self._due_ms = 0
@@ -81,26 +81,26 @@ class ShardReader(SplitReader):
 
     def _take(self, fetched: Fetched) -> None:
         ends = fetched.at_end or (self._stop_ms is not None and fetched.at_tip)
-        for record in fetched.records:
-            if self._stop_ms is not None and arrival_ms(record) > self._stop_ms:
+        for entry in (found for record in fetched.records for found in entries_of(record, self._place)):
+            if self._stop_ms is not None and entry.arrived_ms > self._stop_ms:
                 ends = True
                 break
-            self._records.append(record)
+            self._records.append(entry)
         self._after = Fetched([], fetched.known_ms, at_end=ends)
         if not self._records:
             self._pass_over()
 
-    def _deliver(self, records: list[dict[str, Any]]) -> Batch | None:
-        times = np.array([arrival_ms(record) for record in records], np.int64)
-        values = [record["Data"] for record in records]
+    def _deliver(self, records: list[Entry]) -> Batch | None:
+        times = np.array([record.arrived_ms for record in records], np.int64)
+        values = [record.data for record in records]
         batch = decode_batch(
             lambda start, stop: self._schema.decode(pa.array(values[start:stop], pa.binary())),
             times,
             self._bad,
-            lambda index: (records[index]["SequenceNumber"], values[index]),
+            lambda index: (records[index].number, values[index]),
             self._schema.skips_none,
         )
-        self._place = Place(AFTER_SEQUENCE, records[-1]["SequenceNumber"], int(times[-1]))
+        self._place = records[-1].behind()
         if not self._records:
             self._pass_over()
         return batch

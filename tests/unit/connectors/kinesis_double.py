@@ -48,11 +48,12 @@ class Stream:
             self.shards[parent]["closed"] = True
         return name
 
-    def put(self, shard: str, *values: str) -> None:
+    def put(self, shard: str, *values: str | bytes) -> None:
         for value in values:
             self.now += 1
             number = str(next(self._numbers))
-            self.shards[shard]["records"].append((number, self.now, value.encode()))
+            data = value if isinstance(value, bytes) else value.encode()
+            self.shards[shard]["records"].append((number, self.now, data))
 
     def trim(self) -> None:
         for shard in self.shards.values():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from penstock.common.serialization import SimpleStringSchema
+from penstock.connectors.kinesis.aggregated import unpacked
 from penstock.connectors.kinesis.places import TRIM_HORIZON, Place, at_time
 from penstock.connectors.kinesis.shards import LATEST
 from penstock.connectors.kinesis.source import KinesisSettings, KinesisSource
@@ -232,6 +235,35 @@ def test_a_stream_made_anew_is_another_stream():
     with pytest.raises(EndOfSplit):
         willing.open_split(split, reader.position(), clock).poll(1)
     assert polled(willing.open_split(fresh, None, clock), clock) == ["new"]
+
+
+def packed(*values):
+    """As the Kinesis Producer Library packs records, with one key for all; see its format."""
+    message = b"\x0a\x01k"
+    for value in values:
+        record = b"\x08\x00\x1a" + bytes([len(value)]) + value.encode()
+        message += b"\x1a" + bytes([len(record)]) + record
+    return b"\xf3\x89\x9a\xc2" + message + hashlib.md5(message).digest()
+
+
+class TestPackedConformance(SourceConformance):
+    """Positions within what is packed, too."""
+
+    def make_source(self, directory):
+        stream = Stream("packing")
+        stream.put(SHARD, "first", packed("a", "b", "c"), "between", packed("d"), packed("e", "f"), "last")
+        return source_of(stream, bounded=True, interval_ms=0, most_records=2)
+
+    def expected(self):
+        return ["first", "a", "b", "c", "between", "d", "e", "f", "last"]
+
+
+@pytest.mark.parametrize("wrong", [packed("a")[:-1] + b"x", packed("a")[:4], packed("a")[:20], b"\xf3\x89"])
+def test_what_only_looks_packed_is_left_alone(wrong):
+    assert unpacked(wrong) == [wrong]
+    cut_off = b"\x1a\x7f"
+    with_its_sum = b"\xf3\x89\x9a\xc2" + cut_off + hashlib.md5(cut_off).digest()
+    assert unpacked(with_its_sum) == [with_its_sum]
 
 
 def test_bad_records_are_diverted():
