@@ -5,20 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from penstock.porting.equivalents import TO, is_pyflink
+from penstock.porting.equivalents import FROM, TO, is_pyflink
 
 _IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
 def bound_otherwise(tree: ast.Module) -> set[str]:
-    """Every name that something binds, anywhere, that is not an import of PyFlink."""
+    """Every name that something binds, anywhere, that is not an import of PyFlink.
+
+    An assignment to the package's own name is none of these: it is rewritten like every use of it.
+    """
     return {name for node in ast.walk(tree) for name in _binds(node) if name is not None}
 
 
 def _binds(node: ast.AST) -> Iterator[str | None]:
     match node:
         case ast.Name(ctx=ast.Store() | ast.Del()):
-            yield node.id
+            yield None if node.id == FROM else node.id
         case ast.arg():
             yield node.arg
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():

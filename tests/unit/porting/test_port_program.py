@@ -38,6 +38,11 @@ def ported(source):
             "import pyflink.common\né = [pyflink.common.Row, pyflink]; o.pyflink = f(pyflink=1)\n",
             "import penstock.common\né = [penstock.common.Row, penstock]; o.pyflink = f(pyflink=1)\n",
         ),
+        (
+            "try:\n    import pyflink.common\nexcept ImportError:\n    pyflink = None\nok = pyflink\n",
+            "try:\n    import penstock.common\nexcept ImportError:\n    penstock = None\nok = penstock\n",
+        ),
+        ("from pyflink.common import Row\npyflink = 1\n", "from penstock.common import Row\npyflink = 1\n"),
         ("def f() -> 'Row':\n    from pyflink.common import Row\n    return Row", None),
         (
             "# import pyflink\n'''\nimport pyflink\n'''\nx = 1\n",
