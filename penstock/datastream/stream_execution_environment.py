@@ -55,7 +55,7 @@ class StreamExecutionEnvironment(PortedSettings):
     """Gathers the steps of a program and runs it.
 
     ``execute()`` uses the active Spark session, or starts one: with the master that Spark was given, else
-    with the one that ``penstock.spark.master`` names (default ``local[*]``).
+    with the one that ``penstock.spark.master`` names (default: this machine, with all the slots it wants).
     """
 
     launcher: Launcher | None = None

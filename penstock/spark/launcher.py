@@ -23,6 +23,7 @@ from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
 from penstock.spark.masters import refuse_connect
+from penstock.spark.room import asked_slots, cores_of
 from penstock.spark.session import start_session
 from penstock.spark.shipping import ship
 from penstock.spark.slots import available_slots, check_cluster, check_slots, most_slots
@@ -34,21 +35,23 @@ class SparkLauncher:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
 
-    def session(self) -> SparkSession:
-        """The active session, or a new one."""
+    def session(self, asked: int = 0) -> SparkSession:
+        """The active session, or a new one for a job that asks for so many slots."""
         refuse_connect()
         active = SparkSession.getActiveSession()
-        return active if active is not None else start_session(self._configuration)
+        return active if active is not None else start_session(self._configuration, asked)
 
     def default_parallelism(self) -> int:
-        """As many slots as Spark has."""
-        return max(1, available_slots(self.session()))
+        """As many slots as Spark has, or as there are cores where it has more slots than these."""
+        spark = self.session()
+        return cores_of(spark) or max(1, available_slots(spark))
 
     def launch(self, spec: JobSpec) -> RunningJob:
         """Start a job; returns at once."""
-        spark = self.session()
+        spark = self.session(asked_slots(spec.nodes, spec.parallelism))
         beside = needs_room(spec.nodes)
-        job = assemble(spec, max(1, self.default_parallelism() - beside))
+        reserved = 0 if cores_of(spark) else beside
+        job = assemble(spec, max(1, self.default_parallelism() - reserved))
         clock = SystemClock()
         if job.plan.settings[BATCH]:
             running = self._start_batch(spark, spec, job, clock)

@@ -18,13 +18,14 @@ from penstock.core.news import news
 from penstock.spark.given import given_settings, is_submitted
 from penstock.spark.jvm import forget, kill, launched, quieten
 from penstock.spark.masters import check_master, in_one_sentence
+from penstock.spark.room import with_room
 
 _log = logging.getLogger("penstock")
 _DEFAULT_MASTER = "local[*]"
 
 
-def start_session(configuration: Configuration) -> SparkSession:
-    """A quiet Spark session for a program that did not bring one."""
+def start_session(configuration: Configuration, asked: int = 0) -> SparkSession:
+    """A quiet Spark session for a program that did not bring one, and whose job asks for so many slots."""
     os.environ.setdefault("PYSPARK_PYTHON", configuration.get(options.PYTHON_EXECUTABLE) or sys.executable)
     home = Path(_find_spark_home())
     if (
@@ -33,20 +34,22 @@ def start_session(configuration: Configuration) -> SparkSession:
     ):
         os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "conf")
     with interrupts.guarded():
-        settings = session_settings(configuration, _given(home))
+        given = _given(home)
+        settings = session_settings(configuration, given)
         master = settings[MASTER]
+        is_told = told_master(configuration, given) is not None
         check_master(master)
         news.info("starting Spark %s", master)
         quieten()
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if is_submitted() or SparkContext._gateway is not None:
-            return _session(settings)
+            return _session(settings if is_told else _with_room(settings, given, asked))
         gateway = launched(settings)
         try:
             SparkContext._ensure_initialized(gateway=gateway)
             with interrupts.breaking(lambda: kill(gateway.proc)):
-                return _session(settings)
+                return _session(settings if is_told else _with_room(settings, given, asked))
         except BaseException:
             forget(gateway.proc)
             raise
@@ -56,7 +59,7 @@ def session_settings(configuration: Configuration, given: dict[str, str]) -> dic
     """What the session is made with, beyond what Spark was told from outside."""
     own = {key: value for key, value in configuration.to_dict().items() if key.startswith("spark.")}
     wish = configuration.get(options.SPARK_MASTER)
-    master = own.get(MASTER) or given.get(MASTER) or wish or _DEFAULT_MASTER
+    master = told_master(configuration, given) or _DEFAULT_MASTER
     if wish not in (None, master):
         _log.warning(
             "the Spark master is %s, as Spark was told (by spark-submit, its environment or "
@@ -78,6 +81,19 @@ def session_settings(configuration: Configuration, given: dict[str, str]) -> dic
         settings["spark.python.daemon.module"] = "penstock.spark.daemon"
     settings = {key: value for key, value in settings.items() if key not in given}
     return {**settings, **own, MASTER: master}
+
+
+def told_master(configuration: Configuration, given: dict[str, str]) -> str | None:
+    """The master that anybody has named."""
+    own: str | None = configuration.to_dict().get(MASTER)
+    return own or given.get(MASTER) or configuration.get(options.SPARK_MASTER)
+
+
+def _with_room(settings: dict[str, str], given: dict[str, str], asked: int) -> dict[str, str]:
+    """Slots for the job and for others beside it: the machine is ours."""
+    cores = int(SparkContext._jvm.java.lang.Runtime.getRuntime().availableProcessors())
+    roomy = with_room(settings, cores, asked)
+    return {key: value for key, value in roomy.items() if key in settings or key not in given}
 
 
 def submitted_master() -> str | None:

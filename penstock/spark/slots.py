@@ -123,6 +123,7 @@ def check_slots(
             raise ClusterError(
                 f"the job needs {wanted} slots and Spark ({spark.sparkContext.master}) has {there}{waited}; "
                 f"lower the parallelism to {max(there, 1)} or give Spark more cores"
+                + _as_master(local, wanted)
             )
         if not said:
             said = True
@@ -134,6 +135,10 @@ def check_slots(
             told = clock.monotonic()
             _tell_waiting("Spark's executors", there, wanted, told - began, timeout_s)
         threading.Event().wait(0.1)
+
+
+def _as_master(local: bool, wanted: int) -> str:
+    return f" (penstock.spark.master=local[{wanted}], if Penstock starts it)" if local else ""
 
 
 def is_one_machine(spark: SparkSession) -> bool:

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from penstock.core.config import Configuration
+from penstock.graph.nodes import GraphBuilder, Link, NodeKind
+from penstock.operators.operator import Operator
 from penstock.spark.given import given_settings, is_submitted
-from penstock.spark.session import session_settings
+from penstock.spark.room import CORES, asked_slots, with_room
+from penstock.spark.session import session_settings, told_master
 
 CLUSTER = "spark://head:7077"
 
@@ -107,3 +110,36 @@ def test_no_other_setting_of_spark_is_overridden_either() -> None:
 
 def test_spark_submit_is_known_by_its_gateway() -> None:
     assert is_submitted({"PYSPARK_GATEWAY_PORT": "4711"}) and not is_submitted({})
+
+
+def test_a_session_of_our_own_has_room_for_several_jobs() -> None:
+    settings = with_room({"spark.master": "local[*]", "spark.app.name": "mine"}, cores=2, asked=4)
+    assert settings["spark.master"] == "local[16]" and settings["spark.app.name"] == "mine"
+    assert settings["spark.default.parallelism"] == settings[CORES] == "2", "Spark counts by cores as before"
+    assert with_room({}, 2, 100)["spark.master"] == "local[200]"
+    assert with_room({}, 32, 0)["spark.master"] == "local[64]"
+    assert with_room({"spark.default.parallelism": "7"}, 2, 0)["spark.default.parallelism"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("given", "own"),
+    [
+        ({"spark.master": "local[2]"}, {}),
+        ({}, {"spark_master": "local[2]"}),
+        ({}, {"penstock_spark_master": "local[2]"}),
+    ],
+)
+def test_a_master_that_somebody_named_is_taken_as_it_is(given: dict[str, str], own: dict[str, str]) -> None:
+    config = Configuration.from_dict({key.replace("_", "."): value for key, value in own.items()})
+    assert told_master(config, given) == "local[2]"
+    assert told_master(Configuration(), {}) is None
+
+
+def test_what_a_program_asks_for() -> None:
+    graph = GraphBuilder()
+    source = graph.add(NodeKind.SOURCE, "source", Operator, parallelism=1)
+    graph.add(NodeKind.OPERATOR, "wide", Operator, links=(Link(source),), parallelism=6)
+    graph.add(NodeKind.SINK, "sink", Operator, links=(Link(source),))
+    assert asked_slots(graph.nodes, None) == 6
+    assert asked_slots(graph.nodes, 9) == 9
+    assert asked_slots([], None) == 0
