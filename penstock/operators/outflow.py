@@ -1,8 +1,8 @@
 """How results leave a step that may make any number of them of one record or one timer.
 
 They leave in pieces, and between two pieces the step may be told to wait (``Operator.work``).  How many
-results a piece has is learned: from their own size, and from how much the steps behind make of them before
-they leave the task.
+results a piece has is learned: from their own size, from how much the steps behind make of them before they
+leave the task, and from how long it takes to make them and to give them on.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from penstock.core.batch import Batch, Times
 from penstock.core.errors import TypeMismatchError
 from penstock.core.sizing import sampled_bytes
 from penstock.operators.operator import OperatorContext
+from penstock.operators.pacing import BUDGET_S, GROWTH
 
 MOST_ROWS = 8192
-_FIRST_ROWS = 256
-_GROWTH = 4
 LISTS = frozenset((list, tuple))
 """Results that are there already; all others are asked for as they are sent."""
 
@@ -37,7 +36,7 @@ class Outflow:
     def __init__(self, ctx: OperatorContext, emit: Emit) -> None:
         self._ctx = ctx
         self._emit = emit
-        self.rows = _FIRST_ROWS
+        self.rows = ctx.first_rows
 
     def begin(self, items: list[Any], results: Iterable[Any]) -> Iterator[Any]:
         """Add results to ``items``, of those that are made on demand only a piece; the rest of them."""
@@ -50,15 +49,17 @@ class Outflow:
 
     def pour(self, items: list[Any], times: Times | None, rest: Iterator[Any], time: int) -> Iterator[None]:
         """Send ``items``, then the ``rest``, all of it at ``time``, a piece at each step."""
-        start = 0
+        start, monotonic = 0, self._ctx.clock.monotonic
         while start < len(items):
             stop = start + self.rows
-            self._send(items[start:stop], None if times is None else times[start:stop])
+            self._send(items[start:stop], None if times is None else times[start:stop], monotonic())
             start = stop
             yield
+        began = monotonic()
         while piece := list(islice(rest, self.rows)):
-            self._send(piece, None if times is None else np.full(len(piece), time, np.int64))
+            self._send(piece, None if times is None else np.full(len(piece), time, np.int64), began)
             yield
+            began = monotonic()
 
     def pour_all(
         self, results: Iterator[Iterable[Any]], items: list[Any], ends: list[int], times: Times | None
@@ -71,7 +72,7 @@ class Outflow:
         """
         flat, start = chain.from_iterable(results), 0
         while True:
-            most = self.rows
+            most, began = self.rows, self._ctx.clock.monotonic()
             try:
                 items.extend(islice(flat, most))
             except TypeError as error:
@@ -81,17 +82,20 @@ class Outflow:
             if len(items) < most:
                 return start
             # The record that it is at may have more results: those so far are its share of this piece.
-            self._send(items.copy(), spread_times(times, [*ends[start:], most], start))
+            self._send(items.copy(), spread_times(times, [*ends[start:], most], start), began)
             items.clear()
             start = len(ends)
             yield
 
-    def _send(self, items: list[Any], times: Times | None) -> None:
+    def _send(self, items: list[Any], times: Times | None, began: float) -> None:
+        """Give a piece on that was begun at ``began``, and see how large the next one may be."""
         ctx = self._ctx
         before = ctx.emitted_bytes()
         self._emit(items, times)
         size = max(sampled_bytes(items), ctx.emitted_bytes() - before, 1)
-        self.rows = max(1, min(ctx.piece_bytes * len(items) // size, MOST_ROWS, _GROWTH * self.rows))
+        took = max(ctx.clock.monotonic() - began, 1e-9)
+        in_time = int(len(items) * BUDGET_S / took)
+        self.rows = max(1, min(ctx.piece_bytes * len(items) // size, in_time, MOST_ROWS, GROWTH * self.rows))
 
 
 def as_results(made: Any) -> Iterator[Any]:
