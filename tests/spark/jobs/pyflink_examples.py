@@ -50,10 +50,14 @@ def ported(example: str) -> str:
 
 def summary(output: str) -> dict[str, object]:
     """What ``pyflink_examples.json`` has for an output."""
-    lines = [line for line in output.splitlines() if line]
-    plain = sorted(_PREFIX.sub("", line, count=1) for line in lines)
+    plain = sorted(plain_lines(output))
     return {
-        "lines": len(lines),
-        "numbered": any(_PREFIX.match(line) for line in lines),
+        "lines": len(plain),
+        "numbered": any(_PREFIX.match(line) for line in output.splitlines()),
         "digest": hashlib.blake2b("\n".join(plain).encode(), digest_size=16).hexdigest(),
     }
+
+
+def plain_lines(output: str) -> list[str]:
+    """The lines of an output without the numbers of subtasks."""
+    return [_PREFIX.sub("", line, count=1) for line in output.splitlines() if line]
