@@ -1,3 +1,5 @@
 """Penstock: stateful stream processing in Python, on Spark."""
 
-__version__ = "0.1.0"
+from penstock.version import __version__
+
+__all__ = ["__version__"]

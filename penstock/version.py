@@ -1,5 +1,5 @@
 """PyFlink's ``version``. What is told is the version of Penstock."""
 
-from penstock import __version__
-
 __all__ = ["__version__"]
+
+__version__ = "0.1.0"

@@ -46,6 +46,8 @@ class Option(Generic[T]):
     fallback_keys: tuple[str, ...] = ()
     """Older names, looked up in this order when ``key`` is not set."""
     choices: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+    """What is taken for a choice, and for which."""
 
     @property
     def is_idle(self) -> bool:
@@ -89,8 +91,9 @@ def _enum(option: Option[Any], value: object) -> str:
     def plain(text: str) -> str:
         return text.strip().lower().replace("_", "-")
 
+    wanted = dict(option.aliases).get(plain(str(value)), plain(str(value)))
     for choice in option.choices:
-        if plain(choice) == plain(str(value)):
+        if plain(choice) == wanted:
             return choice
     raise ConfigError(f"{value!r} is none of {', '.join(option.choices)}")
 

@@ -224,12 +224,17 @@ LOCAL_BACKUP = _bool(
     "state.backend.local-recovery",
     "execution.state-recovery.from-local",
 )
-STATE_BACKEND = _choice(
-    "state.backend.type",
-    "hashmap rocksdb",
-    "hashmap",
-    "Where keyed state lives: in the memory of the slots, or on their disks.",
-    "state.backend",
+STATE_BACKEND: Option[str] = _add(
+    Option(
+        "state.backend.type",
+        Kind.ENUM,
+        "hashmap",
+        "Where keyed state lives: in the memory of the slots, or on their disks. The older values jobmanager "
+        "and filesystem are hashmap.",
+        ("state.backend",),
+        ("hashmap", "rocksdb"),
+        (("jobmanager", "hashmap"), ("filesystem", "hashmap")),
+    )
 )
 ROCKSDB_LOCALDIR = _text(
     "state.backend.rocksdb.localdir",

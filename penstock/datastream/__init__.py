@@ -1,5 +1,8 @@
 """What users import: streams, functions, windows, state, checkpoints. PyFlink's names."""
 
+from typing import TYPE_CHECKING
+
+from penstock.core.elsewhere import found_in
 from penstock.datastream.async_data_stream import AsyncDataStream
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpoint_storage import (
@@ -152,3 +155,6 @@ __all__ = [
     "WindowFunction",
     "WindowedStream",
 ]
+
+if not TYPE_CHECKING:  # else a typing error in any name would pass for one of these
+    __getattr__ = found_in(__name__, {}, below="formats")

@@ -32,4 +32,5 @@ if not TYPE_CHECKING:  # else a typing error in any name would pass for one of t
             "penstock.datastream.connectors.kafka": _KAFKA,
             "penstock.datastream.connectors.number_seq": "NumberSequenceSource",
         },
+        below="file_system jdbc kafka number_seq",
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+from importlib import metadata
+
 import pytest
 from compat_rig import environment
 
+import penstock
 import penstock.common
 import penstock.datastream.connectors as connectors
 from penstock.common import Configuration, Types
@@ -74,6 +78,21 @@ def test_a_name_is_the_same_thing_wherever_it_is_had_from() -> None:
 def test_a_name_that_is_nowhere_is_an_error(module: str) -> None:
     with pytest.raises(ImportError, match="cannot import name 'KafkaSorce'"):
         exec(f"from penstock.{module} import KafkaSorce")
+
+
+@pytest.mark.parametrize("place", ["connectors.kafka", "connectors.file_system", "formats.json", "formats"])
+def test_a_module_is_an_attribute_of_its_package_before_it_is_imported(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, _, name = f"penstock.datastream.{place}".rpartition(".")
+    found = importlib.import_module(package)
+    wanted = importlib.import_module(f"{package}.{name}")
+    monkeypatch.delattr(found, name)
+    assert getattr(found, name) is wanted
+
+
+def test_the_version_is_where_pyflink_has_it() -> None:
+    assert penstock.version.__version__ == penstock.__version__ == metadata.version("penstock")
 
 
 def test_builders_under_the_names_that_pyflink_has() -> None:

@@ -170,7 +170,17 @@ def test_what_stands_instead_is_known_and_the_longest_beginning_counts() -> None
     assert [word for word in INSTEAD if not any(key.startswith(word) for key in [*flink_keys(), *OPEN])] == []
 
 
-# --- a setting that does mean something ---------------------------------------------------------
+# --- settings that do mean something ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["filesystem", "jobmanager", "HASHMAP", "hashmap"])
+def test_backends_of_1x_by_name(value: str) -> None:
+    assert started_with(**{"state.backend": value}).configuration().get(options.STATE_BACKEND) == "hashmap"
+
+
+def test_a_backend_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="'forst' is none of hashmap, rocksdb"):
+        started_with(**{"state.backend.type": "forst"})
 
 
 class Greet(MapFunction):
