@@ -57,7 +57,7 @@ class _DoesNotFitError(Exception):
 
 def encode(values: list[Any], kind: TypeInformation) -> pa.Array | None:
     """The values as a typed array, or ``None`` if they do not all fit."""
-    if not _has_columns(kind):
+    if not has_columns(kind):
         return None
     try:
         array = _encode(values, kind)
@@ -82,15 +82,15 @@ def decode(array: pa.Array, kind: TypeInformation) -> list[Any]:
     return values
 
 
-def _has_columns(kind: TypeInformation) -> bool:
+def has_columns(kind: TypeInformation) -> bool:
     """Whether any values of this type can be a column."""
     if isinstance(kind, TupleTypeInfo):
-        return bool(kind.field_types) and all(map(_has_columns, kind.field_types))
+        return bool(kind.field_types) and all(map(has_columns, kind.field_types))
     if isinstance(kind, MapTypeInfo):
-        return _has_columns(kind.key_type) and _has_columns(kind.value_type)
+        return has_columns(kind.key_type) and has_columns(kind.value_type)
     element = getattr(kind, "element_type", None)
     if element is not None:
-        return _has_columns(element)
+        return has_columns(element)
     basic = getattr(kind, "basic_type", None)
     return basic in _BASIC or basic in _SPECIAL or kind.arrow_type() in _TIMES
 
@@ -231,4 +231,4 @@ def _decode_list(array: pa.Array, element: TypeInformation) -> list[Any]:
     return found
 
 
-__all__ = ["decode", "encode", "row_names"]
+__all__ = ["decode", "encode", "has_columns", "row_names"]

@@ -1,6 +1,6 @@
 """The own files of RocksDB, which its checkpoints hold, as blocks.
 
-Rows tell by their first byte whether something in them is pickled, so plain ones are read without trust.
+Rows tell by their first bytes whether something in them is pickled, so others are read without trust.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pyarrow as pa
 from penstock.core.handles import NativeHandle
 from penstock.core.stand_ins import stand_ins
 from penstock.snapshot.storage import SnapshotStore
+from penstock.state.columns import encode
 from penstock.state.rocks.files import TableInfo
-from penstock.state.rocks.keys import decode_entry
 from penstock.state.rocks.native import (
     SpreadRows,
     block_of,
@@ -22,10 +22,13 @@ from penstock.state.rocks.native import (
     read_native,
     rows_in_range,
     spread_rows,
+    values_of,
 )
-from penstock.state.rocks.values import OPAQUE, decode, split_entry
+from penstock.state.rocks.table import read_entry
+from penstock.state.rocks.values import holds_pickles, is_pickled, split_entry
 from penstock.state.table import EntryShape
 from penstock.state_processor.block import Block, Outline
+from penstock.state_processor.layouts import shown_type
 from penstock.state_processor.values import plain_array
 
 
@@ -42,11 +45,17 @@ def rocksdb_blocks(store: SnapshotStore, handle: NativeHandle) -> Iterator[Block
 def _rocksdb_block(table: TableInfo, rows: list[tuple[bytes, bytes]], spread: SpreadRows) -> Block:
     found: dict[str, list[Any]] = {}
     parts = [split_entry(row) for _, row in rows]
-    if not any(carried for carried, _ in parts):
-        found = entry_columns(table.shape, [decode_entry(table.shape, key) for key, _ in rows])
-    if not spread and not any(raw[0] in OPAQUE for _, raw in parts):
-        found["value"] = [decode(raw) for _, raw in parts]
+    if not any(is_pickled(carried) for carried, _ in parts):
+        found = entry_columns(table.shape, [read_entry(table.shape, key, row) for key, row in rows])
+    if not any(is_pickled(raw) for _, raw in parts) and not _any_pickles(spread):
+        found["value"] = values_of(rows, spread)
     typed = {name: array for name, values in found.items() if (array := plain_array(values)) is not None}
+    declared = _as_declared(table, found.get("value"))
+    if declared is not None:
+        typed["value"] = declared
+    types = {name: array.type for name, array in typed.items()}
+    if declared is not None and table.schema is not None:
+        types["value"] = shown_type(declared.type, table.schema.layout)
     names = [*entry_columns(table.shape, []), "value"]
     length = sum(len(key) + len(row) for key, row in rows)
     outline = Outline(
@@ -54,9 +63,10 @@ def _rocksdb_block(table: TableInfo, rows: list[tuple[bytes, bytes]], spread: Sp
         table.shape,
         len(rows),
         length,
-        pa.schema({name: array.type for name, array in typed.items()}),
+        pa.schema(types),
         tuple(name for name in names if name not in typed),
         table.schema,
+        declared is not None,
     )
 
     def unpickle() -> dict[str, list[Any]]:
@@ -66,6 +76,15 @@ def _rocksdb_block(table: TableInfo, rows: list[tuple[bytes, bytes]], spread: Sp
 
     everything = pa.array([True] * len(rows))
     return Block(outline, pa.RecordBatch.from_pydict(typed), everything, unpickle)
+
+
+def _any_pickles(spread: SpreadRows) -> bool:
+    return any(holds_pickles(row) for rows in spread.values() for _, row in rows)
+
+
+def _as_declared(table: TableInfo, values: list[Any] | None) -> pa.Array | None:
+    """The column of a declared type, as blocks of savepoints have it."""
+    return None if values is None or table.schema is None else encode(values, table.schema.layout)
 
 
 def entry_columns(shape: EntryShape, entries: list[Any]) -> dict[str, list[Any]]:

@@ -13,11 +13,12 @@ from typing import Any
 from penstock.core.handles import Blob, NativeHandle
 from penstock.core.key_kinds import kinds_of
 from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, KeyedState
+from penstock.state.columns import has_columns
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.frozen_files import FileStorage, FrozenFiles, FrozenPart
 from penstock.state.handles import ListState, MapState
 from penstock.state.rekeying import Rehashed
-from penstock.state.rocks import keys
+from penstock.state.rocks import keys, values
 from penstock.state.rocks.database import Database
 from penstock.state.rocks.files import BACKEND, TABLES, TableInfo, describe, described, download, is_rows
 from penstock.state.rocks.native import block_of, chunks, read_native, rows_in_range, spread_rows
@@ -74,18 +75,21 @@ class RocksKeyedState(KeyedState):
 
     def handle(self, descriptor: StateDescriptor, namespaced: bool = False) -> Any:
         made = super().handle(descriptor, namespaced)
-        kind = _SPREADING.get(type(made))
-        if kind is None:
-            return made
         table = self._rocks[descriptor.get_name()]
         assert isinstance(table, RocksTable)
-        return kind(table, self.scope, namespaced, self._elements_of(table))
+        schema = self.schema(table.name)
+        if schema is not None and has_columns(schema.layout):
+            table.encode = values.encode_typed
+        kind = _SPREADING.get(type(made))
+        return made if kind is None else kind(table, self.scope, namespaced, self._elements_of(table))
 
-    def _elements_of(self, table: Table) -> ElementTable:
+    def _elements_of(self, table: RocksTable) -> ElementTable:
         """The elements of a table's large containers, made on first use."""
         if table.name not in self._elements:
             self._add(TableInfo(self._next_id, table.name, table.shape, None, elements=True))
-        return self._elements[table.name]
+        elements = self._elements[table.name]
+        elements.encode = table.encode
+        return elements
 
     @property
     def timers(self) -> Timers:
@@ -188,8 +192,8 @@ class RocksKeyedState(KeyedState):
     def _write(self, info: TableInfo, rows: list[tuple[bytes, bytes]]) -> None:
         """Take rows over as they are, into the table of that name."""
         found = self.table(info.name, info.shape)
-        target = self._elements_of(found) if info.elements else found
-        assert self._database is not None and isinstance(target, RocksTable | TimerTable)
+        assert self._database is not None and isinstance(found, RocksTable | TimerTable)
+        target = self._elements_of(found) if info.elements and isinstance(found, RocksTable) else found
         prefix = keys.TABLE.pack(target.id)
         self._database.write([(prefix + key[2:], row) for key, row in rows], [])
 

@@ -23,7 +23,8 @@ from penstock.state.table import EntryShape
 BACKEND = "rocksdb"
 TABLES = "tables.json"
 """Describes the tables; lies beside RocksDB's files in a checkpoint."""
-_FORMAT = 1
+_FORMAT = 2
+"""Of the rows: 1 had no data format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def described(handle: NativeHandle, storage: FileStorage) -> list[TableInfo]:
         raise CorruptSnapshotError(f"files of backend {handle.backend!r} are not those of a RocksDB state")
     try:
         found = json.loads(storage.read_blob(blob))
-        if found["format"] != _FORMAT:
+        if found["format"] not in (1, _FORMAT):
             raise ValueError(f"format {found['format']}")
         return [_table(each) for each in found["tables"]]
     except (ValueError, KeyError, TypeError) as error:

@@ -127,8 +127,13 @@ def spread_rows(source: Any, table: TableInfo, tables: list[TableInfo], chunk: R
 def block_of(table: TableInfo, chunk: RowList, spread: SpreadRows) -> TableBlock:
     """Rows of ``table``, which is not one of elements, as entries and values."""
     entries = [read_entry(table.shape, key, row) for key, row in chunk]
+    return TableBlock(table.name, table.shape, entries, values_of(chunk, spread), table.schema)
+
+
+def values_of(chunk: RowList, spread: SpreadRows) -> list[Any]:
+    """The values of rows, with the elements of those that are spread."""
     found = [values.decode(row) for _, row in chunk]
     for place, (key, _) in enumerate(chunk):
         if key in spread:
             found[place] = gathered(found[place], element_pairs(iter(spread[key]), len(key)))
-    return TableBlock(table.name, table.shape, entries, found, table.schema)
+    return found

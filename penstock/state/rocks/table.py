@@ -64,6 +64,7 @@ class RocksTable(Table):
         "_touched",
         "_young",
         "elements",
+        "encode",
         "id",
         "pickled",
     )
@@ -86,6 +87,8 @@ class RocksTable(Table):
         """Whether a row with a pickled object was ever written."""
         self.elements: RocksTable | None = None
         """Where the elements of large maps and lists are, if any are."""
+        self.encode = values.encode
+        """How values become rows; another one if their type is declared."""
         self._database = database
         self._prefix = keys.TABLE.pack(number)
         self._groups = keys.group_bytes(max_parallelism)
@@ -263,16 +266,16 @@ class RocksTable(Table):
         """The row of an entry as it is now; ``None`` if that is what stands on disk."""
         value = self._held.get(entry, _MISSING)
         if value is _MISSING:
-            row = values.encode(self._young[entry])
+            row = self.encode(self._young[entry])
         else:
-            row = values.encode(value)
+            row = self.encode(value)
             seal = hash(row)
             if self._seals.get(entry) == seal and entry not in self._dirty:
                 return None
             self._seals[entry] = seal
         if not self._is_exact(entry):
             row = values.with_entry(entry, row)
-        if row[0] in values.OPAQUE:
+        if not self.pickled and values.holds_pickles(row):
             self.pickled = True
         return row
 
@@ -299,7 +302,7 @@ class RocksTable(Table):
         found = [self._held.get(entry, self._young.get(entry)) for entry in recent]
         if not found:
             return self._loaded
-        return self._loaded + sum(len(values.encode(v)) for v in found) * len(self._dirty) // len(found)
+        return self._loaded + sum(len(self.encode(v)) for v in found) * len(self._dirty) // len(found)
 
     # --- rows -------------------------------------------------------------------------------
 
@@ -366,7 +369,7 @@ class RocksFrozen(Frozen):
 def read_entry(shape: EntryShape, key: bytes, row: bytes) -> Any:
     """The entry of a row."""
     carried, _ = values.split_entry(row)
-    return keys.decode_entry(shape, key) if carried is None else values.unpickled(carried)
+    return keys.decode_entry(shape, key) if carried is None else values.entry_of(carried)
 
 
 def rows_under(rows: Rows, prefix: bytes) -> Rows:
@@ -378,7 +381,7 @@ def element_pairs(rows: Rows, position: int) -> Pairs:
     """Elements and values of rows whose keys have the element at ``position``."""
     for key, row in rows:
         carried, raw = values.split_entry(row)
-        element = keys.decode(key, position)[0] if carried is None else values.unpickled(carried)[1]
+        element = keys.decode(key, position)[0] if carried is None else values.entry_of(carried)[1]
         yield element, values.decode(raw)
 
 

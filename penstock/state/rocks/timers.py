@@ -63,7 +63,7 @@ class TimerTable(Table):
         row = _SET
         if not keys.entry_is_exact(EntryShape.TIMER, entry):
             row = values.with_entry(entry, row)
-            self.pickled = True
+            self.pickled = self.pickled or values.holds_pickles(row)
         self._note(row_key, row)
 
     def drop(self, row_key: bytes) -> None:

@@ -1,6 +1,11 @@
-"""Values of tables as bytes: a tag, then the value; anything that is not a plain number or text is pickled.
+"""Values of tables as bytes: a tag, then the value.
 
-A row whose key does not tell its entry exactly carries the entry in front of the value.
+Values of a declared type are in the data format (:mod:`penstock.core.plain_data`).  Those of state that
+declares none are pickled, except for plain numbers and texts: they may be anything, and what pickle can copy
+without asking Python it copies faster.  What has no place in the data format is pickled, too.
+
+A row whose key does not tell its entry exactly carries the entry in front of the value, in the data format if
+it has a place there.
 """
 
 from __future__ import annotations
@@ -11,6 +16,8 @@ from typing import Any, NamedTuple
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.pickling import dumps, loads
+from penstock.core.plain_data import Codec
+from penstock.core.plain_scalars import UnfitError
 from penstock.core.stand_ins import are_allowed, loads_anywhere
 from penstock.core.unpicklable import stored
 from penstock.core.unpickling import loads_stored
@@ -19,9 +26,9 @@ _INT = struct.Struct("<cq")
 _FLOAT = struct.Struct("<cd")
 _SIZE = struct.Struct("<cI")
 _SPREAD = struct.Struct("<ccQ")
-_PICKLE, _ENTRY = b"p", b"K"
-OPAQUE = frozenset((_PICKLE[0], _ENTRY[0]))
-"""First bytes of rows that hold pickled objects."""
+_DATA = Codec()
+_PICKLE, _ENTRY, _PLAIN_ENTRY = b"p", b"K", b"k"
+_ENTRIES = (_ENTRY, _PLAIN_ENTRY)
 _load: Callable[[Any], Any] = loads
 """Rows that this process wrote need no guard, and are read often."""
 
@@ -38,24 +45,55 @@ MAP, LIST = b"m", b"l"
 
 
 def encode(value: Any) -> bytes:
-    """The bytes of a value."""
+    """The bytes of a value of any type."""
     encoder = _ENCODERS.get(type(value))
     return _PICKLE + stored(value, "a value of keyed state") if encoder is None else encoder(value)
 
 
+def encode_typed(value: Any) -> bytes:
+    """The bytes of a value whose type was declared."""
+    encoder = _ENCODERS.get(type(value))
+    if encoder is not None:
+        return encoder(value)
+    try:
+        return _DATA.encode(value)
+    except UnfitError:
+        return _PICKLE + stored(value, "a value of keyed state")
+
+
 def with_entry(entry: Any, raw: bytes) -> bytes:
     """A row that carries its entry."""
-    data = dumps(entry)
-    return b"".join((_SIZE.pack(_ENTRY, len(data)), data, raw))
+    try:
+        tag, data = _PLAIN_ENTRY, _DATA.encode(entry)
+    except UnfitError:
+        tag, data = _ENTRY, dumps(entry)
+    return b"".join((_SIZE.pack(tag, len(data)), data, raw))
 
 
 def split_entry(row: bytes) -> tuple[bytes | None, bytes]:
-    """The pickled entry, if the row carries it, and the value's bytes."""
-    if row[:1] != _ENTRY:
+    """The bytes of the entry, for :func:`entry_of`, if the row carries it; and the value's bytes."""
+    if row[:1] not in _ENTRIES:
         return None, row
     start = _SIZE.size
-    end = start + _SIZE.unpack_from(row)[1]
-    return row[start:end], row[end:]
+    end = start + int.from_bytes(row[1:start], "little")
+    if end >= len(row):
+        raise _unreadable(row)
+    return row[:1] + row[start:end], row[end:]
+
+
+def entry_of(carried: bytes) -> Any:
+    """The entry that a row carries."""
+    return unpickled(carried[1:]) if carried[:1] == _ENTRY else _DATA.decode(carried[1:])
+
+
+def is_pickled(part: bytes | None) -> bool:
+    """Whether an entry or a value, as :func:`split_entry` gives them, is a pickle."""
+    return part is not None and part[:1] in (_ENTRY, _PICKLE)
+
+
+def holds_pickles(row: bytes) -> bool:
+    """Whether the entry or the value of a row is a pickle."""
+    return any(map(is_pickled, split_entry(row)))
 
 
 def is_spread(row: bytes) -> bool:
@@ -65,13 +103,19 @@ def is_spread(row: bytes) -> bool:
 
 def decode(row: bytes) -> Any:
     """The value of a row."""
-    if row[:1] == _ENTRY:
+    if row[:1] in _ENTRIES:
         row = split_entry(row)[1]
+    decoder = _DECODERS.get(row[0]) if row else None
+    if decoder is None:
+        return _DATA.decode(row)
     try:
-        decoder = _DECODERS[row[0]]
-    except (KeyError, IndexError) as error:
-        raise CorruptSnapshotError(f"a row of keyed state has an unreadable value: {row[:40]!r}") from error
-    return decoder(row)
+        return decoder(row)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise _unreadable(row) from error
+
+
+def _unreadable(row: bytes) -> CorruptSnapshotError:
+    return CorruptSnapshotError(f"a row of keyed state is not readable: {row[:40]!r}")
 
 
 def guard() -> None:
@@ -81,7 +125,7 @@ def guard() -> None:
 
 
 def unpickled(data: bytes) -> Any:
-    """Load what :func:`encode` or :func:`with_entry` pickled."""
+    """Load what was pickled."""
     if are_allowed():
         return loads_anywhere(data)
     try:
@@ -96,7 +140,7 @@ def unpickled(data: bytes) -> Any:
 def _encode_int(value: int) -> bytes:
     if -(1 << 63) <= value < 1 << 63:
         return _INT.pack(b"i", value)
-    return _PICKLE + dumps(value)
+    return _DATA.encode(value)
 
 
 def _encode_str(value: str) -> bytes:

@@ -69,5 +69,5 @@ def test_values_come_back(value: Any, entry: Any) -> None:
     assert repr(values.decode(raw)) == repr(value)
     row = values.with_entry(entry, raw)
     carried, rest = values.split_entry(row)
-    assert carried is not None and values.unpickled(carried) == entry
+    assert carried is not None and values.entry_of(carried) == entry
     assert rest == raw and repr(values.decode(row)) == repr(value)

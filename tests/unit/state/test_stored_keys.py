@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import decimal
+import pickle
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from penstock.state import files
 from penstock.state.backend import KeyedState
 from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.rekeying import Rehashed
-from penstock.state.rocks import table
+from penstock.state.rocks import table, values
 
 GROUPS = 128
 
@@ -134,16 +136,24 @@ def test_rows_of_rocksdb_outside_of_their_piece_are_refused(tmp_path: Path) -> N
     one.close()
 
 
+def pickled_entry(entry: object, raw: bytes) -> bytes:
+    """As versions before the data format wrote it."""
+    data = pickle.dumps(entry, 5)
+    return struct.pack("<cI", b"K", len(data)) + data + raw
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_older_rows_of_rocksdb(tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With parallelism 1 they come to where they are looked for; with more they may be another subtask's."""
     keys = [dt.datetime(2024, 1, 1, 0, 0, n, tzinfo=dt.UTC) for n in range(40)]
     monkeypatch.setattr(table, "hash_values", older)
     monkeypatch.setattr(table, "hash_value", lambda key: int(older([key])[0]))
+    monkeypatch.setattr(values, "with_entry", pickled_entry)
     before = Subtasks(tmp_path, 1)
     for key in keys:
         before.states[0].table("count").put(key, key.second)
     handles, _ = before.checkpoint()
+    assert handles[0].pickled
     monkeypatch.undo()
     after = Subtasks(tmp_path, count)
     first, last = after.ranges[0]
