@@ -36,13 +36,13 @@ from penstock.coordinator.place import check_owner
 from penstock.coordinator.plan_shipping import shipped_plan
 from penstock.coordinator.telling import Teller
 from penstock.core.clock import Clock
+from penstock.core.documents import dump
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
 from penstock.core.ids import Generation, OperatorId, SubtaskIndex
 from penstock.core.interrupts import how_to_go_on
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, Remark
-from penstock.core.pickling import dumps
 from penstock.core.signals import SnapshotKind
 from penstock.graph.plan import Vertex
 from penstock.snapshot.finding import Found
@@ -196,7 +196,7 @@ class BatchRun(RunningJob):
             said: Delivery = pickle.loads(body)
             if said.prepared:
                 place = SubtaskIndex(said.subtask)
-                prepared.append(Committable(said.operator_id, EPOCH, place, dumps(said.payload)))
+                prepared.append(Committable(said.operator_id, EPOCH, place, dump(said.payload)))
             elif isinstance(said.payload, Remark):
                 self._teller.remark(said.payload)
             else:

@@ -16,7 +16,7 @@ Who calls what, when, on which thread:
   The classic mistake is the off-by-one: after restoring ``position()`` the reader must deliver
   exactly the records that had not been delivered yet.
 
-Positions and splits are stored in snapshots by pickling; keep them to plain values.
+Positions and splits are stored in snapshots; keep them to plain values, which need no pickle.
 """
 
 from __future__ import annotations

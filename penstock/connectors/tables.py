@@ -16,9 +16,8 @@ import pyarrow as pa
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.documents import dump, load
 from penstock.core.errors import ConfigError
-from penstock.core.pickling import dumps
-from penstock.core.unpickling import loads_stored
 
 MAX_ROWS = 1_000_000
 """Tables with more rows are refused: every slot holds all of it, and so does every snapshot."""
@@ -33,13 +32,13 @@ class TableVersion:
 
     def rows(self) -> list[Any]:
         """The rows."""
-        rows: list[Any] = loads_stored(self.data)
+        rows: list[Any] = load(self.data)
         return rows
 
     @staticmethod
     def of(table: Any, loaded_ms: int) -> TableVersion:
         """What ``table`` holds now; see :func:`rows_of`."""
-        return TableVersion(loaded_ms, dumps(rows_of(table)))
+        return TableVersion(loaded_ms, dump(rows_of(table)))
 
 
 def rows_of(table: Any) -> list[Any]:

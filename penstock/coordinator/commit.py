@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable
 
 from penstock.connectors.sink import CommitOutcome, Committer
+from penstock.core.documents import load
 from penstock.core.errors import FencedError
 from penstock.core.handles import Committable
 from penstock.core.ids import OperatorId
-from penstock.core.unpickling import loads_stored
 from penstock.snapshot.permit import CommitPermit
 
 _log = logging.getLogger("penstock")
@@ -33,7 +33,7 @@ def commit_all(
             _tell_dropped(operator_id, len(positions))
             outcomes.update(dict.fromkeys(positions, CommitOutcome.DROPPED))
             continue
-        payloads = [loads_stored(committables[position].payload) for position in positions]
+        payloads = [load(committables[position].payload) for position in positions]
         outcomes.update(zip(positions, committer.commit(payloads), strict=True))
     return tuple(outcomes[position] for position in range(len(committables)))
 

@@ -10,12 +10,11 @@ from penstock.connectors.sink import Committer, Sink
 from penstock.connectors.source import BetweenSources, Dealt, Source, Split, SplitEnumerator, SplitsFinished
 from penstock.coordinator.commit import commit_all
 from penstock.coordinator.events import Commit, CommitDone, Discover, SplitsDiscovered
+from penstock.core.documents import dump, load
 from penstock.core.errors import FormatVersionError
 from penstock.core.ids import Generation, OperatorId
 from penstock.core.messages import DriverMessage
 from penstock.core.packed import Names
-from penstock.core.pickling import dumps
-from penstock.core.unpickling import loads_stored
 from penstock.graph.plan import Plan
 
 _log = logging.getLogger("penstock")
@@ -80,7 +79,7 @@ class JobEnds:
         enumerator = source.create_enumerator(self._parallelism[operator_id])
         self._dealt[operator_id] = Names()
         if state is not None:
-            found = loads_stored(state)
+            found = load(state)
             if isinstance(found, Dealt):
                 self._dealt[operator_id] = Names.restored(found.names)
                 found = None
@@ -103,7 +102,7 @@ class JobEnds:
 
     def _remembered(self, operator_id: OperatorId) -> bytes:
         state = self._enumerators[operator_id][1].snapshot()
-        return dumps(Dealt(self._dealt[operator_id].packed()) if state is None else state)
+        return dump(Dealt(self._dealt[operator_id].packed()) if state is None else state)
 
     def commit(self, instruction: Commit) -> CommitDone:
         """Run the committers."""

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.coordinator.events import Restored
+from penstock.core.documents import load
 from penstock.core.errors import naming
 from penstock.core.handles import Blob, ChannelHandle
 from penstock.core.ids import OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.messages import OperatorRestore
-from penstock.core.unpickling import loads_stored
 from penstock.graph.overtaking import crossings, takers
 from penstock.graph.plan import Plan, Vertex
 from penstock.snapshot.finding import Found
@@ -110,7 +110,7 @@ def restored_job(
 def _loaded(found: Found, store: SnapshotStore, blob: Blob) -> Any:
     place = found.location if blob.path is None else f"{found.location.root}/{blob.path}"
     with naming(str(place)):
-        return loads_stored(store.read_blob(blob))
+        return load(store.read_blob(blob))
 
 
 def _records_in_flight(plan: Plan, manifest: Manifest) -> dict[SlotId, tuple[ChannelHandle, ...]]:

@@ -121,7 +121,7 @@ class OperatorSnapshot:
     operator_id: OperatorId
     keyed: tuple[KeyedPiece, ...] = ()
     lists: Blob | None = None
-    """Operator state: a pickled dict of state name to (mode, items)."""
+    """Operator state: a document, a dict of state name to (mode, items)."""
 
     def blobs(self) -> tuple[Blob, ...]:
         """Everything this state is made of."""
@@ -156,4 +156,4 @@ class Committable:
     epoch: Epoch
     subtask_index: SubtaskIndex
     payload: bytes
-    """The sink's own description, pickled."""
+    """The sink's own description, a document."""

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.core.pickling import dumps
-from penstock.core.unpickling import loads_stored
+from penstock.core.documents import dump, load
 
 _LOT = 4096
 _LEVEL = 1
@@ -20,12 +19,12 @@ _LEVEL = 1
 
 def pack(values: Iterable[Any]) -> bytes:
     """Values as bytes."""
-    return zlib.compress(dumps(tuple(values)), _LEVEL)
+    return zlib.compress(dump(tuple(values)), _LEVEL)
 
 
 def unpack(data: bytes) -> tuple[Any, ...]:
     """The values that were packed."""
-    values: tuple[Any, ...] = loads_stored(zlib.decompress(data))
+    values: tuple[Any, ...] = load(zlib.decompress(data))
     return values
 
 

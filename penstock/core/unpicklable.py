@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.core.errors import SnapshotError
@@ -13,10 +13,10 @@ from penstock.core.pickling import dumps
 _DEEPEST = 30
 
 
-def stored(value: Any, what: str) -> bytes:
+def stored(value: Any, what: str, dump: Callable[[Any], bytes] = dumps) -> bytes:
     """The bytes of state; what cannot be pickled in it is named."""
     try:
-        return dumps(value)
+        return dump(value)
     except Exception as error:
         raise SnapshotError(
             f"{what} cannot be stored: {culprit(value)}, which cannot be pickled ({error}). Keep only data "

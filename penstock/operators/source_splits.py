@@ -20,7 +20,7 @@ from penstock.connectors.source import Split, SplitReader
 from penstock.core.packed import Names, pack, unpack
 
 StoredSplit = tuple[Any, ...]
-"""Split, position, whether it is done, owner's subtask index, parallelism: plain, for pickling.
+"""Split, position, whether it is done, owner's subtask index, parallelism: plain data.
 
 Behind these, if there is anything, what the split's watermark generator has learned.  ``None`` in the
 place of the split stands for many: the position is a packed lot of such tuples, or, of those that are done,

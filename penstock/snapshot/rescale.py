@@ -32,7 +32,7 @@ class Assignment:
 
     keyed: tuple[KeyedPiece, ...]
     lists: tuple[Blob | None, ...]
-    """The operator state of every old subtask, by index: unpickle, then :func:`redistribute`."""
+    """The operator state of every old subtask, by index: load, then :func:`redistribute`."""
     finished: bool
     """Whether all old subtasks had finished: the operator has nothing left to do."""
 

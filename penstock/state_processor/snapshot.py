@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.core.documents import load_trusted
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import keyed_blobs
 from penstock.core.pickling import dumps
-from penstock.core.stand_ins import loads_anywhere
 from penstock.snapshot.finding import read_manifest
 from penstock.snapshot.manifest import OperatorEntry
 from penstock.snapshot.store import open_store
@@ -217,7 +217,7 @@ class Snapshot:
         """Subtask, name, mode and items of operator state.  Unpickles: ask for trust before."""
         for subtask in entry.subtasks:
             if subtask.state.lists is not None:
-                held = loads_anywhere(self.store.read_blob(subtask.state.lists))
+                held = load_trusted(self.store.read_blob(subtask.state.lists))
                 for name, (mode, items) in held.items():
                     yield subtask.index, name, mode, tuple(items)
 
@@ -243,7 +243,7 @@ class Snapshot:
             raise self._no_state(entry, ENUMERATOR)
         if not self.trusted:
             raise untrusted(f"the enumerator of {label(entry)!r}", ["item"])
-        return pa.table({"item": _fitting([loads_anywhere(self.store.read_blob(blob))])})
+        return pa.table({"item": _fitting([load_trusted(self.store.read_blob(blob))])})
 
     def _no_state(self, entry: OperatorEntry, state: str) -> SnapshotError:
         known = ", ".join(row["state"] for row in self._states(entry)) or "none"

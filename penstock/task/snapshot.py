@@ -20,10 +20,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from penstock.core.documents import dump
 from penstock.core.handles import Committable, SubtaskSnapshot
 from penstock.core.ids import Epoch, OperatorId, Subtask
 from penstock.core.messages import SnapshotAck, SnapshotDeclined
-from penstock.core.pickling import dumps
 from penstock.core.signals import Barrier
 from penstock.exchange.overtaken import Overtaken
 from penstock.operators.chain import OperatorInput
@@ -135,7 +135,7 @@ class SnapshotLadder:
         for operator_id, step in self._operators:
             step.run(partial(step.operator.prepare_barrier, epoch))
             for committable in step.operator.committables(epoch):
-                payload = dumps(committable)
+                payload = dump(committable)
                 self._prepared.append(Committable(operator_id, epoch, self._subtask.index, payload))
         return tuple(self._prepared)
 

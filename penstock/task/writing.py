@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from penstock.core.documents import dump
 from penstock.core.errors import naming
 from penstock.core.handles import (
     Blob,
@@ -161,7 +162,7 @@ class StateWriter:
             if operator.lists:
                 plain = {name: (state.mode.value, state.items) for name, state in operator.lists.items()}
                 found.lists = writer.begin()
-                yield found.lists.add(stored(plain, f"operator state {', '.join(map(repr, plain))}"))
+                yield found.lists.add(stored(plain, f"operator state {', '.join(map(repr, plain))}", dump))
                 writer.end(found.lists)
             segments.append(found)
 

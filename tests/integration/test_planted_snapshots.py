@@ -19,10 +19,12 @@ from penstock.common import Configuration
 from penstock.connectors.source import Split
 from penstock.coordinator.place import job_directory
 from penstock.core.batch import Batch
+from penstock.core.documents import MARK
 from penstock.core.errors import JobFailedError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.core.own_files import write_file
 from penstock.core.packed import pack
+from penstock.core.plain_data import Codec
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.exchange.overtaken import encode
@@ -205,6 +207,19 @@ def test_a_checkpoint_with_something_planted_names_itself_and_the_reason(
     assert not proof.exists()
     assert f"{tmp_path}/copy" in str(told.value), "which snapshot it was"
     assert "\n" not in str(told.value)
+
+
+def test_our_own_connectors_store_no_pickles(checkpoint: Path) -> None:
+    """Splits, positions, what the enumerator remembers, committables: all of it is in the data format."""
+    manifest = from_json(checkpoint.read_bytes())
+    states = [subtask.state for operator in manifest.operators for subtask in operator.subtasks]
+    lists = [state.lists for state in states if state.lists is not None]
+    found = [blob.inline or b"" for blob in (*lists, *manifest.enumerators.values())]
+    found += [item.payload for item in manifest.committables]
+    assert lists and manifest.enumerators and manifest.committables
+    for data in found:
+        assert data[:1] == MARK
+        Codec().decode(data[1:])  # which knows no pickles
 
 
 # --- signed ones ----------------------------------------------------------------------------------

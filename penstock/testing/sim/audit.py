@@ -6,9 +6,9 @@ order; no file of a retained snapshot is deleted; after a cleanup nothing is lef
 
 from __future__ import annotations
 
-import pickle
 import unicodedata
 
+from penstock.core.documents import load
 from penstock.core.errors import SnapshotError
 from penstock.core.ids import Generation
 from penstock.snapshot.decode import from_json
@@ -271,5 +271,5 @@ def is_temporary(name: str) -> bool:
 
 def transactions_in(manifest: Manifest) -> set[str]:
     """The simulation sinks' transactions in a manifest; other sinks have other committables."""
-    found = (pickle.loads(item.payload) for item in manifest.committables)
+    found = (load(item.payload) for item in manifest.committables)
     return {item for item in found if isinstance(item, str)}

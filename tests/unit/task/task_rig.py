@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, S
 from penstock.connectors.watermarks import WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
+from penstock.core.documents import load
 from penstock.core.ids import ChannelId, Epoch, Generation, SlotId, Subtask
 from penstock.core.messages import (
     AssignSplits,
@@ -255,6 +255,6 @@ def restore_of(rig: Rig, acks: dict[Subtask, SnapshotAck]) -> dict[Subtask, Any]
     found: dict[Subtask, Any] = {}
     for subtask, ack in acks.items():
         for state in ack.snapshot.operators:
-            lists = {} if state.lists is None else pickle.loads(rig.store.read_blob(state.lists))
+            lists = {} if state.lists is None else load(rig.store.read_blob(state.lists))
             found.setdefault(subtask, {})[state.operator_id] = OperatorRestore(state.keyed, lists)
     return found

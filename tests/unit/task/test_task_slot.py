@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from task_rig import FEED, OUT, RULES, Full, Relay, Rig, restore_of
 
+from penstock.core.documents import load
 from penstock.core.errors import TimestampError, UserCodeError
 from penstock.core.ids import Epoch, Generation
 from penstock.core.messages import (
@@ -35,7 +36,7 @@ def test_a_barrier_goes_through_all_tasks_and_cuts_between_records() -> None:
     assert set(acks) == set(rig.subtasks.values())
     assert OUT == [("a1", 1), ("b1", 1), ("a2", 2)]
     (committable,) = acks[rig.sink].committables
-    assert pickle.loads(committable.payload) == OUT and committable.epoch == 1
+    assert load(committable.payload) == OUT and committable.epoch == 1
     rig.feed("a3", None)
     assert OUT[3:] == [("a3", 3), "finish"]
     fresh = Rig()

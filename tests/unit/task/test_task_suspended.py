@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from task_rig import OUT, Collect
 
 from penstock.connectors.watermarks import WatermarkStrategy
 from penstock.core.batch import Batch
+from penstock.core.documents import load
 from penstock.core.errors import UserCodeError
 from penstock.core.ids import Epoch, EventTime
 from penstock.core.messages import AbortSnapshot, SnapshotAck, TaskFinished, TriggerSnapshot
@@ -147,7 +147,7 @@ def test_a_barrier_waits_for_the_record_that_is_under_way(unaligned: bool) -> No
     rig.run()
     acks = rig.acks(1)
     assert set(acks) == {source, middle, sink}
-    stored = [row for item in acks[sink].committables for row in pickle.loads(item.payload)]
+    stored = [row for item in acks[sink].committables for row in load(item.payload)]
     assert not acks[middle].snapshot.channels
     for handle in acks[sink].snapshot.channels:
         stored += [row for batch in decode(rig.store.read_blob(handle.blob)) for row in batch.to_rows()]
@@ -183,7 +183,7 @@ def test_a_source_begins_its_snapshot_when_the_record_is_done() -> None:
     rig.run()
     assert {ack.epoch for ack in rig.of(SnapshotAck)} == {1, 3}
     (sink,) = [ack for ack in rig.of(SnapshotAck) if ack.committables and ack.epoch == 1]
-    assert pickle.loads(sink.committables[0].payload) == all_of("a")
+    assert load(sink.committables[0].payload) == all_of("a")
 
 
 def test_a_failure_names_the_record_that_was_under_way() -> None:
