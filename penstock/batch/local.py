@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import pyarrow as pa
@@ -22,8 +23,12 @@ from penstock.core.ids import VertexId
 class LocalStages:
     """Runs stages one after the other; a vertex reads ``batch_rows`` rows at a time."""
 
-    def __init__(self, clock: Clock, batch_rows: int) -> None:
+    def __init__(
+        self, clock: Clock, batch_rows: int, around: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
         self._clock = clock
+        self._around = around
+        """What functions are called within."""
         self._batch_rows = batch_rows
         self._cancelled = threading.Event()
         self._progress = Progress(0, 0, 0, 0)
@@ -33,7 +38,8 @@ class LocalStages:
         outputs: dict[VertexId, pa.Table] = {}
         for done, stage in enumerate(stages):
             self._progress = Progress(done, len(stages), 0, stage.work.vertex.parallelism)
-            outputs[stage.work.vertex.id] = self._stage(stage, outputs)
+            with self._around():
+                outputs[stage.work.vertex.id] = self._stage(stage, outputs)
         self._progress = Progress(len(stages), len(stages), 0, 0)
         for output in outputs.values():
             said = output.filter(pc.equal(output.column("edge"), TO_DRIVER))

@@ -22,6 +22,7 @@ import penstock
 from penstock.cli.detached import leave_running
 from penstock.cli.output import say
 from penstock.cli.progress import progress_line
+from penstock.cli.python_options import python_options, python_settings
 from penstock.cli.settings_file import find_settings
 from penstock.coordinator import assemble, registry
 from penstock.coordinator.assemble import RunningJob
@@ -32,6 +33,7 @@ from penstock.core.errors import ConfigError, GraphError, PenstockError
 from penstock.core.interrupts import SAID, TERMINATED
 from penstock.core.job import JobStatus
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.luggage.wishes import Wishes
 
 _log = logging.getLogger("penstock")
 _OWN = str(Path(penstock.__file__).parent) + os.sep
@@ -52,6 +54,7 @@ class ProgramError(PenstockError):
 @click.option("--claim", is_flag=True, help="Delete the snapshot once the job has its own checkpoints.")
 @click.option("--name", help="Name of the job.")
 @click.option("--config", type=click.Path(path_type=Path), help="File of settings, or its directory.")
+@python_options
 @click.option("-d", "--detached", is_flag=True, help="Return when the job runs, and leave it running.")
 @click.option("--log", type=click.Path(path_type=Path), help="With -d: where its output is appended.")
 @click.argument("script", type=click.Path(path_type=Path))
@@ -83,6 +86,7 @@ def run(
         raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
     if log is not None and not detached:
         raise click.UsageError("--log is for -d; without it redirect the output: > FILE 2>&1")
+    settings = ctx.params["settings"] = (*settings, *python_settings(ctx))
     given = {
         options.DEFAULT_PARALLELISM.key: parallelism,
         GIVEN_MASTER: master,
@@ -188,7 +192,7 @@ def as_program(
         say(found.said(), err=True)
     argv, path, before = sys.argv, list(sys.path), StreamExecutionEnvironment.overrides
     sys.argv = [str(script), *args]
-    sys.path.insert(0, str(script.resolve().parent))
+    sys.path[:0] = [str(script.resolve().parent), *Wishes.of(Configuration.from_dict(overrides)).own_path()]
     StreamExecutionEnvironment.overrides = overrides
     StreamExecutionEnvironment.defaults = {} if found is None else found.settings
     try:

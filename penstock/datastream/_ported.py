@@ -61,28 +61,6 @@ class PortedSettings:
         """Not needed: Penstock's connectors are Python."""
         say_once("add_classpaths()", "not needed, Penstock's connectors are Python; nothing is loaded")
 
-    def set_python_executable(self, python_exec: str) -> None:
-        """The interpreter of the slots. Must be set before the first job starts Spark."""
-        self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
-
-    def set_python_requirements(
-        self, requirements_file_path: str, requirements_cache_dir: str | None = None
-    ) -> None:
-        """Not needed where the executors have the packages; nothing is installed."""
-        say_once(
-            "set_python_requirements()",
-            "nothing is installed while a job starts; the executors need the packages beforehand, see "
-            "docs/guides/packages-on-executors.md",
-        )
-
-    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Not needed where the executors have the packages; nothing is unpacked."""
-        say_once(
-            "add_python_archive()",
-            "nothing is unpacked while a job starts; give the archive to Spark as spark.archives, see "
-            "docs/guides/packages-on-executors.md",
-        )
-
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
         """Not needed: functions cannot ask for such files, in PyFlink either."""
         say_once("register_cached_file()", "not needed; add_python_file() ships files to the slots")

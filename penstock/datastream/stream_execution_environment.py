@@ -27,6 +27,7 @@ from penstock.core.job import normal_name
 from penstock.core.typeinfo import TypeInformation, as_type_info
 from penstock.datastream import _frames
 from penstock.datastream._ported import PortedSettings, say_unused
+from penstock.datastream._python import PythonDependencies
 from penstock.datastream._stream import DataStream
 from penstock.datastream._unnamed import made_up_name, next_unnamed
 from penstock.datastream._wrappers import SourceFunction
@@ -43,6 +44,7 @@ from penstock.graph.explain import plan_json, plan_text
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.luggage.wishes import Wishes
 from penstock.operators.source_operator import SourceOperator
 
 __all__ = ["StreamExecutionEnvironment"]
@@ -51,7 +53,7 @@ __all__ += ["RestartStrategies", "SlotSharingGroup", "TimeCharacteristic", "Type
 MAX_PARALLELISM = 32768
 
 
-class StreamExecutionEnvironment(PortedSettings):
+class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
     """Gathers the steps of a program and runs it.
 
     ``execute()`` uses the active Spark session, or starts one: with the master that Spark was given, else
@@ -71,7 +73,6 @@ class StreamExecutionEnvironment(PortedSettings):
         self._configuration = Configuration(configuration)
         self._config = ExecutionConfig(self._configuration)
         self.graph = GraphBuilder()
-        self._python_files: list[str] = []
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -229,12 +230,6 @@ class StreamExecutionEnvironment(PortedSettings):
         """What to do after a failure."""
         return self._config.get_restart_strategy()
 
-    # --- shipping ---------------------------------------------------------------------------
-
-    def add_python_file(self, file_path: str) -> None:
-        """Ship a module, package directory or zip to the slots."""
-        self._python_files.append(file_path)
-
     # --- sources ----------------------------------------------------------------------------
 
     def from_collection(self, collection: Collection[Any], type_info: Any = None) -> DataStream:
@@ -330,7 +325,7 @@ class StreamExecutionEnvironment(PortedSettings):
             configuration.get(options.DEFAULT_PARALLELISM),
             None if maximum in (None, -1) else int(maximum),
             tuple(sorted(parameters.items())),
-            tuple(self._python_files),
+            self._python.under(Wishes.of(configuration)),
         )
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
@@ -347,6 +342,7 @@ class StreamExecutionEnvironment(PortedSettings):
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the program and return at once."""
         spec = self._spec(job_name)
+        spec.python.check()
         if not job_name and not spec.configuration.get(options.JOB_NAME):
             spec = replace(spec, name=next_unnamed(spec.name, spec.configuration))
         self.graph.next_job()

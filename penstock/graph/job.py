@@ -1,11 +1,12 @@
-"""A job as handed to whoever runs it: the nodes, the settings, and the files to ship."""
+"""A job as handed to whoever runs it: the nodes, the settings, and what its functions need beside them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.core.config import Configuration
 from penstock.graph.nodes import Node
+from penstock.luggage.wishes import Wishes
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,6 @@ class JobSpec:
     parallelism: int | None = None
     max_parallelism: int | None = None
     job_parameters: tuple[tuple[str, str], ...] = ()
-    python_files: tuple[str, ...] = ()
+    python: Wishes = field(default_factory=Wishes)
     is_aside: bool = False
     """Whether this is a run beside the real job, of which nothing is kept."""

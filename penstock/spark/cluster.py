@@ -24,7 +24,9 @@ from penstock.core.messages import FromSlot, Heartbeat, ToSlot
 from penstock.exchange.auth import Hello, new_secret
 from penstock.spark.control import ControlServer
 from penstock.spark.failures import translate
+from penstock.spark.fitting import wearing
 from penstock.spark.lost import DAEMON, LastSigns
+from penstock.spark.shipping import Shipment
 from penstock.spark.slots import WaitingForSlots, check_alive, check_slots, driver_host
 from penstock.spark.told import told
 from penstock.spark.transport import transport_of
@@ -54,8 +56,11 @@ class _Attempt:
 class SparkCluster(Cluster):
     """Starts gangs in a Spark session."""
 
-    def __init__(self, spark: SparkSession, job: Assembled, clock: Clock) -> None:
+    def __init__(
+        self, spark: SparkSession, job: Assembled, clock: Clock, shipment: Shipment | None = None
+    ) -> None:
         self._spark = spark
+        self._shipment = shipment or Shipment()
         self._job = job
         self._clock = clock
         self._secret = new_secret()
@@ -146,7 +151,10 @@ class SparkCluster(Cluster):
             name = self._job.plan.job_name
             context.setJobGroup(self._group(generation), f"penstock: {name}, attempt {generation}", True)
             gang = self._spark.range(slots, numPartitions=slots)
-            gang.mapInArrow(slot_function(self._info(generation)), "slot long", barrier=True).collect()
+            function = slot_function(self._info(generation), self._shipment)
+            with wearing(context, self._shipment.python):
+                slots_of_gang = gang.mapInArrow(function, "slot long", barrier=True)
+            slots_of_gang.collect()
         except BaseException as caught:
             error = self._translated(as_error(caught))
         finally:
@@ -206,7 +214,7 @@ class SparkCluster(Cluster):
         self._notify(SlotLost(generation, slot, self._signs.lost(slot, reason)))
 
 
-def slot_function(info: WorkerInfo) -> Any:
+def slot_function(info: WorkerInfo, shipment: Shipment) -> Any:
     """The function Spark runs in each task. It is pickled by value, so it carries only plain data."""
     facts: dict[str, Any] = {
         "job": info.job,
@@ -219,22 +227,29 @@ def slot_function(info: WorkerInfo) -> Any:
         "heartbeat_timeout_s": info.heartbeat_timeout_s,
     }
     transport = info.transport.packed()
+    luggage, engine = shipment.luggage, shipment.engine
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import sys
+
         import pyarrow
-        from pyspark import BarrierTaskContext
+        from pyspark import BarrierTaskContext, SparkFiles
 
         for _ in batches:
             pass
+        if engine and engine not in sys.path:
+            sys.path.append(engine)
         try:
             from penstock.exchange.lines import unpacked
+            from penstock.luggage.arrival import carrying
             from penstock.spark.worker import WorkerInfo, run_worker
         except ImportError as error:
             raise RuntimeError(f"PENSTOCK-MISSING {error}") from None
         context = BarrierTaskContext.get()
         number = context.partitionId()
         host = context.getTaskInfos()[number].address.rsplit(":", 1)[0]
-        run_worker(WorkerInfo(**facts, transport=unpacked(transport)), number, host)
+        with carrying(luggage, SparkFiles.getRootDirectory()):
+            run_worker(WorkerInfo(**facts, transport=unpacked(transport)), number, host)
         yield pyarrow.RecordBatch.from_pydict({"slot": pyarrow.array([number], pyarrow.int64())})
 
     run.__module__ = "__main__"

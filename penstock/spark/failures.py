@@ -10,8 +10,11 @@ import re
 import sys
 
 from penstock.core.errors import ClusterError, PenstockError, ProcessLostError
+from penstock.luggage.outfit import MARK
 
 _REQUIREMENTS = ("penstock", "pyarrow", "numpy", "pandas", "cloudpickle", "cryptography", "fsspec")
+_OUTFIT = re.compile(rf"{MARK} (.+)")
+"""What kept a worker's Python from being started."""
 _PYTHON = (
     (r"^ *RuntimeError: PENSTOCK-MISSING (.*)", "cannot import what Penstock needs ({0})"),
     (r"^ *ModuleNotFoundError: No module named '([^']+)'", "lacks the package {0!r}"),
@@ -56,6 +59,9 @@ def translate(error: Exception, python: str) -> Exception:
     """A :class:`ClusterError` without the JVM's stack; ``python`` is what executors run."""
     if isinstance(error, PenstockError):
         return error
+    unfit = _OUTFIT.search(str(error))
+    if unfit is not None:
+        return ClusterError(f"the Python workers of the job could not be started: {unfit[1].strip()}")
     wrong = wrong_python(error, python)
     if wrong is not None:
         return wrong

@@ -27,7 +27,7 @@ from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.spark.failures import wrong_python
 from penstock.spark.masters import refuse_connect
 from penstock.spark.places import place_for
-from penstock.spark.shipping import ship
+from penstock.spark.shipping import share
 
 FOLDER = "_frames"
 """Beside the directories of the jobs, below the checkpoint directory."""
@@ -124,7 +124,7 @@ def _type_of(kind: pa.DataType) -> TypeInformation | None:
 
 def write_files(frame: DataFrame, schema: pa.Schema, directory: str) -> list[str]:
     """Have the executors write the frame; the names of the files, in the order of its partitions."""
-    ship(frame.sparkSession)
+    share(frame.sparkSession)
     try:
         written = frame.mapInArrow(_partition_writer(directory, schema), "name string").collect()
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -13,7 +14,7 @@ from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import register
 from penstock.coordinator.restore import parallelism_limit
-from penstock.core import interrupts, options
+from penstock.core import interrupts
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
 from penstock.graph.bounded import BATCH
@@ -27,6 +28,8 @@ from penstock.spark.room import asked_slots, cores_of
 from penstock.spark.session import start_session
 from penstock.spark.shipping import ship
 from penstock.spark.slots import available_slots, check_cluster, check_slots, most_slots
+
+_PREPARING_MS = 600_000
 
 
 class SparkLauncher:
@@ -51,7 +54,7 @@ class SparkLauncher:
         spark = self.session(asked_slots(spec.nodes, spec.parallelism))
         beside = needs_room(spec.nodes)
         reserved = 0 if cores_of(spark) else beside
-        job = assemble(spec, max(1, self.default_parallelism() - reserved))
+        job = _with_patience(assemble(spec, max(1, self.default_parallelism() - reserved)), spec)
         clock = SystemClock()
         if job.plan.settings[BATCH]:
             running = self._start_batch(spark, spec, job, clock)
@@ -75,18 +78,22 @@ class SparkLauncher:
         check_slots(spark, job.plan.slots, timeout_s, clock, interrupts.pending)
         if beside:
             check_room(spark, job.plan.slots)
-        self._ship(spark, spec)
-        return start(job, SparkCluster(spark, job, clock), clock, {"spark": pyspark.__version__})
+        shipment = ship(spark, spec.python)
+        return start(job, SparkCluster(spark, job, clock, shipment), clock, {"spark": pyspark.__version__})
 
     def _start_batch(self, spark: SparkSession, spec: JobSpec, job: Assembled, clock: Clock) -> RunningJob:
         """No slots of its own: its tasks wait for executors as those of any Spark job."""
-        self._ship(spark, spec)
+        shipment = ship(spark, spec.python)
         group = f"penstock-{job.directory}-{uuid.uuid4().hex[:8]}"
-        return start_batch(job, clock, SparkStages(spark, job.plan.job_name, group))
+        return start_batch(job, clock, SparkStages(spark, job.plan.job_name, group, shipment))
 
-    @staticmethod
-    def _ship(spark: SparkSession, spec: JobSpec) -> None:
-        ship(spark, spec.python_files + _listed(spec.configuration.get(options.PYTHON_FILES)))
+
+def _with_patience(job: Assembled, spec: JobSpec) -> Assembled:
+    """Slots that have to unpack or install something first may take their time."""
+    if not spec.python.archives and spec.python.requirements is None:
+        return job
+    patience = job.settings.slots_timeout_ms + _PREPARING_MS
+    return replace(job, settings=replace(job.settings, slots_timeout_ms=patience))
 
 
 def _release_at_the_end(source: FrameSource, running: RunningJob) -> None:
@@ -112,7 +119,3 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
     if registration is not None:
         running.listeners.append(lambda _: registration.close())
         running.result().add_done_callback(lambda _: registration.close())
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()

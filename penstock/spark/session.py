@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -26,7 +27,10 @@ _DEFAULT_MASTER = "local[*]"
 
 def start_session(configuration: Configuration, asked: int = 0) -> SparkSession:
     """A quiet Spark session for a program that did not bring one, and whose job asks for so many slots."""
-    os.environ.setdefault("PYSPARK_PYTHON", configuration.get(options.PYTHON_EXECUTABLE) or sys.executable)
+    wanted = configuration.get(options.PYTHON_EXECUTABLE)
+    # One that is not there yet comes in an archive, or is none: whoever ships the job finds out.
+    there = wanted is not None and shutil.which(wanted) is not None
+    os.environ.setdefault("PYSPARK_PYTHON", wanted if there and wanted else sys.executable)
     home = Path(_find_spark_home())
     if (
         not any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME"))

@@ -1,7 +1,8 @@
-"""Gets Penstock and the user's own modules to executors that do not have them.
+"""Gets Penstock and what a program needs to executors that do not have it.
 
-Third-party packages stay the user's business: install them in the executors' Python, or use Spark's
-own ways (archives, conda-pack).
+On one machine the workers get the driver's own path: they import the same files as the driver, with the data
+and the compiled modules beside them.  On a cluster whole packages travel as Spark's files, and workers unpack
+what they lack.  See :mod:`penstock.luggage`.
 
 Executors fetch what they lack from the driver's files whenever they start, also long after the job that
 shipped them.  So the files are there as long as the Spark application is, and are removed at its end, by
@@ -12,61 +13,196 @@ next one on this machine.
 from __future__ import annotations
 
 import atexit
-import sys
-import sysconfig
+import logging
+import os
 import tempfile
-import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.core.errors import ConfigError
-from penstock.core.own_files import open_file
 from penstock.core.work_place import WorkPlace
+from penstock.luggage.arrival import Luggage
+from penstock.luggage.choosing import Modules
+from penstock.luggage.found import Found, user_modules
+from penstock.luggage.outfit import Parcel
+from penstock.luggage.staging import (
+    Staged,
+    contents,
+    own_path,
+    staged_archive,
+    staged_file,
+    staged_module,
+    top_of,
+    unreachable,
+)
+from penstock.luggage.tree import Member, digest, file_digest, fingerprint, members, pack
+from penstock.luggage.wishes import Wishes
+from penstock.spark.fitting import fitted
 from penstock.spark.masters import refuse_connect
 from penstock.spark.slots import is_one_machine
 
+_log = logging.getLogger("penstock")
 PREFIX = "penstock-ship-"
+ENGINE = "penstock.zip"
+_LARGE = 100 << 20
 _shipped: set[tuple[str, str]] = set()
 _places: dict[str, WorkPlace] = {}
 """By application: where its files are."""
 
 
-def ship(spark: SparkSession, extra: tuple[str, ...] = ()) -> None:
-    """Add what is missing on executors to the session: once per session and file."""
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """What the functions of a job are started with: their luggage, in JSON, and the Python for it."""
+
+    luggage: str = Luggage().to_json()
+    python: str | None = None
+    """Of the session, if ``None``."""
+    engine: str = ""
+    """Where workers find Penstock if they have none; Spark sees to that where it is nothing."""
+
+
+def ship(spark: SparkSession, wishes: Wishes) -> Shipment:
+    """Send what is missing on executors, each file once per application."""
     refuse_connect()
-    application = spark.sparkContext.applicationId
-    sources = [Path(name) for name in extra]
-    for source in sources:
-        if not source.exists():
-            raise ConfigError(f"add_python_file: {source} does not exist")
-    if not is_one_machine(spark) or spark.sparkContext.master.startswith("local-cluster"):
-        sources.append(Path(penstock.__file__).parent)
-    sources += user_modules()
-    for source in sources:
-        mark = (application, str(source.resolve()))
-        if mark not in _shipped:
-            _shipped.add(mark)
-            spark.sparkContext.addPyFile(str(_packed(source, application)))
+    engine = Path(penstock.__file__).parent.parent
+    if is_one_machine(spark):
+        send = None
+        luggage = _by_path(spark, wishes)
+    else:
+        send = _Sending(spark)
+        _ship_engine(spark)
+        luggage = _by_parcels(send, wishes)
+    place = place_of(spark.sparkContext.applicationId)
+    python = fitted(spark.sparkContext, wishes, place, str(engine), send)
+    return Shipment(luggage.to_json(), python, "" if send else str(engine))
 
 
-def user_modules() -> list[Path]:
-    """Top-level modules that the program imported from places where nothing is installed."""
-    installed = {Path(path).resolve() for path in sysconfig.get_paths().values()}
-    own = Path(penstock.__file__).resolve().parent
-    found: set[Path] = set()
-    # Threads of jobs that run already import modules: only a copy of the whole dictionary is one step.
-    for name, module in sys.modules.copy().items():
-        origin = getattr(module, "__file__", None)
-        if name == "__main__" or "." in name or not origin or not origin.endswith(".py"):
-            continue
-        path = Path(origin).resolve()
-        top = path.parent if path.name == "__init__.py" else path
-        is_installed = any(place in path.parents or place == path.parent for place in installed)
-        if not is_installed and top != own and own not in path.parents:
-            found.add(top)
-    return sorted(found)
+def share(spark: SparkSession) -> None:
+    """Make Penstock and the program's modules known to whatever the session runs in Python from now on."""
+    refuse_connect()
+    context = spark.sparkContext
+    if is_one_machine(spark):
+        luggage = _by_path(spark, Wishes())
+        engine = str(Path(penstock.__file__).parent.parent)
+        # Spark puts these before all else, the last first; names among its files, or paths.
+        for path in reversed([*luggage.front, *luggage.back, engine]):
+            if path not in context._python_includes:
+                context._python_includes.append(path)
+        return
+    _ship_engine(spark)
+    found = [one for one in _own_modules() if one.prefix is None]
+    files = [member for one in found for member in contents(one)]
+    if files:
+        packed, _ = _packed(files, "modules", context.applicationId)
+        _once(context.applicationId, packed.name, lambda: context.addPyFile(str(packed)))
+
+
+# --- on one machine -----------------------------------------------------------------------------
+
+
+def _by_path(spark: SparkSession, wishes: Wishes) -> Luggage:
+    place = place_of(spark.sparkContext.applicationId)
+    found = _own_modules()
+    given = [staged_file(Path(file), place) for file in wishes.files]
+    lost = [one for one in unreachable(found) if one.prefix is None]
+    given += [stage for one in lost for stage in staged_module(one, place)]
+    zips = [f"{one.paths[0]}/{one.prefix}".rstrip("/") for one in found if one.prefix is not None]
+    front, back = own_path()
+    files = [member for one in found for member in contents(one)]
+    files += [member for stage in given for member in members(stage.directory)]
+    return Luggage(
+        tuple(dict.fromkeys([path for stage in given for path in stage.fronts()] + front + zips)),
+        tuple(dict.fromkeys(back + [path for stage in given for path in stage.backs()])),
+        fingerprint=fingerprint(files),
+    )
+
+
+# --- on a cluster -------------------------------------------------------------------------------
+
+
+class _Sending:
+    """Files of one application on their way to its executors."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self.application = spark.sparkContext.applicationId
+
+    def __call__(self, path: Path) -> str:
+        """The name of a file among those that executors fetch."""
+        _once(self.application, path.name, lambda: self._context.addFile(str(path)))
+        return path.name
+
+
+def _by_parcels(send: _Sending, wishes: Wishes) -> Luggage:
+    place = place_of(send.application)
+    given = [_parcel(staged_file(Path(file), place), file, send) for file in wishes.files]
+    found = _own_modules()
+    archives = {(one.paths[0], one.prefix) for one in found if one.prefix is not None}
+    given += [
+        _parcel(staged_archive(path, prefix or "", place), str(path), send)
+        for path, prefix in sorted(archives)
+    ]
+    trees = [(one, contents(one)) for one in found if one.prefix is None]
+    if trees:
+        files = [member for _, tree in trees for member in tree]
+        packed, whole = _packed(files, "the program's modules", send.application)
+        parcel = Parcel(send(packed), whole, "the program's modules")
+        given.append(Modules(parcel, tuple(top_of(one, tree) for one, tree in trees)))
+    return Luggage(modules=tuple(given))
+
+
+def _parcel(stage: Staged, called: str, send: _Sending) -> Modules:
+    packed, whole = _packed(list(members(stage.directory)), called, send.application)
+    return Modules(Parcel(send(packed), whole, called), (), stage.front, stage.back)
+
+
+def _ship_engine(spark: SparkSession) -> None:
+    context = spark.sparkContext
+    target = place_of(context.applicationId) / ENGINE
+    if not target.exists():
+        pack(list(members(Path(penstock.__file__).parent, "penstock")), target)
+    _once(context.applicationId, ENGINE, lambda: context.addPyFile(str(target)))
+
+
+def _packed(files: list[Member], called: str, application: str) -> tuple[Path, str]:
+    """An archive that is named by its content, and its digest."""
+    target = place_of(application) / f"penstock-{digest(files)[:32]}.zip"
+    if not target.exists():
+        size = sum(member.size for member in files)
+        if size > _LARGE:
+            _log.warning(
+                "%s: %d MB travel to every executor. What is large and changes rarely is better installed "
+                "where they run",
+                *(called, size >> 20),
+            )
+        growing = target.with_suffix(".growing")
+        growing.unlink(missing_ok=True)
+        pack(files, growing)
+        growing.rename(target)
+    return target, file_digest(target)
+
+
+def _own_modules() -> list[Found]:
+    """Without what Spark has brought here, for it brings that to executors, too."""
+    try:
+        brought = os.path.realpath(SparkFiles.getRootDirectory()) + os.sep
+    except Exception:
+        return user_modules()
+    return [
+        one
+        for one in user_modules()
+        if not any(os.path.realpath(path).startswith(brought) for path in one.paths)
+    ]
+
+
+def _once(application: str, name: str, add: Callable[[], object]) -> None:
+    if (application, name) not in _shipped:
+        add()
+        _shipped.add((application, name))
 
 
 def place_of(application: str) -> Path:
@@ -77,14 +213,3 @@ def place_of(application: str) -> Path:
         _places[application] = place = WorkPlace.make(Path(tempfile.gettempdir()), PREFIX)
         atexit.register(place.remove)
     return _places[application].path
-
-
-def _packed(source: Path, application: str) -> Path:
-    """A file Spark can put on the Python path: packages are zipped."""
-    if source.is_file():
-        return source
-    target = Path(tempfile.mkdtemp(dir=place_of(application))) / f"{source.name}.zip"
-    with open_file(target, "xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(source.rglob("*.py")):
-            archive.write(path, path.relative_to(source.parent))
-    return target

@@ -19,7 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.snapshot.store import open_store
-from penstock.spark.shipping import ship
+from penstock.spark.shipping import share
 from penstock.state_processor.scan import Piece, Scan
 from penstock.state_processor.snapshot import Snapshot
 from penstock.state_processor.values import MisfitError, to_text
@@ -31,7 +31,7 @@ _KNOWN = {"path", "table", "operator", "state", "trusted", "types"}
 
 def register(spark: SparkSession) -> None:
     """Make the format known to a session, and Penstock to its executors."""
-    ship(spark)
+    share(spark)
     spark.dataSource.register(StateDataSource)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from penstock.core.handles import KeyedHandle
 from penstock.snapshot.store import open_store
 from penstock.spark.failures import wrong_python
-from penstock.spark.shipping import ship
+from penstock.spark.shipping import share
 from penstock.state_processor.files import Target, entries_of, keys_of, write_rows
 
 _PART = "__part"
@@ -26,7 +26,7 @@ Batches = Iterable[pa.RecordBatch]
 
 def write_frame(rows: DataFrame, url: str, target: Target) -> dict[int, KeyedHandle]:
     """Write the rows as the state ``target`` below ``url``; gives the handle of each file by its number."""
-    ship(rows.sparkSession)
+    share(rows.sparkSession)
     numbered = StructType([*rows.schema.fields, StructField(_PART, IntegerType())])
     divided = rows.mapInArrow(_numbering(target), numbered).repartitionById(target.parallelism, _PART)
     try:

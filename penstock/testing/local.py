@@ -12,7 +12,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from penstock.batch.job import start_batch
@@ -30,6 +30,7 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.exchange.channel import InputChannel, LocalSender
 from penstock.graph.bounded import BATCH
 from penstock.graph.job import JobSpec
+from penstock.luggage.in_process import Settled
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.store import open_store
 from penstock.task.environment import StateStorage, TaskEnvironment
@@ -95,9 +96,13 @@ class _Inline:
 class LocalCluster(Cluster):
     """Runs slots in a thread of this process. ``kill`` ends one as a crash would."""
 
-    def __init__(self, job: Assembled, clock: Clock) -> None:
+    def __init__(
+        self, job: Assembled, clock: Clock, around: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
         self._job = job
         self._clock = clock
+        self._around = around
+        """What the slots are driven within."""
         self._mail: queue.SimpleQueue[tuple[Generation, SlotId, ToSlot]] = queue.SimpleQueue()
         self._generation = Generation(0)
         self._stop = threading.Event()
@@ -161,7 +166,8 @@ class LocalCluster(Cluster):
     def _drive(self, generation: Generation, slots: int, notify: Notify, stop: threading.Event) -> None:
         error: Exception | None = None
         try:
-            self._run(generation, slots, notify, stop)
+            with self._around():
+                self._run(generation, slots, notify, stop)
         except BaseException as caught:
             error = as_error(caught)
         finally:
@@ -230,13 +236,23 @@ class LocalLauncher:
     def launch(self, spec: JobSpec) -> RunningJob:
         """Start a job."""
         job = assemble(spec, self._slots)
-        if job.plan.settings[BATCH]:
-            batch = start_batch(job, self._clock, LocalStages(self._clock, self.batch_rows))
-            self.jobs.append(batch)
-            return batch
-        cluster = LocalCluster(job, self._clock)
-        running = start(job, cluster, self._clock, {})
+        settled = Settled(spec.python)
+        try:
+            running = self._started(job, settled)
+        except BaseException:
+            settled.leave()
+            raise
+        running.listeners.append(lambda _: settled.leave())
+        running.result().add_done_callback(lambda _: settled.leave())  # also if it is over already
         self.jobs.append(running)
+        return running
+
+    def _started(self, job: Assembled, settled: Settled) -> RunningJob:
+        if job.plan.settings[BATCH]:
+            stages = LocalStages(self._clock, self.batch_rows, settled.at_work)
+            return start_batch(job, self._clock, stages)
+        cluster = LocalCluster(job, self._clock, settled.at_work)
+        running = start(job, cluster, self._clock, {})
         self.clusters.append(cluster)
         return running
 

@@ -17,8 +17,10 @@ from types import ModuleType
 
 import pytest
 
+from penstock.luggage.found import user_modules
+from penstock.luggage.tree import members
 from penstock.spark import shipping
-from penstock.spark.shipping import PREFIX, place_of, user_modules
+from penstock.spark.shipping import PREFIX, place_of
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def imports_at_any_moment() -> Iterator[None]:
 
 
 def test_modules_may_be_imported_while_they_are_listed(imports_at_any_moment: None) -> None:
-    found = user_modules()
+    found = [path for one in user_modules() for path in one.paths]
     assert Path(__file__).resolve() in found
     assert not [path for path in found if path.name in ("pyarrow", "penstock")]
 
@@ -73,12 +75,14 @@ def test_the_files_of_an_application_are_gone_once_there_is_another(temporary: P
 def test_a_package_travels_as_an_archive_that_only_its_owner_reads(temporary: Path) -> None:
     before = os.umask(0)
     try:
-        packed = shipping._packed(Path(shipping.__file__).parent, "app")
+        source = Path(shipping.__file__).parent
+        packed, _ = shipping._packed(list(members(source, source.name)), "spark", "app")
     finally:
         os.umask(before)
     assert "spark/shipping.py" in zipfile.ZipFile(packed).namelist()
     own = [temporary / packed.relative_to(temporary).parts[0], packed.parent, packed]
     assert [stat.S_IMODE(path.stat().st_mode) for path in own] == [0o700, 0o700, 0o600]
+    assert shipping._packed(list(members(source, source.name)), "spark", "app")[0] == packed, "once"
 
 
 _PROGRAM = """

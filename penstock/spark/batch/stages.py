@@ -30,7 +30,9 @@ from penstock.spark.batch.failures import new_mark, unpacked
 from penstock.spark.batch.progress import StageTracker, planned_stages
 from penstock.spark.batch.tables import numbered
 from penstock.spark.failures import translate
+from penstock.spark.fitting import wearing
 from penstock.spark.frame_source import FrameSource
+from penstock.spark.shipping import Shipment
 
 ROWS = "edge int, target int, part long, time long, place long, body binary"
 _NAME = 60
@@ -39,8 +41,9 @@ _NAME = 60
 class SparkStages:
     """Runs the stages of one job in a Spark session."""
 
-    def __init__(self, spark: SparkSession, job_name: str, group: str) -> None:
+    def __init__(self, spark: SparkSession, job_name: str, group: str, shipment: Shipment) -> None:
         self._spark = spark
+        self._shipment = shipment
         self._job_name = job_name
         self._group = group
         self._kept: list[DataFrame] = []
@@ -93,7 +96,8 @@ class SparkStages:
         else:
             rows = reduce(DataFrame.union, read, self._marks(count, 1)).repartitionById(count, "target")
             rows = rows.sortWithinPartitions(*SORTED_BY)
-        return rows.mapInArrow(task_function(stage, self._mark), ROWS)
+        with wearing(self._spark.sparkContext, self._shipment.python):
+            return rows.mapInArrow(task_function(stage, self._mark, self._shipment), ROWS)
 
     def _marks(self, count: int, partitions: int) -> DataFrame:
         """A row for each of ``count`` subtasks, to be the first in its partition.
@@ -145,19 +149,27 @@ def _only(rows: DataFrame, feed: Feed) -> DataFrame:
     return rows.where(f"edge in ({', '.join(map(str, feed.edges))})")
 
 
-def task_function(stage: Stage, mark: str) -> Any:
+def task_function(stage: Stage, mark: str, shipment: Shipment) -> Any:
     """The function Spark runs for a vertex. It is pickled by value, so it carries only plain data."""
     work = ship(stage.work)
+    luggage, engine = shipment.luggage, shipment.engine
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext
+        import sys
 
+        from pyspark import SparkFiles, TaskContext
+
+        if engine and engine not in sys.path:
+            sys.path.append(engine)
         try:
+            from penstock.luggage.arrival import carrying
             from penstock.spark.batch.task import run_task
         except ImportError as error:
             raise RuntimeError(f"PENSTOCK-MISSING {error}") from None
         context = TaskContext.get()
-        return run_task(work, mark, (context.attemptNumber(), context.taskAttemptId()), batches)
+        attempt = context.attemptNumber(), context.taskAttemptId()
+        with carrying(luggage, SparkFiles.getRootDirectory()):
+            yield from run_task(work, mark, attempt, batches)
 
     run.__module__ = "__main__"
     run.__name__ = run.__qualname__ = _plain(stage.work.vertex.name)

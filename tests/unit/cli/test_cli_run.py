@@ -160,3 +160,24 @@ def test_settings_need_a_key(script, setting):
 def test_unknown_settings_are_refused_before_the_program_runs(script):
     result, _ = run("-D", "no.such=1", script("print('ran')\n"))
     assert result.exit_code == 1 and "no.such" in result.stderr and "ran" not in result.stdout
+
+
+def test_flinks_python_options(script, tmp_path):
+    """On the path of the program and of its functions; the rest are the settings of that meaning."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "cli_given.py").write_text("NUMBER = 6\n")
+    (tmp_path / "data.zip").write_bytes(b"PK\5\6" + bytes(18))
+    text = "import cli_given\nprint(cli_given.NUMBER, dict(sorted(env.configuration().to_dict().items())))\n"
+    program = script(text + "stream.print()\nenv.execute()\n")
+    files = f"{tmp_path}/elsewhere/cli_given.py"
+    given = ["-pyfs", files, "-pyarch", f"{tmp_path}/data.zip#d", "-pyexec", sys.executable, "-p1"]
+    result, jobs = run(*given, program)
+    assert result.exit_code == 0, result.output
+    settings = {"python.files": files, "python.archives": f"{tmp_path}/data.zip#d"}
+    for key, value in settings.items():
+        assert f"{key!r}: {value!r}" in result.output
+    assert result.output.startswith("6 ") or "\n6 " in result.output
+    assert len(jobs) == 1 and str(tmp_path / "elsewhere") not in sys.path
+    sys.modules.pop("cli_given", None)
+    result, _ = run("--pyRequirements", f"{tmp_path}/no.txt#w", program)
+    assert result.exit_code != 0

@@ -58,8 +58,6 @@ def set_up(env: StreamExecutionEnvironment, option: Any) -> Any:
 SUPERFLUOUS: list[Any] = [
     lambda env: env.add_jars("file:///a.jar", "file:///b.jar"),
     lambda env: env.add_classpaths("file:///a.jar"),
-    lambda env: env.set_python_requirements("requirements.txt"),
-    lambda env: env.add_python_archive("venv.zip", "venv"),
     lambda env: env.register_cached_file("/a", "a"),
     lambda env: env.enable_changelog_state_backend(True),
     lambda env: env.register_slot_sharing_group(SlotSharingGroup.builder("g").build()),

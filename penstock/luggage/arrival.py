@@ -1,0 +1,138 @@
+"""In a worker: the program's modules on its path, and the functions' working directory.
+
+Workers are used again, by other jobs and by the same with edited modules.  So when the luggage is another
+than before, what was imported from the old one is forgotten, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from penstock.luggage.choosing import Modules, Top, unpacked
+from penstock.luggage.installed import ENGINE, is_installed
+from penstock.luggage.outfit import WORK, Parcel
+
+
+@dataclass(frozen=True, slots=True)
+class Luggage:
+    """What a worker needs on its path."""
+
+    front: tuple[str, ...] = ()
+    """Directories of this machine, before what is installed; ``back``: behind it."""
+    back: tuple[str, ...] = ()
+    modules: tuple[Modules, ...] = ()
+    fingerprint: str = ""
+    """Another one if a module was edited where it lies."""
+
+    def to_json(self) -> str:
+        """As text, for :meth:`from_json`."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Luggage:
+        """What :meth:`to_json` wrote."""
+        told = json.loads(text)
+        modules = tuple(
+            Modules(
+                Parcel(**one["parcel"]),
+                tuple(Top(**top) for top in one["tops"]),
+                tuple(one["front"]),
+                tuple(one["back"]),
+            )
+            for one in told["modules"]
+        )
+        return Luggage(tuple(told["front"]), tuple(told["back"]), modules, told["fingerprint"])
+
+
+class Hands:
+    """What a process carries, and can put down again."""
+
+    def __init__(self) -> None:
+        self._carried: list[str] = []
+        """All its directories, whether or not they were on the path before."""
+        self._added: list[str] = []
+
+    def take_up(self, luggage: Luggage, here: str) -> None:
+        """Put the modules on this process's path; ``here`` is where files arrived."""
+        front, back = [*luggage.front], [*luggage.back]
+        for one in luggage.modules:
+            base = unpacked(one, here)
+            if base is not None:
+                front += [str(base / name) for name in one.front]
+                back += [str(base / name) for name in one.back]
+        new = [path for path in dict.fromkeys(front) if path not in sys.path]
+        last = [path for path in dict.fromkeys(back) if path not in sys.path and path not in new]
+        sys.path[1:1] = new
+        sys.path += last
+        self._added, self._carried = new + last, front + back
+        importlib.invalidate_caches()
+
+    def put_down(self) -> None:
+        """Forget the modules that came with the luggage, and where they are."""
+        for path in self._added:
+            if path in sys.path:
+                sys.path.remove(path)
+        below = tuple(path + os.sep for path in self._carried)
+        for name, module in sys.modules.copy().items():
+            if name.partition(".")[0] not in ENGINE | {"__main__"} and _comes_from(module, below):
+                del sys.modules[name]
+        for known in [*sys.path_importer_cache]:
+            if (known + os.sep).startswith(below):
+                del sys.path_importer_cache[known]
+        self._added, self._carried = [], []
+
+
+_hands = Hands()
+_text = Luggage().to_json()
+
+
+@contextmanager
+def carrying(luggage: str, here: str) -> Iterator[None]:
+    """A slot or task of a job with this luggage, in JSON; ``here`` is where Spark puts files."""
+    global _text
+    if luggage != _text:
+        _hands.put_down()
+        _text = ""
+        _hands.take_up(Luggage.from_json(luggage), str(Path(here).absolute()))
+        _text = luggage
+    work = os.environ.get(WORK)
+    if work is not None:
+        # Spark puts its files on the path by names that only hold in its own directory.
+        sys.path[:] = [str(Path(path).absolute()) if _is_relative(path) else path for path in sys.path]
+    with at_work(work):
+        yield
+
+
+def _is_relative(entry: str) -> bool:
+    """What names nothing may still mean something to a hook."""
+    return bool(entry) and not Path(entry).is_absolute() and Path(entry).exists()
+
+
+def _comes_from(module: object, below: tuple[str, ...]) -> bool:
+    origin = getattr(module, "__file__", None)
+    try:
+        places = [origin] if isinstance(origin, str) else [*map(str, getattr(module, "__path__", ()))]
+    except Exception:  # a module may put anything there
+        return False
+    return any(place.startswith(below) and not is_installed(place) for place in places)
+
+
+@contextmanager
+def at_work(work: str | None) -> Iterator[None]:
+    """Functions run where the job's archives were unpacked, if it has some."""
+    if work is None:
+        yield
+        return
+    before = Path.cwd()
+    os.chdir(work)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,156 @@
+"""Archives, unpacked: once for each place and content, and never beside where they belong."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tarfile
+import uuid
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.core.errors import ConfigError
+from penstock.core.own_files import DIRECTORY, FILE, make_directory
+
+_PIECE = 1 << 20
+_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+
+
+def once(place: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """The directory of that name in ``place``; if there is none, ``make`` fills one.
+
+    Whoever comes while it is made waits for it; what is there is always whole.
+    """
+    make_directory(place)
+    done = place / name
+    if done.is_dir():
+        return done
+    lock = os.open(place / f"{name}.lock", os.O_RDWR | os.O_CREAT, FILE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.is_dir():
+            growing = place / f"{name}.{uuid.uuid4().hex[:8]}"
+            growing.mkdir(DIRECTORY)
+            try:
+                make(growing)
+                growing.rename(done)
+            except BaseException:
+                shutil.rmtree(growing, ignore_errors=True)
+                raise
+    finally:
+        os.close(lock)
+    return done
+
+
+def unpack(archive: Path, target: Path, called: str | None = None) -> None:
+    """Put the members of a zip or tar file below ``target``; ``called`` is its name for people."""
+    name = called or str(archive)
+    try:
+        if name.lower().endswith(_TARS) or (tarfile.is_tarfile(archive) and not zipfile.is_zipfile(archive)):
+            _untar(archive, target)
+        else:
+            _unzip(archive, target)
+    except _Refused as error:
+        raise ConfigError(f"the archive {name} is refused: {error}") from None
+    except (
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        EOFError,
+        zipfile.LargeZipFile,
+        NotImplementedError,
+    ) as error:
+        raise ConfigError(
+            f"the archive {name} cannot be unpacked ({error}): zip and tar files can (.zip, .whl, .egg, "
+            ".tar, .tar.gz, .tgz, .tar.bz2, .tar.xz)"
+        ) from None
+
+
+class _Refused(Exception):
+    """A member that would lead somewhere else."""
+
+
+def _untar(archive: Path, target: Path) -> None:
+    if not hasattr(tarfile, "data_filter"):
+        raise _Refused(
+            "this Python cannot tell harmless members of tar files from others; use 3.11.4 or newer"
+        )
+    with tarfile.open(archive) as members:
+        try:
+            members.extractall(target, filter="data")
+        except tarfile.FilterError as error:
+            raise _Refused(f"{error}. {_WAY_OUT}") from None
+    _keep_private(target)
+
+
+_WAY_OUT = (
+    "Members must stay within the archive; environments with links to an interpreter outside are packed with "
+    "conda-pack, or made with 'python -m venv --copies'"
+)
+
+
+def _unzip(archive: Path, target: Path) -> None:
+    links: list[tuple[Path, str]] = []
+    with zipfile.ZipFile(archive) as members:
+        for entry in members.infolist():
+            path = _inside(target, entry.filename)
+            mode = entry.external_attr >> 16
+            if stat.S_ISLNK(mode):
+                links.append((path, os.fsdecode(members.read(entry))))
+            elif entry.is_dir():
+                make_directory(path)
+            elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+                raise _Refused(f"{entry.filename!r} is neither file, directory nor link")
+            else:
+                _write(members, entry, path, bool(mode & stat.S_IXUSR))
+    # Last, so that nothing is written through one; and looked at when all are there, for they may lead on.
+    for path, leads_to in links:
+        _link(target, path, leads_to)
+    for path, leads_to in links:
+        _check_end(target, path, leads_to)
+
+
+def _inside(target: Path, name: str) -> Path:
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts or "\0" in name:
+        raise _Refused(f"its member {name!r} leads out of it. {_WAY_OUT}")
+    return target.joinpath(*parts)
+
+
+def _write(members: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, executable: bool) -> None:
+    make_directory(path.parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    opened = os.open(path, flags, 0o700 if executable else 0o600)
+    with os.fdopen(opened, "wb") as into, members.open(entry) as source:
+        shutil.copyfileobj(source, into, _PIECE)
+
+
+def _link(target: Path, path: Path, leads_to: str) -> None:
+    if Path(leads_to).is_absolute():
+        raise _Refused(f"its link {path.relative_to(target)} leads out of it, to {leads_to!r}. {_WAY_OUT}")
+    if os.path.lexists(path) or _through_link(target, path.parent):
+        raise _Refused(f"it has {path.relative_to(target)} twice, once as a link")
+    make_directory(path.parent)
+    path.symlink_to(leads_to)
+
+
+def _through_link(target: Path, directory: Path) -> bool:
+    """Whether a link stands on the way to a directory that is yet to be made."""
+    return any(
+        above.is_symlink() for above in (directory, *directory.parents) if above.is_relative_to(target)
+    )
+
+
+def _check_end(target: Path, path: Path, leads_to: str) -> None:
+    inside = os.path.realpath(target)
+    if os.path.commonpath([inside, os.path.realpath(path)]) != inside:
+        raise _Refused(f"its link {path.relative_to(target)} leads out of it, to {leads_to!r}. {_WAY_OUT}")
+
+
+def _keep_private(target: Path) -> None:
+    """Directories for the owner only: what is below them is then, too."""
+    with contextlib.suppress(OSError):
+        target.chmod(DIRECTORY)
