@@ -8,6 +8,8 @@ from it.  So everything that the engine keeps on a local file system is made her
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,6 +40,18 @@ def write_file(path: Path, data: bytes) -> None:
     """Make a file of these bytes."""
     with open_file(path, "wb") as file:
         file.write(data)
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Let ``write`` fill a file that is seen under its name only when it is whole; others may do so, too."""
+    growing = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with open_file(growing, "xb") as file:
+            write(file)
+        growing.rename(path)
+    except BaseException:
+        growing.unlink(missing_ok=True)
+        raise
 
 
 def _opener(path: str, flags: int) -> int:

@@ -7,10 +7,12 @@ import logging
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from penstock.core.errors import ConfigError
 from penstock.core.work_place import WorkPlace
 from penstock.luggage.arrival import Hands, Luggage, at_work
 from penstock.luggage.outfit import put_on
@@ -21,6 +23,26 @@ from penstock.luggage.wishes import Wishes
 _log = logging.getLogger("penstock")
 PREFIX = "penstock-local-"
 _CLONE_FS = 0x200
+_directory = threading.Lock()
+
+
+def has_own_directory() -> bool:
+    """Give this thread a working directory of its own, where the system allows that."""
+    return sys.platform == "linux" and int(ctypes.CDLL(None).unshare(_CLONE_FS)) == 0
+
+
+@contextmanager
+def _only_one() -> Iterator[None]:
+    """Where the working directory is the whole process's, it can be that of one job at a time."""
+    if not _directory.acquire(blocking=False):
+        raise ConfigError(
+            "another job of this process has archives, and here all threads share one working directory: run "
+            "the jobs one after the other, or on Spark"
+        )
+    try:
+        yield
+    finally:
+        _directory.release()
 
 
 class Settled:
@@ -52,9 +74,10 @@ class Settled:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """The thread that runs the job's functions is where its archives are; the program's own is not."""
-        if self._work is not None and sys.platform == "linux":
-            ctypes.CDLL(None).unshare(_CLONE_FS)
-        with at_work(None if self._work is None else str(self._work)):
+        if self._work is None:
+            yield
+            return
+        with nullcontext() if has_own_directory() else _only_one(), at_work(str(self._work)):
             yield
 
     def leave(self) -> None:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.core.own_files import open_file
+from penstock.core.own_files import write_whole
 from penstock.luggage.installing import check_requirements
 from penstock.luggage.outfit import Outfit, Parcel
 from penstock.luggage.tree import digest, file_digest, members, pack
@@ -35,8 +35,8 @@ def _copied(source: Path, place: Path, send: Send | None) -> Parcel:
     known = file_digest(source)
     target = place / f"penstock-{known[:32]}-{source.name}"
     if not target.exists():
-        with source.open("rb") as file, open_file(target, "wb") as into:
-            shutil.copyfileobj(file, into, 1 << 20)
+        with source.open("rb") as file:
+            write_whole(target, lambda into: shutil.copyfileobj(file, into, 1 << 20))
     return Parcel(str(target) if send is None else send(target), known, str(source))
 
 

@@ -7,15 +7,19 @@ import importlib.machinery
 import os
 import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.core.errors import ConfigError
 from penstock.luggage.choosing import Top, platform
 from penstock.luggage.found import SUFFIXES, Found
 from penstock.luggage.installed import is_installed
 from penstock.luggage.tree import Member, digest, file_digest, is_compiled, members
 from penstock.luggage.unpacking import once, unpack
 
+MOST_FILES = 50_000
+MOST_BYTES = 2 << 30
 _ZIPS = (".zip", ".whl", ".egg")
 
 
@@ -79,15 +83,33 @@ def file_name(found: Found) -> str:
     return found.name + next(suffix for suffix in SUFFIXES if name.endswith(suffix))
 
 
-def contents(found: Found) -> list[Member]:
-    """The files of a module, under the names by which it is imported."""
+def contents(found: Found) -> Iterator[Member]:
+    """The files of a module, under the names by which it is imported; of equal names the first counts."""
     if not found.is_package:
-        return list(members(found.paths[0], file_name(found)))
-    known: dict[str, Member] = {}
+        yield from members(found.paths[0], file_name(found))
+        return
+    known: set[str] = set()
     for path in found.paths:
         for member in members(path, found.name):
-            known.setdefault(member.name, member)
-    return list(known.values())
+            if member.name not in known:
+                known.add(member.name)
+                yield member
+
+
+def travelling(found: Found) -> list[Member]:
+    """The files of a module for other machines; a directory that only looks like one is refused."""
+    files: list[Member] = []
+    size = 0
+    for member in contents(found):
+        files.append(member)
+        size += member.size
+        if len(files) > MOST_FILES or size > MOST_BYTES:
+            raise ConfigError(
+                f"the module {found.name!r} ({found.paths[0]}) is too large to travel with the job: it has "
+                f"more than {MOST_FILES} files or {MOST_BYTES >> 30} GB. Keep data elsewhere than beside "
+                "modules, or install the package where the executors run and import it from there"
+            )
+    return files
 
 
 def top_of(found: Found, files: list[Member]) -> Top:

@@ -9,8 +9,9 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from penstock.core.own_files import open_file
+from penstock.core.own_files import write_whole
 
 LEFT_OUT = frozenset(
     {"__pycache__", ".git", ".hg", ".svn", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox"}
@@ -94,7 +95,11 @@ def is_compiled(found: list[Member]) -> bool:
 
 def pack(found: list[Member], target: Path) -> None:
     """Write an archive, for its owner's eyes; the same files give the same bytes."""
-    with open_file(target, "xb") as file, zipfile.ZipFile(file, "w") as archive:
+    write_whole(target, lambda file: _zip(found, file))
+
+
+def _zip(found: list[Member], file: BinaryIO) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
         for member in found:
             entry = zipfile.ZipInfo(member.name, _EPOCH)
             entry.external_attr = (stat.S_IFREG | (0o700 if member.executable else 0o600)) << 16

@@ -7,16 +7,17 @@ share workers.
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from penstock.core.errors import ConfigError
-from penstock.core.own_files import open_file
+from penstock.core.own_files import write_whole
 from penstock.luggage.outfit import in_archive
 from penstock.luggage.outfitting import Send, outfit_of
 from penstock.luggage.wishes import Wishes
@@ -47,9 +48,12 @@ def fitted(context: Any, wishes: Wishes, place: Path, engine: str, send: Send | 
             f'#!/bin/sh\nhere=$(dirname "$0")\nexec {shlex.quote(base)} -c {shlex.quote(_START)} {where} '
             f'"$here" {shlex.quote(outfit.to_json())} "$@"\n'
         )
-        with open_file(script, "xb") as file:
+
+        def write(file: BinaryIO) -> None:
+            os.fchmod(file.fileno(), 0o700)
             file.write(text.encode())
-        script.chmod(0o700)
+
+        write_whole(script, write)
     return str(script) if send is None else f"./{send(script)}"
 
 

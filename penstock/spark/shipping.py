@@ -18,6 +18,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 from pyspark import SparkFiles
@@ -37,6 +38,7 @@ from penstock.luggage.staging import (
     staged_file,
     staged_module,
     top_of,
+    travelling,
     unreachable,
 )
 from penstock.luggage.tree import Member, digest, file_digest, fingerprint, members, pack
@@ -49,6 +51,8 @@ _log = logging.getLogger("penstock")
 PREFIX = "penstock-ship-"
 ENGINE = "penstock.zip"
 _LARGE = 100 << 20
+_LOOKED_AT = 20_000
+"""Files of which it is seen that they were edited: beyond these, a look would cost more than it is worth."""
 _shipped: set[tuple[str, str]] = set()
 _places: dict[str, WorkPlace] = {}
 """By application: where its files are."""
@@ -95,7 +99,7 @@ def share(spark: SparkSession) -> None:
         return
     _ship_engine(spark)
     found = [one for one in _own_modules() if one.prefix is None]
-    files = [member for one in found for member in contents(one)]
+    files = [member for one in found for member in travelling(one)]
     if files:
         packed, _ = _packed(files, "modules", context.applicationId)
         _once(context.applicationId, packed.name, lambda: context.addPyFile(str(packed)))
@@ -112,12 +116,11 @@ def _by_path(spark: SparkSession, wishes: Wishes) -> Luggage:
     given += [stage for one in lost for stage in staged_module(one, place)]
     zips = [f"{one.paths[0]}/{one.prefix}".rstrip("/") for one in found if one.prefix is not None]
     front, back = own_path()
-    files = [member for one in found for member in contents(one)]
-    files += [member for stage in given for member in members(stage.directory)]
+    trees = chain(*map(contents, found), *(members(stage.directory) for stage in given))
     return Luggage(
         tuple(dict.fromkeys([path for stage in given for path in stage.fronts()] + front + zips)),
         tuple(dict.fromkeys(back + [path for stage in given for path in stage.backs()])),
-        fingerprint=fingerprint(files),
+        fingerprint=fingerprint(list(islice(trees, _LOOKED_AT))),
     )
 
 
@@ -146,7 +149,7 @@ def _by_parcels(send: _Sending, wishes: Wishes) -> Luggage:
         _parcel(staged_archive(path, prefix or "", place), str(path), send)
         for path, prefix in sorted(archives)
     ]
-    trees = [(one, contents(one)) for one in found if one.prefix is None]
+    trees = [(one, travelling(one)) for one in found if one.prefix is None]
     if trees:
         files = [member for _, tree in trees for member in tree]
         packed, whole = _packed(files, "the program's modules", send.application)
@@ -179,10 +182,7 @@ def _packed(files: list[Member], called: str, application: str) -> tuple[Path, s
                 "where they run",
                 *(called, size >> 20),
             )
-        growing = target.with_suffix(".growing")
-        growing.unlink(missing_ok=True)
-        pack(files, growing)
-        growing.rename(target)
+        pack(files, target)
     return target, file_digest(target)
 
 

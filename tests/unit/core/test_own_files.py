@@ -105,6 +105,8 @@ FOR_OTHERS = {
     "core/work_place.py": "with the modes of own_files",
     "coordinator/registry.py": "with the mode of own_files, and only if it is new",
     "connectors/log/partition.py": "with the mode of own_files",
+    "luggage/unpacking.py": "with the modes of own_files",
+    "luggage/tree.py": "a member of an archive, not a file",
     "connectors/files/storage.py": "what sinks write is for others to read",
     "connectors/kafka/wire_settings.py": "in a temporary directory",
     "connectors/database/mysql_bulk.py": "a temporary file is private",

@@ -6,13 +6,16 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from penstock.core.errors import ConfigError
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.luggage import in_process
 from penstock.luggage.in_process import PREFIX
+from penstock.luggage.wishes import Archive, Wishes
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 from tests.wheels import archive, compiled_files, wheel, write_files
@@ -71,6 +74,10 @@ def test_files_archives_and_requirements(mode: RuntimeExecutionMode, tmp_path: P
 
 
 def test_two_jobs_at_once_have_archives_of_their_own(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        if not pool.submit(in_process.has_own_directory).result():
+            pytest.skip("threads cannot have working directories of their own here")
+
     def job(name: str) -> object:
         (tmp_path / name).mkdir()
         env = environment()
@@ -86,6 +93,24 @@ def test_two_jobs_at_once_have_archives_of_their_own(tmp_path: Path) -> None:
 
     found = [job("one"), job("two")]
     assert [list(one) for one in found] == [["oneone"], ["twotwo"]]  # type: ignore[call-overload]
+
+
+def test_where_threads_share_a_directory_one_job_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_process, "has_own_directory", lambda: False)
+    before = Path.cwd()
+    path = archive(tmp_path / "data.zip", {"a.txt": "a"})
+    first, second = (in_process.Settled(Wishes(archives=(Archive.of(str(path)),))) for _ in range(2))
+    with first.at_work():
+        assert Path("data.zip/a.txt").read_text() == "a"
+        with pytest.raises(ConfigError, match="one after the other"), second.at_work():
+            pass
+    with second.at_work():
+        assert Path("data.zip/a.txt").read_text() == "a"
+    assert Path.cwd() == before
+    first.leave()
+    second.leave()
 
 
 def test_an_archive_that_cannot_be_unpacked_is_said_at_once(tmp_path: Path, temporary: Path) -> None:

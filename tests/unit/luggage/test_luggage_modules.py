@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,13 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import ConfigError
-from penstock.luggage import choosing, found
+from penstock.luggage import choosing, found, staging
 from penstock.luggage.arrival import Hands, Luggage, carrying
 from penstock.luggage.choosing import Modules, Top, unpacked
 from penstock.luggage.found import Found, user_modules
 from penstock.luggage.installed import is_installed
 from penstock.luggage.outfit import Parcel
-from penstock.luggage.staging import contents, own_path, staged_file, staged_module, top_of, unreachable
+from penstock.luggage.staging import own_path, staged_file, staged_module, top_of, travelling, unreachable
 from penstock.luggage.tree import digest, file_digest, members, pack
 from tests.wheels import archive, compiled_files, wheel, write_files
 
@@ -109,7 +110,7 @@ def test_packages_travel_whole_and_without_rubbish(code: Path, tmp_path: Path) -
     write_files(code, {**kept, **rubbish, **{f"pk_a/{k}": v for k, v in compiled_files("q").items()}})
     (code / "pk_a" / "loop").symlink_to(code / "pk_a")
     (code / "pk_a" / "dangling").symlink_to(code / "nowhere")
-    files = contents(Found("pk_a", (code / "pk_a",), True))
+    files = travelling(Found("pk_a", (code / "pk_a",), True))
     names = {member.name for member in files}
     assert names == set(kept) | {f"pk_a/{name}" for name in compiled_files("q")}
     pack(files, tmp_path / "a.zip")
@@ -117,6 +118,27 @@ def test_packages_travel_whole_and_without_rubbish(code: Path, tmp_path: Path) -
     assert set(zipfile.ZipFile(tmp_path / "a.zip").namelist()) == names
     assert file_digest(tmp_path / "a.zip") == file_digest(tmp_path / "b.zip")
     assert top_of(Found("pk_a", (code / "pk_a",), True), files).platform == choosing.platform()
+
+
+def test_a_directory_of_data_is_not_shipped_as_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any directory on the path can be imported from, a lake of files as well."""
+    monkeypatch.setattr(staging, "MOST_FILES", 3)
+    write_files(tmp_path / "lake", {f"{number}.parquet": "" for number in range(4)})
+    with pytest.raises(ConfigError, match="'lake' .* is too large to travel"):
+        travelling(Found("lake", (tmp_path / "lake",), True))
+
+
+def test_two_that_pack_at_once_do_not_meet(tmp_path: Path) -> None:
+    files = list(members(Path(json.__file__).parent, "json"))
+    threads = [threading.Thread(target=pack, args=(files, tmp_path / "a.zip")) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+    assert zipfile.ZipFile(tmp_path / "a.zip").testzip() is None
 
 
 def test_a_digest_is_of_content_not_of_place_or_time(tmp_path: Path) -> None:
@@ -228,7 +250,7 @@ def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def parcel_of(code: Path, *names: str) -> Modules:
     """Packages of a directory, packed as a driver does."""
     found = [Found(name, (code / name,), True) for name in names]
-    trees = [contents(one) for one in found]
+    trees = [travelling(one) for one in found]
     pack([member for tree in trees for member in tree], code / "parcel.zip")
     tops = tuple(top_of(one, tree) for one, tree in zip(found, trees, strict=True))
     return Modules(Parcel("parcel.zip", file_digest(code / "parcel.zip"), "the modules"), tops)
