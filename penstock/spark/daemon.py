@@ -12,6 +12,7 @@ import runpy
 
 import pandas
 import pyarrow.compute
+import pyarrow.dataset
 import pyarrow.parquet
 
 import penstock.connectors.files.parquet

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from penstock.connectors.files.damage import reading
@@ -127,6 +126,8 @@ class ParquetReader(SplitReader):
         }
         if self._filter is None:
             return inside
+        import pyarrow.dataset as ds  # brings all of pandas, which few programs need
+
         fragment = ds.ParquetFileFormat().make_fragment(self._stream)
         return inside & {group.id for group in fragment.subset(filter=self._filter).row_groups}
 

@@ -57,6 +57,12 @@ def test_help_loads_nothing_heavy():
     assert shown.stdout.splitlines()[-1] == "[]"
 
 
+def test_programs_load_neither_spark_nor_pandas_before_they_need_them():
+    code = "import sys, penstock.datastream\nprint(sorted({'pyspark', 'pandas'} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
 def test_bad_usage_is_status_2():
     assert CliRunner().invoke(cli, ["fly"]).exit_code == 2
     assert CliRunner().invoke(cli, ["run"]).exit_code == 2
