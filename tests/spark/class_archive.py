@@ -33,11 +33,12 @@ def quick_options() -> str:
     return QUICK if archive is None else f"{QUICK} -XX:SharedArchiveFile={archive}"
 
 
-def quiet_environment(work: Path) -> dict[str, str]:
+def quiet_environment(work: Path, options: str | None = None) -> dict[str, str]:
     """Spark's settings without a directory on the class path, where an archive could not be used."""
     log = Path(launcher.__file__).parent / "conf" / "log4j2.properties"
-    options = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -Dlog4j2.configurationFile={log}"
-    return {"SPARK_CONF_DIR": str(work / "no-conf"), "JDK_JAVA_OPTIONS": options.strip()}
+    given = os.environ.get("JDK_JAVA_OPTIONS", "") if options is None else options
+    java = f"{given} -Dlog4j2.configurationFile={log}".strip()
+    return {"SPARK_CONF_DIR": str(work / "no-conf"), "JDK_JAVA_OPTIONS": java}
 
 
 def _archive() -> Path | None:
@@ -60,7 +61,7 @@ def _make(target: Path) -> None:
     part.unlink(missing_ok=True)
     environment = {
         **os.environ,
-        **quiet_environment(KEPT),
+        **quiet_environment(KEPT, QUICK),
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": f"--driver-java-options -XX:ArchiveClassesAtExit={part} pyspark-shell",

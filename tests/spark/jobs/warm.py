@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.common import Configuration
@@ -23,3 +24,7 @@ if __name__ == "__main__":
     spark = SparkSession.active()
     spark.range(10).groupBy("id").count().collect()
     spark.stop()
+    # The JVM writes the archive when it ends, which takes a busy machine longer than programs wait for it.
+    java = SparkContext._gateway.proc
+    java.stdin.close()
+    java.wait()
