@@ -13,6 +13,9 @@ SHUFFLE ?=
 QUICK_SIM := $(addprefix tests/sim/test_sim_,parts.py found.py time.py guide.py)
 PYTEST := $(BIN)/python -m pytest $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
+# Modules stay compiled, also where the environment says otherwise: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-sim test-spark test-kills check bench bench-batch bench-sinks simulate chaos soak flat-memory matrix clean
 
@@ -34,9 +37,9 @@ servers: ## Check for the servers that tests use, and install what is missing if
 demo: venv java ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
-test: venv java servers check ## All checks, then all tests, in five runs side by side (SHUFFLE=seed for any order)
-	@echo "Five test runs side by side; each is shown when it has ended."
-	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target test-sim test-engine test-unit test-spark test-kills
+test: venv java servers ## All tests and all checks, in six runs side by side (SHUFFLE=seed for any order)
+	@echo "Six runs side by side; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs=6 --output-sync=target test-kills test-spark test-unit test-sim test-engine check
 
 test-quick: venv ## A part of the tests in two minutes, without Spark and servers: for while you write
 	@echo "Two test runs side by side; each is shown when it has ended."

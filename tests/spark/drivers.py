@@ -39,7 +39,6 @@ class Driver:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(scratch),
             "TMPDIR": str(scratch),
-            "PYTHONDONTWRITEBYTECODE": "1",
             **quiet_environment(work),
             "_JAVA_OPTIONS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
             **(env or {}),
