@@ -53,7 +53,6 @@ class Driver:
             start_new_session=True,
         )
         self.lines: list[str] = []
-        self._known: set[int] = set()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -69,9 +68,7 @@ class Driver:
 
     def pids(self) -> list[int]:
         """The driver and all processes below it."""
-        found = [self.process.pid, *descendants(self.process.pid)]
-        self._known.update(found)
-        return found
+        return [self.process.pid, *descendants(self.process.pid)]
 
     def wait_for(self, start: str, timeout_s: float = PATIENCE_S) -> str:
         """The first line that starts so."""
@@ -87,12 +84,10 @@ class Driver:
 
     def finish(self, timeout_s: float = PROGRAM_S) -> int:
         """Wait for the end; the exit code."""
-        deadline = time.monotonic() + timeout_s
-        while self.process.poll() is None:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"still running after {timeout_s:g} s; it printed:\n{self.text}")
-            self.pids()
-            time.sleep(0.05)
+        try:
+            self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {timeout_s:g} s; it printed:\n{self.text}") from None
         self._reader.join(PATIENCE_S)
         return int(self.process.returncode)
 
@@ -105,15 +100,17 @@ class Driver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.pids()
-        session = self.process.pid
-        mine = [pid for pid in self._known if _session(pid) == session or pid == session]
-        kill(*mine)
+        kill(*_in_session(self.process.pid))
         self.process.wait(PATIENCE_S)
 
 
+def _in_session(session: int) -> list[int]:
+    """What is left of a program: also those whose parent is gone, which nothing but their session tells."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if _session(pid) == session]
+
+
 def _session(pid: int) -> int | None:
-    """Session of a process: pids may have been given to others, sessions tell."""
     try:
         return os.getsid(pid)
     except ProcessLookupError:
