@@ -17,7 +17,7 @@ import yaml
 from penstock.coordinator.registry import home
 from penstock.core.config import SPARKS, find
 from penstock.core.errors import ConfigError
-from penstock.core.flink_keys import is_flinks
+from penstock.core.flink_keys import is_flinks, with_instead
 
 NAMES = ("penstock.yaml", "config.yaml", "flink-conf.yaml")
 """What is looked for in a directory, in this order."""
@@ -38,10 +38,10 @@ class SettingsFile:
     def said(self) -> str:
         """That it was read, in a line."""
         more = f" and {len(self.unused) - _SHOWN} more" if len(self.unused) > _SHOWN else ""
-        unused = (
-            f" Of Flink's, not used here: {', '.join(self.unused[:_SHOWN])}{more}." if self.unused else ""
+        shown = ", ".join(map(with_instead, self.unused[:_SHOWN]))
+        return f"Settings from {self.path}." + (
+            f" Of Flink's, not used here: {shown}{more}." if shown else ""
         )
-        return f"Settings from {self.path}.{unused}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,3 +119,9 @@ def instead_of(key: str) -> str | None:
     """What a user of Flink's setting ``key`` would look for here; ``None`` if there is nothing to say."""
     fitting = [beginning for beginning in INSTEAD if key.startswith(beginning)]
     return INSTEAD[max(fitting, key=len)] if fitting else None
+
+
+def with_instead(key: str) -> str:
+    """The key and what does for it, for a line in the log."""
+    hint = instead_of(key)
+    return key if hint is None else f"{key} (instead: {hint})"

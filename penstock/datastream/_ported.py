@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
-from penstock.core.flink_keys import instead_of
+from penstock.core.flink_keys import with_instead
 from penstock.core.no_java import JavaEnvironment
 from penstock.datastream.time_characteristic import TimeCharacteristic
 
@@ -36,12 +36,7 @@ def say_unused(keys: Iterable[str]) -> None:
     new = sorted(set(keys) - _said)
     if new:
         _said.update(new)
-        _log.warning("settings of Flink that do nothing here: %s", ", ".join(map(_with_hint, new)))
-
-
-def _with_hint(key: str) -> str:
-    hint = instead_of(key)
-    return key if hint is None else f"{key} (instead: {hint})"
+        _log.warning("settings of Flink that do nothing here: %s", ", ".join(map(with_instead, new)))
 
 
 class PortedSettings:
