@@ -64,22 +64,22 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _resolved(schema: Any, named: Named) -> Any:
+def resolved(schema: Any, named: Named) -> Any:
     """The definition that a name stands for; definitions are remembered."""
     if isinstance(schema, str):
         return named.get(schema, {"type": schema})
     if isinstance(schema, list):
         kinds = [kind for kind in schema if kind != "null"]
-        return _resolved(kinds[0], named) if len(kinds) == 1 else {"type": "union"}
+        return resolved(kinds[0], named) if len(kinds) == 1 else {"type": "union"}
     if isinstance(schema["type"], dict | list):
-        return _resolved(schema["type"], named)
+        return resolved(schema["type"], named)
     if schema["type"] in ("record", "enum", "fixed"):
         named[schema["name"]] = schema
     return schema
 
 
 def _type_of(schema: Any, named: Named, within: tuple[str, ...] = ()) -> TypeInformation:
-    found = _resolved(schema, named)
+    found = resolved(schema, named)
     kind = found["type"]
     logical = found.get("logicalType")
     if logical in _LOGICAL:
@@ -139,7 +139,7 @@ def _each(values: list[Any], each: list[Convert | None]) -> list[Any]:
 
 def _converter(schema: Any, named: Named, way: _Reading | _Writing) -> Convert | None:
     """The conversion of values that are not ``None``; ``None`` if they stay as they are."""
-    found = _resolved(schema, named)
+    found = resolved(schema, named)
     if found.get("logicalType") in ("timestamp-millis", "timestamp-micros"):
         return way.timestamp()
     match found["type"]:

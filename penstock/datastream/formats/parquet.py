@@ -13,10 +13,15 @@ from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.parquet_writer import ParquetWriterFactory
 from penstock.core.typeinfo import RowTypeInfo
 from penstock.datastream.connectors.file_system import BulkFormat, StreamFormat
-from penstock.datastream.formats.avro import AvroSchema
+from penstock.datastream.formats.avro_parquet import AvroParquetFactory, AvroParquetFormat
+from penstock.datastream.formats.avro_schema import AvroSchema
 
-__all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
-
+__all__ = [
+    "AvroParquetReaders",
+    "AvroParquetWriters",
+    "ParquetBulkWriters",
+    "ParquetColumnarRowInputFormat",
+]
 # PyFlink has these here, too, from its other modules.
 __all__ += [
     "AvroSchema",
@@ -26,6 +31,24 @@ __all__ += [
     "RowDataBulkWriterFactory",
     "StreamFormat",
 ]
+
+
+class AvroParquetReaders:
+    """Reads Parquet files into Avro records."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> AvroParquetFormat:
+        """For ``FileSource.for_record_stream_format``; records are dictionaries."""
+        return AvroParquetFormat(schema)
+
+
+class AvroParquetWriters:
+    """Writes Avro records into Parquet files."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> AvroParquetFactory:
+        """For ``FileSink.for_bulk_format``; records are dictionaries or rows with the fields' names."""
+        return AvroParquetFactory(schema)
 
 
 class ParquetColumnarRowInputFormat(ParquetFormat):
