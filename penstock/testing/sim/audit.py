@@ -62,6 +62,8 @@ class Auditor:
         self.published = 0
         self._announced = 0
         """Of those, what the journal of now has announced."""
+        self._true: set[int] = set()
+        """Epochs that were published."""
         self.savepoints: list[Savepoint] = []
         """Beside the job's history; each can be gone back to at any time."""
         self.finished = False
@@ -97,12 +99,15 @@ class Auditor:
         self.newest = int(entry.epoch)
         self.published += 1
         self._announced += 1
+        self._true.add(self.newest)
         self._world.publishable.update(transactions_in(manifest))
 
     def _check_age(self, manifest: Manifest) -> None:
         """What a snapshot holds does not grow with the age of the job."""
         limits = self.limits
-        waiting = {item.epoch for item in manifest.committables}
+        # What was prepared for a snapshot that was given up comes with the next one, however many fail.
+        known = self._true | {int(manifest.epoch)} | {int(s.manifest.epoch) for s in self.savepoints}
+        waiting = {item.epoch for item in manifest.committables if item.epoch in known}
         if len(waiting) > limits.epochs_waiting + self._concurrent:
             raise self._world.broken(
                 f"epoch {manifest.epoch} was published while {len(waiting)} epochs wait to be committed"
