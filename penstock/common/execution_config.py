@@ -133,16 +133,16 @@ class ExecutionConfig:
         return self._keep("cancel-interval", interval)
 
     def get_task_cancellation_interval(self) -> int:
-        """What was set."""
-        return int(self._kept.get("cancel-interval", -1))
+        """What was set; else Flink's default."""
+        return int(self._kept.get("cancel-interval", 30_000))
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
         """Kept: cancelled slots leave at once."""
         return self._keep("cancel-timeout", timeout)
 
     def get_task_cancellation_timeout(self) -> int:
-        """What was set."""
-        return int(self._kept.get("cancel-timeout", -1))
+        """What was set; else Flink's default."""
+        return int(self._kept.get("cancel-timeout", 180_000))
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Kept: the snapshot format decides."""

@@ -7,7 +7,7 @@ another name here is done under that name.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.core import options
@@ -24,11 +24,11 @@ _log = logging.getLogger("penstock")
 _said: set[str] = set()
 
 
-def say_once(what: str, why: str) -> None:
+def say_once(what: str, why: str, say: Callable[..., None] = _log.warning) -> None:
     """Log ``what: why`` the first time somebody does ``what`` in this process."""
     if what not in _said:
         _said.add(what)
-        _log.warning("%s: %s", what, why)
+        say("%s: %s", what, why)
 
 
 def say_unused(keys: Iterable[str]) -> None:

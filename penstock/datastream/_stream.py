@@ -355,7 +355,7 @@ class DataStream:
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the program and get the records of this stream here: an iterator, or a list if limited."""
         records: SimpleQueue[Any] = SimpleQueue()
-        self.sink_to(CollectSink(records)).name("Collect")
+        self.sink_to(CollectSink(records)).name("Collect").set_parallelism(1)  # records stay in order
         client = self._env.execute_async(job_execution_name or "collect")
         results = CloseableIterator(records, client)
         if limit is None:

@@ -56,7 +56,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             raise ConfigError("FileSystemCheckpointStorage needs a directory")
         self._path = checkpoint_path
         self._threshold = 20 * 1024 if file_state_size_threshold is None else file_state_size_threshold
-        self._buffer = write_buffer_size
+        self._buffer = 4096 if write_buffer_size < 0 else write_buffer_size
 
     def get_checkpoint_path(self) -> str:
         """The directory."""

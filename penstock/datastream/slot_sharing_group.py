@@ -136,11 +136,11 @@ class SlotSharingGroup:
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
             """Ask for heap."""
-            return self._ask("heap", task_heap_memory)
+            return self._ask_heap(task_heap_memory.get_bytes())
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
             """Ask for heap, in mebibytes."""
-            return self._ask("heap", MemorySize.of_mebi_bytes(task_heap_memory_mb))
+            return self._ask_heap(task_heap_memory_mb * _MEBI)
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
             """Ask for memory beside the heap."""
@@ -164,8 +164,25 @@ class SlotSharingGroup:
             return self
 
         def build(self) -> SlotSharingGroup:
-            """The group."""
-            return SlotSharingGroup(self._name, self._cpu_cores, dict(self._memory), dict(self._external))
+            """The group. One that asks for anything must ask for cores and heap."""
+            memory = self._memory
+            if self._cpu_cores is None and not memory and not self._external:
+                return SlotSharingGroup(self._name, None, {}, {})
+            if self._cpu_cores is None or "heap" not in memory:
+                raise ConfigError(
+                    f"slot sharing group {self._name!r} asks for resources, and then cores and task heap "
+                    "memory must be among them: call set_cpu_cores() and set_task_heap_memory(), or ask for "
+                    "nothing"
+                )
+            whole = {"off-heap": MemorySize(0), "managed": MemorySize(0), **memory}
+            return SlotSharingGroup(self._name, self._cpu_cores, whole, dict(self._external))
+
+        def _ask_heap(self, size: int) -> SlotSharingGroup.Builder:
+            if size <= 0:
+                raise ConfigError(
+                    f"slot sharing group {self._name!r}: task heap memory must be above 0, not {size} bytes"
+                )
+            return self._ask("heap", MemorySize(size))
 
         def _ask(self, kind: str, size: MemorySize) -> SlotSharingGroup.Builder:
             self._memory[kind] = size

@@ -56,7 +56,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._incremental = enable_incremental_checkpointing
         self._paths: list[str] = []
         self._predefined = PredefinedOptions.DEFAULT
-        self._threads = 1
+        self._threads = 4
 
     def settings(self) -> dict[str, str]:
         """What choosing this backend sets."""
@@ -105,7 +105,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._threads = number_of_transfering_threads
 
     def get_number_of_transfer_threads(self) -> int:
-        """What was set."""
+        """What was set; else Flink's default."""
         return self._threads
 
 

@@ -24,9 +24,10 @@ from penstock.core.config import Configuration, layered
 from penstock.core.conversion import convert_all
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import normal_name
+from penstock.core.news import news
 from penstock.core.typeinfo import TypeInformation, as_type_info
 from penstock.datastream import _frames
-from penstock.datastream._ported import PortedSettings, say_unused
+from penstock.datastream._ported import PortedSettings, say_once, say_unused
 from penstock.datastream._python import PythonDependencies
 from penstock.datastream._stream import DataStream
 from penstock.datastream._unnamed import made_up_name, next_unnamed
@@ -257,6 +258,9 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
                 f"from_source takes a penstock.connectors.source.Source, not {type(source).__name__}; see "
                 "the source contract for writing one"
             )
+        if watermark_strategy.extractor is not None:
+            why = "used, per split; PyFlink takes one in Python only in assign_timestamps_and_watermarks()"
+            say_once("the timestamp assigner given to from_source()", why, news.info)
         node_id = self.graph.add(
             NodeKind.SOURCE,
             f"Source: {source_name}",

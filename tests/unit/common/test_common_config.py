@@ -198,7 +198,8 @@ def test_kept_switches(on, off, ask, initially):
 
 def test_kept_values_parameters_and_equality():
     execution = ExecutionConfig()
-    assert execution.get_task_cancellation_interval() == execution.get_task_cancellation_timeout() == -1
+    assert execution.get_task_cancellation_interval() == 30_000
+    assert execution.get_task_cancellation_timeout() == 180_000
     execution.set_task_cancellation_interval(1).set_task_cancellation_timeout(2)
     execution.set_latency_tracking_interval(3).set_use_snapshot_compression(True)
     assert execution.get_task_cancellation_interval() == 1

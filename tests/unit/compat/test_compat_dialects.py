@@ -180,7 +180,7 @@ def test_slot_sharing_groups_and_memory_sizes() -> None:
     assert group.get_name() == "g" and group.get_cpu_cores() == 1.5
     assert group.get_task_heap_memory() == MemorySize.of_mebi_bytes(3) > MemorySize(1)
     assert group.get_managed_memory().get_kibi_bytes() == 2  # type: ignore[union-attr]
-    assert group.get_task_off_heap_memory() is None
+    assert group.get_task_off_heap_memory() == MemorySize(0), "as PyFlink 2.3.0"
     assert group.get_external_resources() == {"gpu": 1.0}
     assert results(environment().from_collection([1]).map(str).slot_sharing_group(group)) == ["1"]
 
