@@ -104,15 +104,27 @@ def carrying(luggage: str, here: str) -> Iterator[None]:
         _text = luggage
     work = os.environ.get(WORK)
     if work is not None:
-        # Spark puts its files on the path by names that only hold in its own directory.
-        sys.path[:] = [str(Path(path).absolute()) if _is_relative(path) else path for path in sys.path]
+        _hold_on()
     with at_work(work):
         yield
 
 
-def _is_relative(entry: str) -> bool:
-    """What names nothing may still mean something to a hook."""
-    return bool(entry) and not Path(entry).is_absolute() and Path(entry).exists()
+def _hold_on() -> None:
+    """Spark names its files by paths that only hold in its own directory: also those that are loaded."""
+    sys.path[:] = dict.fromkeys(map(_absolute, sys.path))
+    for module in sys.modules.copy().values():
+        places = getattr(module, "__dict__", {}).get("__path__")
+        if isinstance(places, list) and all(isinstance(place, str) for place in places):
+            places[:] = map(_absolute, places)
+
+
+def _absolute(entry: str) -> str:
+    """What names nothing, not even in an archive, may still mean something to a hook."""
+    path = Path(entry)
+    if not entry or path.is_absolute():
+        return entry
+    there = path.exists() or any(above.is_file() for above in path.parents)
+    return str(path.absolute()) if there else entry
 
 
 def _comes_from(module: object, below: tuple[str, ...]) -> bool:

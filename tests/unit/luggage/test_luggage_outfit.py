@@ -87,6 +87,31 @@ def test_a_worker_starts_in_its_outfit(wishes: Wishes, tmp_path: Path) -> None:
     ], "installed once, and nothing of pip's is left"
 
 
+def test_what_spark_names_relatively_is_still_found_at_work(tmp_path: Path) -> None:
+    """A package that was begun to be imported from an archive beside the worker is imported further there."""
+    write_files(tmp_path, {"work/a.txt": "", "lib/pk_dir/__init__.py": "", "lib/pk_dir/inner.py": ""})
+    archive(
+        tmp_path / "lib.zip", {"pk_zip/__init__.py": "", "pk_zip/sub/__init__.py": "", "pk_zip/sub/x.py": ""}
+    )
+    code = f"""
+import os, sys
+sys.path[1:1] = [".", "./lib.zip", "lib", "hook.__path_hook__"]
+sys.path.append({ENGINE!r})
+import pk_zip, pk_zip.sub, pk_dir
+from penstock.luggage.arrival import carrying, Luggage
+for _ in range(2):
+    with carrying(Luggage().to_json(), "."):
+        assert os.getcwd() == {str(tmp_path / "work")!r}
+        import pk_zip.sub.x, pk_dir.inner
+    assert os.getcwd() == {str(tmp_path)!r}
+assert "hook.__path_hook__" in sys.path
+"""
+    environment = {**os.environ, "PENSTOCK_WORKING_DIRECTORY": str(tmp_path / "work"), "PYTHONPATH": ""}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_pip_says_is_the_error_without_secrets(tmp_path: Path) -> None:
     write_files(
         tmp_path, {"requirements.txt": "--extra-index-url https://me:hush@127.0.0.1:1/simple\nno-such-one\n"}
