@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.watermark_strategy import AssignerWithPeriodicWatermarksWrapper
 from penstock.connectors.kinesis.client import KinesisAccess
 from penstock.connectors.kinesis.sink import (
     MOST_BYTES,
@@ -19,6 +20,7 @@ from penstock.connectors.kinesis.sink import (
 from penstock.connectors.kinesis.source import KinesisSettings, KinesisSource
 from penstock.connectors.on_error import Diverted, ErrorPolicy, OnError
 from penstock.connectors.on_truncated import OnTruncated
+from penstock.connectors.sink import Sink
 from penstock.core.errors import ConfigError
 from penstock.datastream._wrappers import SourceFunction
 from penstock.datastream.connectors._kinesis_properties import numbers_of, start_of, unknown_in
@@ -35,6 +37,14 @@ __all__ = [
     "OnError",
     "PartitionKeyGenerator",
     "WatermarkTracker",
+]
+# PyFlink has these here, too, from its other modules.
+__all__ += [
+    "AssignerWithPeriodicWatermarksWrapper",
+    "DeserializationSchema",
+    "SerializationSchema",
+    "Sink",
+    "SourceFunction",
 ]
 
 _log = logging.getLogger("penstock")
