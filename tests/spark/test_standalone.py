@@ -8,21 +8,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 import pytest
-from drivers import JOBS, ROOT, Driver
+from drivers import JOBS, ROOT, Driver, run
 from flow_graphs import GRAPHS, SINKS
+from packing_up import check, pack_up
 from processes import descendants, kill
-from progress import COUNT
+from progress import COUNT, until
 
 from tests.patience import PATIENCE_S, PROGRAM_S
 
 pytestmark = pytest.mark.spark
 
 HOME = Path(pyspark.__file__).parent
+DEPLOY = "org.apache.spark.deploy"
 
 
 def free_port() -> int:
@@ -68,40 +70,63 @@ def await_text(path: Path, text: str, count: int = 1, timeout_s: float = PATIENC
         time.sleep(0.1)
 
 
-@dataclass(frozen=True)
 class Standalone:
-    """A cluster of two workers with a core each."""
+    """A cluster of two workers with a core each; its applications come one by one."""
 
-    url: str
-    started: list[subprocess.Popen[bytes]]
+    def __init__(self, logs: Path) -> None:
+        self.logs = logs
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._workers = 0
 
-    def lose_one(self) -> None:
-        """A machine is gone: a worker and its executor."""
-        worker = self.started[-1]
-        kill(worker.pid, *descendants(worker.pid))
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Standalone]:
-    """Started, with its workers."""
-    port = free_port()
-    url = f"spark://127.0.0.1:{port}"
-    deploy = "org.apache.spark.deploy"
-    started: list[subprocess.Popen[bytes]] = []
-    try:
+    def start(self) -> None:
+        """The master, then its workers."""
+        port = free_port()
+        self.url = f"spark://127.0.0.1:{port}"
         ports = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(free_port())]
-        started.append(launch(tmp_path, "master", f"{deploy}.master.Master", *ports))
-        await_text(tmp_path / "master.log", "Successfully started service 'sparkMaster'")
-        for number in range(2):
-            room = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", str(free_port())]
-            room += ["--work-dir", str(tmp_path / f"worker{number}")]
-            started.append(launch(tmp_path, f"worker{number}", f"{deploy}.worker.Worker", *room, url))
-        await_text(tmp_path / "master.log", "Registering worker", count=2)
-        yield Standalone(url, started)
-    finally:
-        for process in started:
+        self._started.append(launch(self.logs, "master", f"{DEPLOY}.master.Master", *ports))
+        await_text(self.logs / "master.log", "Successfully started service 'sparkMaster'")
+        self._add_worker()
+        self._add_worker()
+        self._await_workers()
+
+    def _add_worker(self) -> None:
+        name = f"worker{self._workers}"
+        self._workers += 1
+        room = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", str(free_port())]
+        room += ["--work-dir", str(self.logs / name), self.url]
+        self._started.append(launch(self.logs, name, f"{DEPLOY}.worker.Worker", *room))
+
+    def _await_workers(self) -> None:
+        await_text(self.logs / "master.log", "Registering worker", count=self._workers)
+
+    @contextmanager
+    def one_lost(self) -> Iterator[None]:
+        """A machine is gone within this block: a worker and its executor. Another one comes behind it."""
+        worker = self._started.pop()
+        kill(worker.pid, *descendants(worker.pid))
+        try:
+            yield
+        finally:
+            worker.wait(PATIENCE_S)
+            self._add_worker()
+            self._await_workers()
+
+    def stop(self) -> None:
+        """All of its processes."""
+        for process in self._started:
             kill(*descendants(process.pid), process.pid)
             process.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """Started, with its workers."""
+    cluster = Standalone(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 def test_jobs_on_a_standalone_cluster(cluster: Standalone, tmp_path: Path) -> None:
@@ -113,11 +138,19 @@ def test_jobs_on_a_standalone_cluster(cluster: Standalone, tmp_path: Path) -> No
     work.mkdir()
     with Driver(work, "cluster.py", cluster.url, work, env={"PYTHONPATH": str(ROOT)}) as driver:
         driver.wait_for("running", PROGRAM_S)
-        cluster.lose_one()
-        assert driver.finish() == 0, driver.text
+        with cluster.one_lost():
+            assert driver.finish() == 0, driver.text
     assert driver.wait_for("ended ") == "ended CANCELED"
     for place in (work, work / "left"):
         assert SINKS["log"][1](place / "keyed") == GRAPHS["keyed"][1](COUNT)
+
+
+def test_code_travels_whole_to_a_cluster(cluster: Standalone, tmp_path: Path) -> None:
+    """What was unpacked is gone from the workers' machines when the application is."""
+    pack_up(tmp_path)
+    with_path = {"PYTHONPATH": str(ROOT)}
+    check(run(tmp_path, "luggage.py", cluster.url, tmp_path, env=with_path), tmp_path, by_path=False)
+    until(lambda: not list((cluster.logs / "tmp").glob("**/penstock-luggage")), "the workers have cleaned up")
 
 
 def test_spark_submit_says_where_the_job_runs(cluster: Standalone, tmp_path: Path) -> None:
@@ -136,4 +169,4 @@ def test_spark_submit_says_where_the_job_runs(cluster: Standalone, tmp_path: Pat
     assert done.returncode == 0, done.stdout + done.stderr
     line = "exactly-once: ok events=20000 lost=0 duplicated=0 crashes=1"
     assert done.stdout.splitlines()[-1].startswith(line), done.stdout
-    assert "Registered app submitted" in (tmp_path / "master.log").read_text()
+    assert "Registered app submitted" in (cluster.logs / "master.log").read_text()
