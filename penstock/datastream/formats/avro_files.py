@@ -129,11 +129,16 @@ class _AvroWriter(BulkWriter):
     def __init__(self, stream: BinaryIO, schema: AvroSchema) -> None:
         self._stream = stream
         writer = require("fastavro.write", "kafka").Writer
-        self._writer = writer(stream, schema.parsed, codec="deflate")
+        # Without it fastavro writes an int that does not fit, and cuts fractions off, without a word.
+        self._writer = writer(stream, schema.parsed, codec="deflate", validator=True)
 
     def write(self, batch: Batch) -> None:
         for row in batch.to_rows():
-            self._writer.write(row.as_dict() if isinstance(row, Row) else row)
+            try:
+                self._writer.write(row.as_dict() if isinstance(row, Row) else row)
+            except Exception as e:
+                reason = " ".join(str(e).split())
+                raise ConnectorError(f"cannot write {row!r:.200} as an Avro record: {reason}") from e
 
     def size(self) -> int:
         return self._stream.tell()

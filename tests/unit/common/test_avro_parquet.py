@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +20,7 @@ from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSink, FileSource
-from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
+from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema, GenericRecordAvroTypeInfo
 from penstock.datastream.formats.parquet import AvroParquetReaders, AvroParquetWriters
 from penstock.testing.local import local_cluster
 
@@ -110,6 +111,18 @@ def writer(stream: io.BytesIO, *fields: dict[str, Any]) -> Any:
 def test_records_that_do_not_fit_are_an_error(record: Any, message: str) -> None:
     with pytest.raises(ConnectorError, match=message):
         writer(io.BytesIO(), FIELDS[0]).write(Batch.of_rows([record]))
+
+
+@pytest.mark.parametrize("wrong", [2**31, 2**70, 1.5, "x", None])
+def test_avro_files_refuse_what_does_not_fit_as_well(wrong: Any) -> None:
+    stream = io.BytesIO()
+    out = AvroBulkWriters.for_generic_record(schema_of(*FIELDS)).create(stream)
+    out.write(Batch.of_rows([*RECORDS, Row(**RECORDS[0])]))
+    with pytest.raises(ConnectorError, match=r"cannot write .* as an Avro record: .*rec\.i"):
+        out.write(Batch.of_rows([{**RECORDS[0], "i": wrong}]))
+    out.finish()
+    stream.seek(0)
+    assert list(fastavro.reader(stream)) == [*RECORDS, RECORDS[0]]
 
 
 def test_rows_are_records_by_their_names() -> None:
