@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 import threading
 from typing import Any
 
@@ -12,9 +13,10 @@ from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.events import AttemptEnded
 from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
+from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.exchange.lines import PLAIN
+from penstock.exchange.lines import PLAIN, Transport
 from penstock.spark import cluster as clusters
 from tests.patience import PATIENCE_S
 
@@ -167,3 +169,15 @@ def test_an_attempt_that_spark_has_not_begun_is_over_when_it_is_stopped(
     assert attempt.over.wait(PATIENCE_S), "it was begun, and nobody cancelled it"
     assert events.empty(), "the end is told once"
     cluster.close()
+
+
+def test_a_taken_range_of_ports_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything of the job runs."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = f"{one.getsockname()[1]},{other.getsockname()[1]}"
+        monkeypatch.setattr(clusters, "transport_of", lambda *arguments: Transport(control_ports=ports))
+        with pytest.raises(ClusterError) as raised:
+            clusters.SparkCluster(SlowSession(), job(), SystemClock())  # type: ignore[arg-type]
+    told = str(raised.value)
+    assert f"jobmanager.rpc.bind-port allows ports {ports}, and on 127.0.0.1 all 2 are taken" in told
+    assert "allow more" in told and "leave the setting out" in told and "\n" not in told
