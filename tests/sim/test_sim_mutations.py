@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from sim_graphs import faults_of, simulation_of
 from sim_planted import Patch, Planted, must_be_found
 
 import penstock.coordinator.restore
@@ -18,6 +20,7 @@ import penstock.task.build
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import Publish
+from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.schedule import FailureKind
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.core.handles import Blob, digest
@@ -133,6 +136,18 @@ def delete_one_too_many(patch: Patch) -> None:
     patch.setattr(penstock.snapshot.repository, "plan_deletions", greedy)
 
 
+def no_deadline_for_deploying(patch: Patch) -> None:
+    original = Coordinator._on_registered
+
+    def patient(self: Coordinator, event: Any, now: int) -> Any:
+        out = original(self, event, now)
+        if self.phase is JobPhase.DEPLOYING:
+            self._deadline = None
+        return out
+
+    patch.setattr(Coordinator, "_on_registered", patient)
+
+
 def end_is_no_barrier(patch: Patch) -> None:
     patch.setattr(ExactlyOnce, "on_end", lambda self, channel: NOTHING)
 
@@ -166,6 +181,7 @@ def no_commit_on_restore(patch: Patch) -> None:
 
 MUTATIONS: dict[str, Planted] = {
     "skip alignment": Planted(skip_alignment, "repartition"),
+    "no deadline for deploying": Planted(no_deadline_for_deploying, "chain", oftener={"stuck_open": 0.3}),
     "acknowledge before the file is written": Planted(acknowledge_before_writing, "repartition"),
     "commit before publication": Planted(commit_before_publication, "chain"),
     "no generation fence for messages": Planted(no_fence_for_messages, "chain", 123),
@@ -182,3 +198,10 @@ MUTATIONS: dict[str, Planted] = {
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
     must_be_found(MUTATIONS[name], monkeypatch)
+
+
+def test_a_slot_that_never_opens_costs_an_attempt_and_nothing_else() -> None:
+    simulation = simulation_of("chain")
+    faults = replace(faults_of("chain"), stuck_open=0.3)
+    stuck = sum(simulation.check(seed, faults).faults["stuck_open"] for seed in range(8))
+    assert stuck > 0

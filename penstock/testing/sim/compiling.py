@@ -21,6 +21,7 @@ from penstock.testing.sim.process import SimScript
 BuildJob = Callable[[StreamExecutionEnvironment], object]
 
 _FAST = {
+    options.DEPLOY_TIMEOUT.key: "3 s",
     options.CHECKPOINT_INTERVAL.key: "60 ms",
     options.CHECKPOINT_TIMEOUT.key: "400 ms",
     options.RESTART_TYPE.key: "fixed-delay",

@@ -87,6 +87,9 @@ class Faults:
     """Somebody starts another program under the job's name; it is refused, and the job must not notice."""
     slow_commits: float = 0.0
     """A driver whose commits take several checkpoints' time each."""
+    stuck_open: float = 0.0
+    """A slot hangs while its steps open, as a sink does whose server does not answer: silent until it is
+    ended.  Not among :meth:`all`: a run of it lasts as long as ``penstock.deploy.timeout``."""
     most: int = 12
     """At most so many faults in one run, so that every job can end."""
 
@@ -132,7 +135,8 @@ class Faults:
         )
 
 
-_KINDS = [field.name for field in fields(Faults) if field.name != "most"]
+_APART = ("most", "stuck_open")
+_KINDS = [field.name for field in fields(Faults) if field.name not in _APART]
 _ENABLED = 0.6
 _STRENGTHS = (0.3, 1.0, 3.0)
 _PAUSES = 0.6
@@ -153,6 +157,7 @@ class Injector:
         for kind in _KINDS:
             chosen, strength = rng.random() < _ENABLED, rng.choice(_STRENGTHS)
             self._rates[kind] = getattr(faults, kind) * strength if chosen else 0.0
+        self._rates["stuck_open"] = faults.stuck_open
 
     def hit(self, kind: str, what: str = "") -> bool:
         """Whether the fault happens here and now."""
@@ -179,7 +184,7 @@ class Injector:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Nothing goes wrong meanwhile."""
-        rates, self._rates = self._rates, dict.fromkeys(_KINDS, 0.0)
+        rates, self._rates = self._rates, dict.fromkeys(self._rates, 0.0)
         try:
             yield
         finally:

@@ -6,13 +6,14 @@ that it can vanish before, between and after; its calendar may jump and it may s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any
 
 from penstock.core.ids import Generation, SlotId
-from penstock.core.messages import FromSlot, SnapshotAck, SnapshotCompleted, TaskFailed, ToSlot
+from penstock.core.messages import Deploy, FromSlot, SnapshotAck, SnapshotCompleted, TaskFailed, ToSlot
 from penstock.task.environment import TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 from penstock.testing.sim.memory import ChannelBound, MemoryWatch
@@ -87,7 +88,7 @@ class SimSlot:
 
     def _step_at(self, time: float) -> None:
         time = max(time, self._stalled_until)
-        if self.runs and (self._wake_at is None or time < self._wake_at):
+        if self.runs and time < math.inf and (self._wake_at is None or time < self._wake_at):
             self._wake_at = time
             self._scheduler.at(time, lambda: self._step(time))
 
@@ -140,7 +141,9 @@ class SimSlot:
         self._scheduler.at(self._inbox_free, lambda: self._receive(message))
 
     def _receive(self, message: ToSlot) -> None:
-        if self.life is Life.MEMBER:
+        if isinstance(message, Deploy) and self._world.faults.hit("stuck_open", self.name):
+            self._stalled_until = math.inf
+        if self.life is Life.MEMBER and self._stalled_until < math.inf:
             with self._inside():
                 self.slot.handle(message)
             if self._has_left():
