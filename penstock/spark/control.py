@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import pickle
 import queue
 import selectors
 import socket
@@ -21,8 +20,8 @@ import cloudpickle
 from penstock.core.clock import Clock
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
+from penstock.core.message_bytes import from_bytes, to_bytes
 from penstock.core.messages import Deploy, FromSlot, ToSlot
-from penstock.core.pickling import dumps
 from penstock.core.transport_options import CONTROL_PORT
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, queue_message
@@ -99,7 +98,7 @@ class ControlServer:
     def send(self, slot: SlotId, message: ToSlot) -> None:
         """Queue a message; lost if the slot is not connected."""
         # The classes of the script arrive with the plan: what comes with it cannot name them yet.
-        data: bytes = cloudpickle.dumps(message) if isinstance(message, Deploy) else dumps(message)
+        data = to_bytes(message, cloudpickle.dumps) if isinstance(message, Deploy) else to_bytes(message)
         self._call(lambda: self._queue(slot, data))
 
     def close(self) -> None:
@@ -234,7 +233,7 @@ class ControlServer:
 def _message_in(payload: bytes | bytearray) -> Any:
     """A slot's message; one that cannot be read here costs the slot, not the thread that serves all."""
     try:
-        return pickle.loads(payload)
+        return from_bytes(payload)
     except Exception as error:
         raise TransportError(
             f"a message cannot be read in the driver ({error!r}); if it names a module of yours, install it "

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import pickle
 import queue
 import selectors
 import socket
@@ -23,8 +22,8 @@ from typing import Any
 from penstock.core.clock import SystemClock
 from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
+from penstock.core.message_bytes import from_bytes, to_bytes
 from penstock.core.messages import FromSlot, Heartbeat, Opening, TaskFailed
-from penstock.core.pickling import dumps
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, queue_message
 from penstock.exchange.frames import FramedSocket
@@ -88,13 +87,13 @@ class ControlLink:
 
     def report(self, message: FromSlot) -> None:
         """Send a message to the coordinator."""
-        data = _pickled(message)
+        data = _bytes_of(message)
         with self._lock:
             queue_message(self.frames, data)
             self.frames.send()
 
     def receive(self) -> Iterator[bytes | bytearray]:
-        """The messages that have come, pickled. A message may be answered before the next is taken."""
+        """The messages that have come, as bytes. A message may be answered before the next is taken."""
         frames = self.frames.receive()
         while True:
             with self._lock:
@@ -129,17 +128,17 @@ def _give_up_after(frames: FramedSocket, seconds: float) -> None:
         frames.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
 
 
-def _pickled(message: FromSlot) -> bytes:
+def _bytes_of(message: FromSlot) -> bytes:
     """A user's exception may not survive pickling; its text always does."""
     try:
-        data = dumps(message)
+        data = to_bytes(message)
         if isinstance(message, TaskFailed):
-            pickle.loads(data)
+            from_bytes(data)
         return data
     except Exception:
         if isinstance(message, TaskFailed):
             error = PenstockError(f"{type(message.error).__name__}: {message.error}")
-            return pickle.dumps(TaskFailed(message.subtask, error), protocol=5)
+            return to_bytes(TaskFailed(message.subtask, error))
         raise
 
 
@@ -254,7 +253,7 @@ def _loop(
                 if not events & selectors.EVENT_READ:
                     continue
                 for message in link.receive():
-                    slot.handle(pickle.loads(message))
+                    slot.handle(from_bytes(message))
             else:
                 network.on_ready(key.data, events)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from control_desk import Desk, say
 
 from penstock.core.ids import SlotId
+from penstock.core.message_bytes import from_bytes
 from penstock.core.messages import AssignSplits, DriverMessage
 from penstock.core.pickling import dumps
 from penstock.exchange import frames as wire
@@ -44,7 +44,7 @@ def heard(frames: FramedSocket, count: int) -> list[Any]:
         for frame in frames.receive():
             message = pieces.take(frame)
             if message is not None:
-                found.append(pickle.loads(message))
+                found.append(from_bytes(message))
     return found
 
 

@@ -19,6 +19,7 @@ from progress import until
 from penstock.core.clock import ManualClock, SystemClock
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
+from penstock.core.message_bytes import from_bytes
 from penstock.exchange import lines as lines_module
 from penstock.exchange.auth import Hello, new_secret
 from penstock.exchange.frames import HEADER, FramedSocket, FrameKind
@@ -362,7 +363,7 @@ def test_a_control_connection_under_tls_carries_messages_of_two_threads_both_way
     got: list[Any] = []
     while len(got) < 500:
         link.flush()
-        got += [pickle.loads(message) for message in link.receive()]
+        got += [from_bytes(message) for message in link.receive()]
     beats.join(PATIENCE_S)
     until(lambda: (link.flush(), len(heard) >= 500)[1], "all signs of life have come")
     assert got == [bytes(n * 10) for n in range(500)] and heard == list(range(500))
