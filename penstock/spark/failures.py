@@ -13,7 +13,7 @@ from penstock.core.errors import ClusterError, PenstockError, ProcessLostError
 from penstock.luggage.outfit import MARK
 
 _REQUIREMENTS = ("penstock", "pyarrow", "numpy", "pandas", "cloudpickle", "cryptography", "fsspec")
-_OUTFIT = re.compile(rf"{MARK} (.+)")
+_OUTFIT = re.compile(rf"^ *{MARK} (.+)", re.MULTILINE)
 """What kept a worker's Python from being started."""
 _PYTHON = (
     (r"^ *RuntimeError: PENSTOCK-MISSING (.*)", "cannot import what Penstock needs ({0})"),
