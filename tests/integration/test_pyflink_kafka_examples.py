@@ -100,3 +100,4 @@ def test_the_example_of_fields_as_keys_and_values(
     reader = builder.set_value_only_deserializer(ByteArraySchema()).set_group_id("reads")
     values = read_all(reader.set_bounded(KafkaOffsetsInitializer.latest()).build())
     assert len(sent) == len(values) == 4
+    assert not [value for value in values if value.startswith(b"b'")], "bytes are taken as they are"
