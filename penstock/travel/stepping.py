@@ -133,6 +133,8 @@ class _Watcher:
         self._out.heard = []
         before = view(self._keyed)
         act()
+        while self._operator.suspended is not None:  # a step is shown whole, whoever else waits
+            self._operator.resume()
         after = view(self._keyed)
         if always or before != after or self._out.heard:
             heard = tuple(self._out.heard)

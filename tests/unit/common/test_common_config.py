@@ -68,7 +68,7 @@ def test_defaults_of_the_engine():
     assert config.get(options.BATCH_MAX_ROWS) == 8192
     assert config.get(options.CHANNEL_BYTES) == 8 << 20
     assert config.get(options.SPARK_MASTER) is None
-    assert config.get(options.SLOTS_TIMEOUT) == 30_000
+    assert config.get(options.SLOTS_TIMEOUT) == 120_000
     assert config.get(options.AUTO_WATERMARK_INTERVAL) == 200
     assert config.get(options.CHECKPOINT_INTERVAL) is None
     assert config.get(options.INLINE_THRESHOLD) == 20 << 10
