@@ -98,13 +98,14 @@ def vertex_work(
 
 
 def _deals(plan: Plan, vertex: Vertex) -> bool:
-    """Whether records are dealt in turn at the vertex or behind it."""
+    """Whether records are dealt in turn, to several, at the vertex or behind it."""
     behind = {vertex.id}
     for other in in_order(plan):
         if any(feed.source in behind for feed in feeds_of(plan, other)):
             behind.add(other.id)
     turns = (Rebalance, Rescale, Shuffle)
-    return any(edge.source in behind and isinstance(edge.partitioning, turns) for edge in plan.edges)
+    dealt = (edge for edge in plan.edges if isinstance(edge.partitioning, turns))
+    return any(edge.source in behind and plan.vertex(edge.target).parallelism > 1 for edge in dealt)
 
 
 def _outgoing(plan: Plan, edge: Edge) -> OutgoingEdge:

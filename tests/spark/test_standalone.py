@@ -148,9 +148,15 @@ def test_jobs_on_a_standalone_cluster(cluster: Standalone, tmp_path: Path) -> No
 def test_code_travels_whole_to_a_cluster(cluster: Standalone, tmp_path: Path) -> None:
     """What was unpacked is gone from the workers' machines when the application is."""
     pack_up(tmp_path)
+    left = luggage_in(cluster)
     with_path = {"PYTHONPATH": str(ROOT)}
     check(run(tmp_path, "luggage.py", cluster.url, tmp_path, env=with_path), tmp_path, by_path=False)
-    until(lambda: not list((cluster.logs / "tmp").glob("**/penstock-luggage")), "the workers have cleaned up")
+    until(lambda: luggage_in(cluster) <= left, "the workers have cleaned up")
+
+
+def luggage_in(cluster: Standalone) -> set[Path]:
+    """Where something is unpacked on its machines; a worker that was killed leaves what it had."""
+    return set((cluster.logs / "tmp").glob("**/penstock-luggage"))
 
 
 def test_spark_submit_says_where_the_job_runs(cluster: Standalone, tmp_path: Path) -> None:

@@ -326,6 +326,6 @@ def test_the_sources_of_the_guide(database: Database) -> None:
             env = StreamExecutionEnvironment.get_execution_environment()
             stream = guide["read_orders"](env, database.url, database.server.password)
             found = sorted(row.id for row in stream.execute_and_collect())
-            guide["watch_clicks"](env, database.url, database.server.password)
-            assert not env.graph.nodes[-1].source.bounded
+            guide["watch_clicks"](env, database.url, database.server.password).print()
+            assert not env.graph.nodes[0].source.bounded
     assert found == [0, 1, 2, 3, 5, 6, 7, 8]

@@ -40,7 +40,7 @@ def test_under_spark_submit_the_command_is_that_of_spark(monkeypatch: pytest.Mon
 
 
 def test_in_a_shell_there_is_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(sys.modules["__main__"], "__file__")
+    monkeypatch.setattr(interrupts, "_RUNS_FILE", False)
     assert interrupts.how_to_go_on() == "go on by running the job again"
 
 
