@@ -43,21 +43,15 @@ class OperatorInput:
         self._waiting.append((self.operator.process, (batch, 0)))
 
     def resume(self) -> None:
-        """Go on with the work left over, at least a step, until it is done or the task is blocked."""
+        """Go on with the work left over, until it is done or the outputs are full."""
         operator, waiting = self.operator, self._waiting
         try:
-            if operator.suspended is not None:
-                operator.resume()
-            else:
-                self._take_next()
+            operator.resume()
             while waiting and operator.suspended is None and not operator.ctx.blocked():
-                self._take_next()
+                call, arguments = waiting.popleft()
+                call(*arguments)
         except Exception as error:
             raise self._on_failure(error, operator) from None
-
-    def _take_next(self) -> None:
-        call, arguments = self._waiting.popleft()
-        call(*arguments)
 
     def drop(self) -> None:
         """Forget the work left over."""

@@ -9,9 +9,8 @@ and then the engine freezes the operator's state; at the end of input ``finish``
 nothing may stay buffered) and ``close``.  On failure or cancellation only ``close`` is called.
 
 Outputs are bounded, and an operator that can make much of little (of a record, a timer, a watermark) does it
-step by step through :meth:`Operator.work`: where the outputs are full, or the task's turn is over, it is
-suspended, and goes on later.  Until then it gets no records, no watermark and no barrier
-(``docs/design/022-memory-budget.md``).
+step by step through :meth:`Operator.work`: where the outputs are full it is suspended, and goes on when there
+is room.  Until then it gets no records, no watermark and no barrier (``docs/design/022-memory-budget.md``).
 
 State lives in ``ctx.keyed`` (per key), ``ctx.timers`` and ``ctx.operator_state`` (per subtask), and
 nowhere else.  The classic mistake is an instance attribute that a snapshot does not see.
@@ -95,11 +94,9 @@ class OperatorContext:
     blocked_ms: Callable[[], int] = lambda: 0
     """How long the task has been backpressured in all; set by the task."""
     blocked: Callable[[], bool] = lambda: False
-    """Whether the task's outputs are full now, or its turn is over; set by the task."""
+    """Whether the task's outputs are full now; set by the task."""
     emitted_bytes: Callable[[], int] = lambda: 0
     """How many bytes have left the task in all; set by the task."""
-    first_rows: int = 256
-    """How many records to take on, or results to make, at a time while nothing is known of their cost."""
     piece_bytes: int = 1 << 20
     """How much should be emitted at a time: several such pieces fit into the task's outputs."""
 
@@ -130,10 +127,10 @@ class Operator(ABC):
 
     ctx: OperatorContext
     suspended: Iterator[None] | None = None
-    """The rest of what it was doing when the outputs were full, or others had to have their turn."""
+    """The rest of what it was doing when the outputs were full."""
 
     def work(self, steps: Iterator[None]) -> None:
-        """Take one step after the other; where the task is blocked, leave the rest to :meth:`resume`."""
+        """Take one step after the other; when the outputs are full, leave the rest to :meth:`resume`."""
         for _ in steps:
             if self.ctx.blocked():
                 self.suspended = steps

@@ -1,8 +1,8 @@
 """How results leave a step that may make any number of them of one record or one timer.
 
 They leave in pieces, and between two pieces the step may be told to wait (``Operator.work``).  How many
-results a piece has is learned: from their own size, from how much the steps behind make of them before they
-leave the task, and from how long it takes to make them and to give them on.
+results a piece has is learned: from their own size, and from how much the steps behind make of them before
+they leave the task.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from penstock.core.batch import Batch, Times
 from penstock.core.errors import TypeMismatchError
 from penstock.core.sizing import sampled_bytes
 from penstock.operators.operator import OperatorContext
-from penstock.operators.pacing import BUDGET_S, GROWTH
 
 MOST_ROWS = 8192
+_FIRST_ROWS = 256
+_GROWTH = 4
 LISTS = frozenset((list, tuple))
 """Results that are there already; all others are asked for as they are sent."""
 
@@ -36,7 +37,7 @@ class Outflow:
     def __init__(self, ctx: OperatorContext, emit: Emit) -> None:
         self._ctx = ctx
         self._emit = emit
-        self.rows = ctx.first_rows
+        self.rows = _FIRST_ROWS
 
     def begin(self, items: list[Any], results: Iterable[Any]) -> Iterator[Any]:
         """Add results to ``items``, of those that are made on demand only a piece; the rest of them."""
@@ -49,17 +50,15 @@ class Outflow:
 
     def pour(self, items: list[Any], times: Times | None, rest: Iterator[Any], time: int) -> Iterator[None]:
         """Send ``items``, then the ``rest``, all of it at ``time``, a piece at each step."""
-        start, monotonic = 0, self._ctx.clock.monotonic
+        start = 0
         while start < len(items):
             stop = start + self.rows
-            self._send(items[start:stop], None if times is None else times[start:stop], monotonic())
+            self._send(items[start:stop], None if times is None else times[start:stop])
             start = stop
             yield
-        began = monotonic()
         while piece := list(islice(rest, self.rows)):
-            self._send(piece, None if times is None else np.full(len(piece), time, np.int64), began)
+            self._send(piece, None if times is None else np.full(len(piece), time, np.int64))
             yield
-            began = monotonic()
 
     def pour_all(
         self, results: Iterator[Iterable[Any]], items: list[Any], ends: list[int], times: Times | None
@@ -72,7 +71,7 @@ class Outflow:
         """
         flat, start = chain.from_iterable(results), 0
         while True:
-            most, began = self.rows, self._ctx.clock.monotonic()
+            most = self.rows
             try:
                 items.extend(islice(flat, most))
             except TypeError as error:
@@ -82,20 +81,17 @@ class Outflow:
             if len(items) < most:
                 return start
             # The record that it is at may have more results: those so far are its share of this piece.
-            self._send(items.copy(), spread_times(times, [*ends[start:], most], start), began)
+            self._send(items.copy(), spread_times(times, [*ends[start:], most], start))
             items.clear()
             start = len(ends)
             yield
 
-    def _send(self, items: list[Any], times: Times | None, began: float) -> None:
-        """Give a piece on that was begun at ``began``, and see how large the next one may be."""
+    def _send(self, items: list[Any], times: Times | None) -> None:
         ctx = self._ctx
         before = ctx.emitted_bytes()
         self._emit(items, times)
         size = max(sampled_bytes(items), ctx.emitted_bytes() - before, 1)
-        took = max(ctx.clock.monotonic() - began, 1e-9)
-        in_time = int(len(items) * BUDGET_S / took)
-        self.rows = max(1, min(ctx.piece_bytes * len(items) // size, in_time, MOST_ROWS, GROWTH * self.rows))
+        self.rows = max(1, min(ctx.piece_bytes * len(items) // size, MOST_ROWS, _GROWTH * self.rows))
 
 
 def as_results(made: Any) -> Iterator[Any]:

@@ -2,8 +2,7 @@
 
 Behind a ``key_by`` a rich function may still ask for keyed state; then, and only then, the loop sets
 the current key per record.  Otherwise results are gathered with ``out.extend(map(f, rows))``, which
-runs at C speed and leaves in ``len(out)`` the position of the record that made ``f`` raise.  Where ``f``
-takes its time a batch is worked through in pieces, so that the first results do not wait for the last ones.
+runs at C speed and leaves in ``len(out)`` the position of the record that made ``f`` raise.
 """
 
 from __future__ import annotations
@@ -21,11 +20,8 @@ from penstock.core.row import Row
 from penstock.operators.functions import FilterFunction, FlatMapFunction, Function, MapFunction
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.outflow import Outflow, spread_times
-from penstock.operators.pacing import Pace
 from penstock.operators.process import NO_KEYS
 from penstock.operators.user_function import FunctionOperator, bind
-
-_MOST_ROWS = 1 << 20
 
 
 class _RowOperator(FunctionOperator):
@@ -35,31 +31,6 @@ class _RowOperator(FunctionOperator):
         super().__init__(user, keyed)
         self._call = bind(user, kind, method)
         self._sets_key = keyed and isinstance(user, Function)
-
-    def open(self, ctx: OperatorContext) -> None:
-        self._pace = Pace(_MOST_ROWS, first=ctx.first_rows, has_calls=False)
-        super().open(ctx)
-
-    def in_pieces(self, batch: Batch, give_on: Callable[[Batch], None]) -> None:
-        """Have ``give_on`` take ``batch``, in pieces that are worth their time."""
-        if len(batch) > self._pace.rows:
-            self.work(self._pieces(batch, give_on))
-        elif len(batch):
-            self._piece(batch, give_on)
-
-    def _pieces(self, batch: Batch, give_on: Callable[[Batch], None]) -> Iterator[None]:
-        start = 0
-        while start < len(batch):
-            stop = min(start + self._pace.rows, len(batch))
-            self._piece(batch.slice(start, stop), give_on)
-            start = stop
-            yield
-
-    def _piece(self, batch: Batch, give_on: Callable[[Batch], None]) -> None:
-        monotonic = self.ctx.clock.monotonic
-        began = monotonic()
-        give_on(batch)
-        self._pace.took(len(batch), monotonic() - began)
 
     def apply(self, batch: Batch) -> list[Any]:
         """The result for each record of ``batch``, in order."""
@@ -93,10 +64,8 @@ class MapOperator(_RowOperator):
         super().__init__(user, MapFunction, "map", keyed)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
-        self.in_pieces(batch, self._map)
-
-    def _map(self, batch: Batch) -> None:
-        self.ctx.out.emit(Batch(rows=self.apply(batch), times=batch.times))
+        if len(batch):
+            self.ctx.out.emit(Batch(rows=self.apply(batch), times=batch.times))
 
 
 class FilterOperator(_RowOperator):
@@ -106,9 +75,6 @@ class FilterOperator(_RowOperator):
         super().__init__(user, FilterFunction, "filter", keyed)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
-        self.in_pieces(batch, self._filter)
-
-    def _filter(self, batch: Batch) -> None:
         kept = list(compress(range(len(batch)), self.apply(batch)))
         if len(kept) == len(batch):
             if kept:

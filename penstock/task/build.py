@@ -25,7 +25,6 @@ from penstock.graph.overtaking import may_overtake
 from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
 from penstock.operators.chain import FanOut, OperatorInput
 from penstock.operators.operator import REMARK, Operator, OperatorContext, Output, RuntimeInfo
-from penstock.operators.pacing import FIRST_ROWS
 from penstock.operators.typed import typed_output
 from penstock.state.private import never_changes
 from penstock.task.environment import StateStorage, TaskEnvironment
@@ -293,5 +292,4 @@ def _context(
         restored_epoch=Epoch(deploy.restored_epoch) if deploy.restored_epoch is not None else None,
         settings=settings,
         wake=env.wake,
-        first_rows=FIRST_ROWS,
     )

@@ -1,4 +1,4 @@
-"""Work that the operators of a task left over because its outputs were full, or its turn was over."""
+"""Work that the operators of a task left over because its outputs were full."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ class LeftOver:
     def __bool__(self) -> bool:
         return any(map(_is_suspended, self._last_first))
 
-    def resume(self, writable: Callable[[], bool], is_over: Callable[[], bool]) -> bool:
-        """Let operators go on while there is room, those at the end of the chain first; whether one did.
-
-        One step is taken at least, if there is room; then the turn may be over.
-        """
+    def resume(self, writable: Callable[[], bool]) -> bool:
+        """Let operators go on while there is room, those at the end of the chain first; whether one did."""
         worked = False
         for operator in self._last_first:
             while operator.is_suspended:
-                if not writable() or (worked and is_over()):
+                if not writable():
                     return worked
                 operator.resume()
                 worked = True

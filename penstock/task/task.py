@@ -37,17 +37,16 @@ from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
 from penstock.exchange.overtaken import Overtaken
 from penstock.operators.chain import OperatorInput
-from penstock.operators.pacing import Pace
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.asked import AskedSnapshots
 from penstock.task.beside import Beside
 from penstock.task.environment import TaskEnvironment
 from penstock.task.left_over import LeftOver
+from penstock.task.pacing import BUDGET_S, Pace
 from penstock.task.phases import Phase
 from penstock.task.polling import SourcePolls
 from penstock.task.snapshot import SnapshotLadder
 from penstock.task.time_shares import TimeShares
-from penstock.task.turns import Turns
 
 EVENTS_PER_STEP = 64
 """How many gate events one step may serve before the other tasks of the slot get their turn."""
@@ -71,7 +70,8 @@ class Task:
         self.subtask = subtask
         self.phase = Phase.RUNNING
         self.metrics = metrics
-        self._head, self._operators = operators[0][1], [operator for _, operator in operators]
+        self._operators = [operator for _, operator in operators]
+        self._head = self._operators[0]
         self._timed, self._unfinished = self._operators, list(self._operators)
         self._beside = Beside(operator.operator for operator in self._operators)
         self._gate = gate
@@ -79,17 +79,18 @@ class Task:
         source = self._head.operator
         self._polls = SourcePolls(self._head, source) if isinstance(source, SourceOperator) else None
         self._outputs = Outputs(edges)
-        self._ladder, self._env = ladder, environment
+        self._ladder = ladder
+        self._env = environment
         self._buffer_timeout = buffer_timeout_ms / 1000
+        self._pace = Pace(max_rows if gate is None else ALL, max(self._outputs.limit, SEGMENT_BYTES))
         self._last_flush = environment.clock.monotonic()
-        most = max_rows if gate is None else ALL
-        pace = Pace(most, max(self._outputs.limit, SEGMENT_BYTES), has_calls=gate is None)
-        self._turns = Turns(pace, self._last_flush)
         self._asked = AskedSnapshots()
-        self._in_snapshot = self._input_ended = self._ending = False
+        self._in_snapshot = False
+        self._input_ended = self._ending = False
         self._records_in = metrics.counter("numRecordsIn")
         self._shares = TimeShares(self._last_flush)
-        for ctx in (operator.operator.ctx for operator in self._operators):
+        for operator in self._operators:
+            ctx = operator.operator.ctx
             ctx.blocked_ms, ctx.blocked = self._shares.blocked_ms, self._is_blocked
             ctx.emitted_bytes, ctx.piece_bytes = self._outputs.emitted_bytes, self._outputs.piece_bytes
 
@@ -99,7 +100,7 @@ class Task:
         """One bounded piece of work; false if there was nothing to do."""
         if self.phase is not Phase.RUNNING:
             return False
-        self._turns.began = self._shares.begin(self._env.clock.monotonic())
+        self._shares.begin(self._env.clock.monotonic())
         worked = self._work()
         if worked:
             self._shares.worked(self._env.clock.monotonic())
@@ -110,9 +111,10 @@ class Task:
         return self._shares.milliseconds()
 
     def _work(self) -> bool:
-        worked, shares = self._go_on(), self._shares
-        if self._left_over:
-            shares.was_blocked = not self.writable()
+        worked = self._left_over.resume(self.writable)
+        shares = self._shares
+        shares.was_blocked = bool(self._left_over)
+        if shares.was_blocked:
             return worked
         worked = self._answer_barriers() or worked
         if self._asked.end_the_job:
@@ -129,24 +131,12 @@ class Task:
             self._end()
             return self._flush() or worked or self.phase is not Phase.RUNNING
         shares.was_blocked = self._room() <= 0
-        if not shares.was_blocked and self._read():
+        if shares.was_blocked:
+            return self._flush() or worked
+        if self._read_source() if self._gate is None else self._read_gate(self._gate):
             self._flush_if_due()
             return True
         return self._flush() or worked
-
-    def _read(self) -> bool:
-        return self._read_source() if self._gate is None else self._read_gate(self._gate)
-
-    def _go_on(self) -> bool:
-        """Go on with what was left over; whether there was anything, and room for it."""
-        if not self._left_over:
-            return False
-        emitted = self._outputs.emitted_bytes()
-        worked = self._left_over.resume(self.writable, self._is_blocked)
-        took = self._env.clock.monotonic() - self._turns.began
-        self._turns.went_on(took, self._outputs.emitted_bytes() - emitted, not self._left_over)
-        self._flush_if_due()
-        return worked
 
     def writable(self) -> bool:
         """Whether all outputs are below their bounds; if not, the task is backpressured."""
@@ -154,12 +144,7 @@ class Task:
 
     def _is_blocked(self) -> bool:
         """What operators ask between two pieces. What a snapshot sets off is not interrupted."""
-        return not self._in_snapshot and (not self.writable() or self._gives_way())
-
-    def _gives_way(self) -> bool:
-        """Whether others in the slot should have their turn; they find what was made so far."""
-        self._flush_if_due()
-        return self._turns.is_over(self._env.clock.monotonic())
+        return not self._in_snapshot and not self.writable()
 
     def held_bytes(self) -> int:
         """Records that wait in the task: in its input channels, between its operators, in its buffers."""
@@ -168,15 +153,15 @@ class Task:
 
     def _room(self) -> int:
         """How many records may be read at once."""
-        return self._beside.room(self._turns.rows)
+        return self._beside.room(self._pace.rows)
 
     def next_deadline_ms(self) -> int | None:
         """Processing time at which the task wants a step although no input arrived."""
         if self.phase is not Phase.RUNNING or self._asked.end_the_job:
             return None
         if self._left_over:
-            return self._env.clock.now_ms() if self.writable() else None
-        if not self.writable():  # no clock helps, only room
+            return None  # no clock helps, only room
+        if not self.writable():
             return None if self._gate is None else self._gate.next_deadline_ms()
         due = [op.operator.next_processing_time() for op in self._timed]
         inlet = self._gate or self._polls
@@ -215,9 +200,9 @@ class Task:
         return worked
 
     def _read_gate(self, gate: InputGate) -> bool:
-        served, turns = 0, self._turns
+        served, pace = 0, self._pace
         monotonic, emitted_bytes = self._env.clock.monotonic, self._outputs.emitted_bytes
-        last = monotonic()
+        began = last = monotonic()
         while served < EVENTS_PER_STEP and self.phase is Phase.RUNNING and (room := self._room()) > 0:
             event = gate.poll(room)
             if event is None:
@@ -228,8 +213,8 @@ class Task:
                 self._records_in.count += rows
                 self._head.process(event.batch, event.input_index)
                 last, before = monotonic(), last
-                turns.took(rows, last - before, emitted_bytes() - emitted, not self._left_over)
-                if turns.is_over(last):
+                pace.took(rows, last - before, emitted_bytes() - emitted)
+                if last - began > BUDGET_S:
                     break
             else:
                 self._on_signal(event)
@@ -254,7 +239,7 @@ class Task:
             return True
         if emitted:
             moved = max(self._outputs.emitted_bytes() - moved, polls.source.polled_bytes)
-            self._turns.took(emitted, self._env.clock.monotonic() - began, moved, not self._left_over)
+            self._pace.took(emitted, self._env.clock.monotonic() - began, moved)
         return emitted > 0
 
     # --- signals ----------------------------------------------------------------------------
@@ -281,8 +266,7 @@ class Task:
             self._end()
 
     def _flush_if_due(self) -> None:
-        waited = self._env.clock.monotonic() - self._last_flush
-        if waited >= self._buffer_timeout or self._turns.is_careful:
+        if self._env.clock.monotonic() - self._last_flush >= self._buffer_timeout:
             self._flush()
 
     def _flush(self) -> bool:

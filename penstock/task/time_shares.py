@@ -14,14 +14,13 @@ class TimeShares:
         self.was_blocked = False
         """Whether the last step found the outputs full."""
 
-    def begin(self, now: float) -> float:
-        """A step begins; when."""
+    def begin(self, now: float) -> None:
+        """A step begins."""
         if self.was_blocked:
             self._blocked_s += now - self._measured_to
         else:
             self._idle_s += now - self._measured_to
         self._measured_to = now
-        return now
 
     def worked(self, now: float) -> None:
         """The step that began has done something, and ends."""

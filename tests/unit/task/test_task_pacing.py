@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.operators.pacing import BUDGET_S, Pace
+from penstock.task.pacing import BUDGET_S, Pace
 
 MOST = 8192
 

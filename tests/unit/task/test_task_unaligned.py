@@ -29,9 +29,9 @@ from penstock.exchange.overtaken import encode
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.operators.pacing import BUDGET_S, FIRST_ROWS, GROWTH, Pace
 from penstock.operators.source_operator import SourceOperator
 from penstock.snapshot.memory import MemoryStore
+from penstock.task.pacing import BUDGET_S, FIRST_ROWS, Pace
 from penstock.task.recovered import recovered
 from penstock.task.task import Task
 
@@ -278,16 +278,15 @@ def test_records_in_flight_find_their_keys_at_any_parallelism(before: int, after
 
 def test_slow_rows_are_served_a_few_at_a_time() -> None:
     pace = Pace(8192)
-    assert pace.rows == FIRST_ROWS == 1
-    for _ in range(7):
-        pace.took(pace.rows, pace.rows * 1e-6)
+    assert pace.rows == FIRST_ROWS
+    pace.took(FIRST_ROWS, FIRST_ROWS * 1e-6)
     assert pace.rows == 8192, "a microsecond each: no batch is cut"
     pace.took(8192, 8.192)
     assert pace.rows == pytest.approx(BUDGET_S / 1e-3, abs=1), "a millisecond each"
     pace.took(50, 500.0)
     assert pace.rows == 1
     pace.took(1, 0.0)
-    assert pace.rows == GROWTH, "what one row cost says little of thousands"
+    assert pace.rows == 8192
 
 
 def test_a_slow_task_gives_way_between_pieces_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,12 +301,11 @@ def test_a_slow_task_gives_way_between_pieces_of_a_batch(monkeypatch: pytest.Mon
     monkeypatch.setattr(Count, "process", slow)
     channel = rig.count._gate._channels[0]
     channel.put(Batch.of_rows(["a"] * 1000), 64_000)
-    for so_far in ([1], [1, 4], [1, 4, 16], [1, 4, 16, BUDGET_S * 1000]):
-        rig.step(rig.count)
-        assert pieces == so_far, "then the others have their turn"
+    rig.step(rig.count)
+    assert pieces == [FIRST_ROWS, BUDGET_S * 1000], "then the others have their turn"
     rig.step(rig.count)
     rig.step(rig.count)
-    assert pieces[4:] == [BUDGET_S * 1000] * 2
+    assert pieces[2:] == [BUDGET_S * 1000] * (len(pieces) - 2) and len(pieces) <= 6
     for _ in range(20):
         rig.step(rig.count)
     assert sum(pieces) == 1000
