@@ -93,7 +93,7 @@ def test_tables_beside_streams_leave_the_streams_alone():
         ("from pyflink.common import Types\nx = Types.NOWHERE()\n", 2, "pyflink.common.Types.NOWHERE"),
         ("import pyflink.common as c\n\nx = c.Nowhere\n", 3, "pyflink.common.Nowhere"),
         ("import pyflink.common\nx = pyflink.nowhere.x\n", 2, "pyflink.nowhere"),
-        ("from pyflink.java_gateway import get_gateway\n", 1, "pyflink.java_gateway"),
+        ("from pyflink.serializers import PickleSerializer\n", 1, "pyflink.serializers"),
         (
             "def f(env):\n  return (env\n    ._j_stream_execution_environment\n    .x)",
             3,
