@@ -203,7 +203,8 @@ def test_a_job_that_had_finished_is_not_told_to_go_on(
 
     def heard_late(spec: Any) -> Any:
         job = launch(spec)
-        job.result().add_done_callback(lambda _: os.kill(os.getpid(), signal.SIGINT))
+        job.result().result(PATIENCE_S)
+        os.kill(os.getpid(), signal.SIGINT)
         return job
 
     monkeypatch.setattr(launcher, "launch", heard_late)
