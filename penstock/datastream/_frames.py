@@ -54,7 +54,8 @@ def to_dataframe(
 ) -> Any:
     """See ``DataStream.to_dataframe``."""
     env = stream.get_execution_environment()
-    endless = [node.name for node in env.graph.nodes if node.source is not None and not node.source.bounded]
+    nodes = env.graph.nodes_if_read(link.source for link in stream._links)
+    endless = [node.name for node in nodes if node.source is not None and not node.source.bounded]
     if endless:
         raise GraphError(
             f"to_dataframe waits for the end of the job, and step {endless[0]!r} has none; give the source "

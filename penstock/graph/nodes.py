@@ -8,7 +8,7 @@ properties of links.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NewType
@@ -99,8 +99,12 @@ class GraphBuilder:
         They are numbered from 1 on, whatever jobs came before.  A source that nobody reads is not run; any
         other step is, whether somebody reads it or not.
         """
+        return self.nodes_if_read(())
+
+    def nodes_if_read(self, also: Iterable[NodeId]) -> list[Node]:
+        """The nodes of the next job if somebody read those, too."""
         new = (node for node_id, node in self._nodes.items() if node_id >= self._begin)
-        wanted = {node.id for node in new if node.kind is not NodeKind.SOURCE}
+        wanted = {node.id for node in new if node.kind is not NodeKind.SOURCE}.union(also)
         for node_id in sorted(self._nodes, reverse=True):
             if node_id in wanted:
                 wanted.update(link.source for link in self._nodes[node_id].links)
