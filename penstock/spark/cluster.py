@@ -150,11 +150,10 @@ class SparkCluster(Cluster):
             context = self._spark.sparkContext
             name = self._job.plan.job_name
             context.setJobGroup(self._group(generation), f"penstock: {name}, attempt {generation}", True)
-            # No DataFrame: Spark's SQL would be loaded, and code be generated, to carry a number per slot.
-            gang = context.parallelize(range(slots), slots).barrier()
+            gang = self._spark.range(slots, numPartitions=slots)
+            function = slot_function(self._info(generation), self._shipment)
             with wearing(context, self._shipment.python):
-                slots_of_gang = gang.mapPartitions(slot_function(self._info(generation), self._shipment))
-                _ = slots_of_gang._jrdd  # Spark takes the function, and who runs it, now
+                slots_of_gang = gang.mapInArrow(function, "slot long", barrier=True)
             slots_of_gang.collect()
         except BaseException as caught:
             error = self._translated(as_error(caught))
@@ -230,13 +229,13 @@ def slot_function(info: WorkerInfo, shipment: Shipment) -> Any:
     transport = info.transport.packed()
     luggage, engine = shipment.luggage, shipment.engine
 
-    def run(numbers: Iterator[int]) -> Iterator[int]:
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
         import sys
 
-        import pyarrow  # noqa: F401  (a Python that lacks it is told apart from one that lacks Penstock)
+        import pyarrow
         from pyspark import BarrierTaskContext, SparkFiles
 
-        for _ in numbers:
+        for _ in batches:
             pass
         if engine and engine not in sys.path:
             sys.path.append(engine)
@@ -251,7 +250,7 @@ def slot_function(info: WorkerInfo, shipment: Shipment) -> Any:
         host = context.getTaskInfos()[number].address.rsplit(":", 1)[0]
         with carrying(luggage, SparkFiles.getRootDirectory()):
             run_worker(WorkerInfo(**facts, transport=unpacked(transport)), number, host)
-        yield number
+        yield pyarrow.RecordBatch.from_pydict({"slot": pyarrow.array([number], pyarrow.int64())})
 
     run.__module__ = "__main__"
     return run
