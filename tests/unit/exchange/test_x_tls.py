@@ -349,13 +349,15 @@ def test_a_flood_of_refusals_is_a_few_lines(caplog: pytest.LogCaptureFixture) ->
 def test_a_control_connection_under_tls_carries_messages_of_two_threads_both_ways() -> None:
     """One thread sends signs of life while the other reads: TLS must not be used by both at once."""
     heard: list[Any] = []
+    came = threading.Event()
     server = ControlServer(
-        "job", SECRET, "127.0.0.1", SystemClock(), 60.0, lambda hello: None,
+        "job", SECRET, "127.0.0.1", SystemClock(), 60.0, lambda hello: came.set(),
         lambda generation, slot, message: heard.append(message), lambda *lost: heard.append(lost),
         transport=TLS,
     )  # fmt: skip
     server.expect(Generation(3))
     link = ControlLink(WorkerInfo("job", 3, SECRET, server.address, None, 0, 1.0, 60.0, TLS), 1, ("h", 1))
+    assert came.wait(PATIENCE_S), "what is sent before is lost"
     beats = threading.Thread(target=lambda: [link.report(n) for n in range(500)])  # type: ignore[arg-type]
     beats.start()
     for n in range(500):
