@@ -114,7 +114,8 @@ assert "hook.__path_hook__" in sys.path
 
 def test_what_pip_says_is_the_error_without_secrets(tmp_path: Path) -> None:
     write_files(
-        tmp_path, {"requirements.txt": "--extra-index-url https://me:hush@127.0.0.1:1/simple\nno-such-one\n"}
+        tmp_path,
+        {"requirements.txt": "--extra-index-url https://me:hush@127.0.0.1:1/packages\nno-such-one\n"},
     )
     (tmp_path / "wheels").mkdir()
     wish = Wishes(requirements=Requirements(str(tmp_path / "requirements.txt"), str(tmp_path / "wheels")))

@@ -82,7 +82,7 @@ def test_requirements_that_refer_to_other_files_are_refused(line: str, tmp_path:
 def test_requirements_with_hashes_and_an_index_are_taken(tmp_path: Path) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text(
-        "--index-url https://user:word@index/simple\nnumpy==1 \\\n    --hash=sha256:ab\n-i x\n# -r y\n"
+        "--index-url https://user:word@index/packages\nnumpy==1 \\\n    --hash=sha256:ab\n-i x\n# -r y\n"
     )
     check_requirements(str(file))
     assert Wishes(requirements=Requirements(str(file))).check() is None
