@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -109,17 +110,30 @@ class Witness:
         self._kills = Kills(self._machine, SystemClock())
         self._pages: list[_Page] = []
         self._newest = _Page()
+        self._destroyed: set[int] = set()
+        """Workers that Spark had this daemon kill, and that are not waited for yet."""
 
     def watch(self) -> None:
         """From now on the ends of this process's children are heard, although PySpark ignores them."""
         os.register_at_fork(before=self._before_fork, after_in_child=self._in_child)
-        plain = signal.signal
+        plain, plain_kill = signal.signal, os.kill
 
         def hearing(number: int, handler: Any) -> Any:
             ignored = number == signal.SIGCHLD and handler is signal.SIG_IGN and os.getpid() == self._daemon
             return plain(number, self._on_child if ignored else handler)
 
+        def killing(pid: int, number: int) -> None:
+            if number != signal.SIGKILL or os.getpid() != self._daemon:
+                return plain_kill(pid, number)
+            self._destroyed.add(pid)  # not behind the kill: it may be waited for by then
+            try:
+                plain_kill(pid, number)
+            except OSError:
+                self._destroyed.discard(pid)
+                raise
+
         setattr(signal, "signal", hearing)  # noqa: B010
+        setattr(os, "kill", killing)  # noqa: B010
 
     # --- in the worker ----------------------------------------------------------------------
 
@@ -160,6 +174,9 @@ class Witness:
                     print(f"the death of worker {pid} could not be told: {error!r}", file=sys.stderr)
 
     def _died(self, pid: int, status: int, peak_bytes: int) -> None:
+        if pid in self._destroyed:
+            self._destroyed.discard(pid)
+            _remove_crash_log(pid)
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         struck = killed and self._kills.explains_one()
         known = [(page, *page.read()) for page in self._pages]
@@ -167,6 +184,13 @@ class Witness:
         for will in [will for _, owner, will in known if owner == pid]:
             if will is not None and status != 0:
                 _tell(will, Death(pid, status, peak_bytes, self._machine.limit_bytes(), struck))
+
+
+def _remove_crash_log(pid: int) -> None:
+    """A worker removes its own when it ends, and Spark that of one that crashed; nobody this one's."""
+    directory = os.environ.get("PYTHON_FAULTHANDLER_DIR")
+    if directory:
+        (Path(directory) / str(pid)).unlink(missing_ok=True)
 
 
 def _tell(will: Will, death: Death) -> None:

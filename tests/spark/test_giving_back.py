@@ -12,5 +12,5 @@ pytestmark = pytest.mark.spark
 
 def test_jobs_on_spark_give_everything_back(tmp_path: Path) -> None:
     driver = run(tmp_path, "giving_back.py", "local[2]", tmp_path)
-    for end in ("finished", "restarted", "failed", "cancelled"):
+    for end in ("finished", "restarted", "failed", "cancelled", "stuck"):
         assert f"back {end}" in driver.lines

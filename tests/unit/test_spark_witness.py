@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,37 @@ def test_a_worker_does_not_see_the_wills_of_others() -> None:
         os._exit(len(witness._pages))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert [page.read()[0] for page in witness._pages] == [0, pid]
+
+
+def test_a_worker_that_spark_has_killed_leaves_no_crash_log(tmp_path: Path) -> None:
+    """Its own end would have removed the file; of one that crashed, Spark reads it."""
+    program = """
+import os, signal, sys, time
+from pathlib import Path
+from penstock.spark import witness
+witness.install()
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for destroyed in (True, False):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+    Path(os.environ["PYTHON_FAULTHANDLER_DIR"], str(pid)).touch()
+    if destroyed:
+        os.kill(pid, signal.SIGKILL)
+    else:
+        os.system(f"kill -9 {pid}")
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.01)
+print(pid)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHON_FAULTHANDLER_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [ended.stdout.strip()]
 
 
 @pytest.mark.parametrize(

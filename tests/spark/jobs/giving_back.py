@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,16 @@ from penstock.datastream.connectors.data_gen import DataGeneratorSource
 COUNT = 1000
 
 
-def start(master: str, work: Path, fail_at: int = -1, count: int = COUNT, **settings: str) -> Any:
-    """A job with an exchange, keyed state and checkpoints. It fails once at a record, or always."""
+def start(
+    master: str, work: Path, fail_at: int = -1, count: int = COUNT, sticks_at: int = -1, **settings: str
+) -> Any:
+    """A job with an exchange, keyed state and checkpoints. It fails once at a record or always, or sticks."""
     broken, always = work / "broken", "restart_strategy__type" in settings
 
     def step(value: int) -> int:
+        if value == sticks_at:
+            broken.touch()
+            time.sleep(TIMEOUT_S)
         if value == fail_at and (always or not broken.exists()):
             broken.touch()
             raise ValueError("this one")
@@ -65,6 +71,13 @@ def cancelled(master: str, work: Path) -> None:
     client.cancel().result(TIMEOUT_S)
 
 
+def stuck(master: str, work: Path) -> None:
+    """Spark kills a worker that does not end when its task is cancelled."""
+    client = start(master, work, count=10**9, sticks_at=COUNT)
+    until((work / "broken").exists, "a slot is stuck in the function")
+    client.cancel().result(TIMEOUT_S)
+
+
 def workers() -> list[tuple[int, int]]:
     """Threads and descriptors of each Python worker."""
     found = []
@@ -78,7 +91,7 @@ def workers() -> list[tuple[int, int]]:
 
 def main(master: str, work: Path) -> None:
     """Run everything; what is opened once in a process is open after the first job and its restart."""
-    ends = (finished, restarted, failed, cancelled)
+    ends = (finished, restarted, failed, cancelled, stuck)
     restarted(master, work)
     (work / "broken").unlink(missing_ok=True)
     most = [max(numbers) for numbers in zip(*workers(), strict=True)]
