@@ -174,7 +174,7 @@ class Witness:
                     print(f"the death of worker {pid} could not be told: {error!r}", file=sys.stderr)
 
     def _died(self, pid: int, status: int, peak_bytes: int) -> None:
-        if pid in self._destroyed:
+        if status == 0 or pid in self._destroyed:
             self._destroyed.discard(pid)
             _remove_crash_log(pid)
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
@@ -187,7 +187,7 @@ class Witness:
 
 
 def _remove_crash_log(pid: int) -> None:
-    """A worker removes its own when it ends, and Spark that of one that crashed; nobody this one's."""
+    """Spark reads and removes that of a worker which crashed under a task, and leaves all others'."""
     directory = os.environ.get("PYTHON_FAULTHANDLER_DIR")
     if directory:
         (Path(directory) / str(pid)).unlink(missing_ok=True)

@@ -96,20 +96,24 @@ def test_a_worker_does_not_see_the_wills_of_others() -> None:
     assert [page.read()[0] for page in witness._pages] == [0, pid]
 
 
-def test_a_worker_that_spark_has_killed_leaves_no_crash_log(tmp_path: Path) -> None:
-    """Its own end would have removed the file; of one that crashed, Spark reads it."""
+def test_only_a_worker_that_crashed_leaves_its_crash_log(tmp_path: Path) -> None:
+    """Spark reads it. An idle one that ends, and one that Spark has killed, leave none."""
     program = """
 import os, signal, sys, time
 from pathlib import Path
 from penstock.spark import witness
 witness.install()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-for destroyed in (True, False):
+for end in ("is idle", "is destroyed", "crashes"):
+    crash_logs, begins = Path(os.environ["PYTHON_FAULTHANDLER_DIR"]), os.pipe()
     pid = os.fork()
     if pid == 0:
-        time.sleep(600)
-    Path(os.environ["PYTHON_FAULTHANDLER_DIR"], str(pid)).touch()
-    if destroyed:
+        os.read(begins[0], 1)
+        os._exit(0)
+    (crash_logs / str(pid)).touch()
+    if end == "is idle":
+        os.write(begins[1], b"!")
+    elif end == "is destroyed":
         os.kill(pid, signal.SIGKILL)
     else:
         os.system(f"kill -9 {pid}")

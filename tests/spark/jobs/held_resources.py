@@ -32,8 +32,13 @@ def descriptors(process: int | str = "self") -> Counter[str]:
 
 
 def files(*roots: Path) -> Counter[str]:
-    """Files below some directories."""
-    return Counter(str(path) for root in roots for path in root.rglob("*") if path.is_file())
+    """Files below some directories; not those in which living Python workers would say how they crashed."""
+    found = (path for root in roots for path in root.rglob("*") if path.is_file())
+    return Counter(str(path) for path in found if not _of_living_worker(path))
+
+
+def _of_living_worker(path: Path) -> bool:
+    return path.parent.name.startswith("faulthandler-") and Path("/proc", path.name).exists()
 
 
 @contextmanager
