@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from progress import until
 from pyspark.sql import SparkSession
 
-from penstock.common import WatermarkStrategy
+from penstock.common import JobStatus, WatermarkStrategy
 from penstock.core.errors import ClusterError
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
@@ -52,6 +53,7 @@ def beside_each_other() -> None:
     endless = DataGeneratorSource(lambda index: index, None, 100.0)
     env.from_source(endless, WatermarkStrategy.no_watermarks(), "endless").map(lambda number: number)
     first = env.execute_async("first")
+    until(lambda: first.get_job_status().result() is JobStatus.RUNNING, "the first job has its slots")
     env.from_collection(range(2)).rebalance().map(lambda number: number).print()
     env.execute("second")
     print(f"first: {first.get_job_status().result().name}", flush=True)
