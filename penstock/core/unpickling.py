@@ -154,7 +154,8 @@ def _is_allowed(module: str, name: str) -> bool:
 
 
 def _is_plain_data(found: Any) -> bool:
-    if not isinstance(found, type):
+    """Of ours: not what a module of ours has merely imported."""
+    if not isinstance(found, type) or found.__module__.partition(".")[0] != "penstock":
         return False
     return dataclasses.is_dataclass(found) or issubclass(found, Enum | tuple | BaseException)
 
