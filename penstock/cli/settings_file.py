@@ -70,30 +70,38 @@ def _in_directory(directory: Path) -> Path:
 def read_settings(path: Path) -> SettingsFile:
     """A file's settings, each checked; what is wrong is named with its line."""
     settings: dict[str, str] = {}
-    lines: dict[str, int] = {}
+    found: dict[str, _Entry] = {}
     unused = []
     for entry in _entries(path):
-        if entry.key in lines:
-            raise ConfigError(
-                f"{path}, line {entry.line}: {entry.key!r} is set in line {lines[entry.key]} already; which "
-                "of the two is meant?"
-            )
-        lines[entry.key] = entry.line
+        name = _checked(path, entry)
+        if name in found:
+            raise _twice(path, found[name], entry)
+        found[name] = entry
         if _is_only_flinks(entry.key):
             unused.append(entry.key)
         else:
-            settings[entry.key] = _checked(path, entry)
+            settings[entry.key] = entry.text
     return SettingsFile(path, settings, tuple(unused))
 
 
 def _checked(path: Path, entry: _Entry) -> str:
+    """The newest name of a setting, whose value can be read."""
     try:
         option = find(entry.key)
-        if option is not None:
-            option.parse(entry.text)
+        if option is None:
+            return entry.key
+        option.parse(entry.text)
+        return option.key
     except ConfigError as error:
         raise ConfigError(f"{path}, line {entry.line}: {error}") from None
-    return entry.text
+
+
+def _twice(path: Path, first: _Entry, second: _Entry) -> ConfigError:
+    name = "" if first.key == second.key else f" as {first.key!r}"
+    return ConfigError(
+        f"{path}, line {second.line}: {second.key!r} is set in line {first.line} already{name}; which of the "
+        "two is meant?"
+    )
 
 
 def _is_only_flinks(key: str) -> bool:

@@ -155,6 +155,12 @@ def test_the_file_of_the_guide():
         ),
         ("state.backend.rocksdb.local-dir: /tmp", ["line 1", "'state.backend.rocksdb.localdir'"]),
         ("parallelism.default: many", ["line 1", "'many' is not a whole number"]),
+        ("pipeline.name: a\nparallelism.default: -3", ["line 2", "-3 will not do; it is at least 1"]),
+        ("\ntaskmanager.data.port: 70000", ["line 2", "'70000' names no ports; write one (50000)"]),
+        (
+            "state.checkpoints.dir: a\nexecution.checkpointing.dir: b",
+            ["line 2", "set in line 1 already as 'state.checkpoints.dir'"],
+        ),
         ("pipeline.object-reuse: on", ["line 1", "'on' is not a boolean; write true or false"]),
         ("execution.checkpointing.interval: 5 parsecs", ["line 1", "execution.checkpointing.interval"]),
         ("state.backend.type: heap", ["line 1", "none of hashmap, rocksdb"]),
