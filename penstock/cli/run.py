@@ -99,7 +99,7 @@ def run(
     Configuration.from_dict(overrides).check()
     debug = bool(ctx.find_root().params.get("debug"))
     if detached:
-        find_settings(config)  # what is wrong in it is said here, not in a log
+        find_settings(config, script)  # what is wrong in it is said here, not in a log
         leave_running(ctx, log, debug)
         return
     again = {"parallelism": parallelism, "master": master, "name": name, "settings": list(settings)}
@@ -187,7 +187,7 @@ def as_program(
     script: Path, args: tuple[str, ...], overrides: dict[str, str], config: Path | None = None
 ) -> Iterator[None]:
     """The process as ``python script args`` would see it, with the settings of a file if there is one."""
-    found = find_settings(config)
+    found = find_settings(config, script)
     if found is not None:
         say(found.said(), err=True)
     argv, path, before = sys.argv, list(sys.path), StreamExecutionEnvironment.overrides

@@ -7,6 +7,7 @@ taken as they are written, and read by the kind of their setting.  YAML is only 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,13 +52,34 @@ class _Entry:
     line: int
 
 
-def find_settings(chosen: Path | None) -> SettingsFile | None:
-    """The file that was asked for, or the one that is where one is looked for; ``None`` if there is none."""
+def find_settings(chosen: Path | None, script: Path | None = None) -> SettingsFile | None:
+    """The file that was asked for, or the one that is where one is looked for; ``None`` if there is none.
+
+    ``script`` is what they are for: who wrote that may have written them.
+    """
     if chosen is not None:
         return read_settings(_in_directory(chosen) if chosen.is_dir() else chosen)
     flink = os.environ.get("FLINK_CONF_DIR")
-    usual = [Path(NAMES[0]), home() / NAMES[0], *([Path(flink) / NAMES[1]] if flink else [])]
-    return next((read_settings(path) for path in usual if path.is_file()), None)
+    here = Path(NAMES[0])
+    usual = [here, home() / NAMES[0], *([Path(flink) / NAMES[1]] if flink else [])]
+    found = next((path for path in usual if path.is_file()), None)
+    if found == here:
+        _refuse_strangers(found, script)
+    return None if found is None else read_settings(found)
+
+
+def _refuse_strangers(path: Path, script: Path | None) -> None:
+    """Settings name programs to start and classes to load, and nobody has asked for these."""
+    found = path.stat()
+    trusted = {os.geteuid(), 0, *([script.stat().st_uid] if script is not None else [])}
+    if found.st_uid in trusted and not found.st_mode & stat.S_IWOTH:
+        return
+    problem = "everybody can write to it" if found.st_uid in trusted else f"it belongs to user {found.st_uid}"
+    raise ConfigError(
+        f"there is a {path} in {Path.cwd()}, and {problem}: settings can run code, so it is not read "
+        "unasked. If it is yours, set it right (chown, chmod go-w); if you trust it, use --config "
+        f"{path}, and if not, --config with another"
+    )
 
 
 def _in_directory(directory: Path) -> Path:
@@ -70,30 +92,38 @@ def _in_directory(directory: Path) -> Path:
 def read_settings(path: Path) -> SettingsFile:
     """A file's settings, each checked; what is wrong is named with its line."""
     settings: dict[str, str] = {}
-    lines: dict[str, int] = {}
+    found: dict[str, _Entry] = {}
     unused = []
     for entry in _entries(path):
-        if entry.key in lines:
-            raise ConfigError(
-                f"{path}, line {entry.line}: {entry.key!r} is set in line {lines[entry.key]} already; which "
-                "of the two is meant?"
-            )
-        lines[entry.key] = entry.line
+        name = _checked(path, entry)
+        if name in found:
+            raise _twice(path, found[name], entry)
+        found[name] = entry
         if _is_only_flinks(entry.key):
             unused.append(entry.key)
         else:
-            settings[entry.key] = _checked(path, entry)
+            settings[entry.key] = entry.text
     return SettingsFile(path, settings, tuple(unused))
 
 
 def _checked(path: Path, entry: _Entry) -> str:
+    """The newest name of a setting, whose value can be read."""
     try:
         option = find(entry.key)
-        if option is not None:
-            option.parse(entry.text)
+        if option is None:
+            return entry.key
+        option.parse(entry.text)
+        return option.key
     except ConfigError as error:
         raise ConfigError(f"{path}, line {entry.line}: {error}") from None
-    return entry.text
+
+
+def _twice(path: Path, first: _Entry, second: _Entry) -> ConfigError:
+    name = "" if first.key == second.key else f" as {first.key!r}"
+    return ConfigError(
+        f"{path}, line {second.line}: {second.key!r} is set in line {first.line} already{name}; which of the "
+        "two is meant?"
+    )
 
 
 def _is_only_flinks(key: str) -> bool:

@@ -38,9 +38,9 @@ from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec
 from penstock.graph.overtaking import UNALIGNED
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.snapshot.finding import signing_of
+from penstock.snapshot.finding import Found, signing_of
 from penstock.snapshot.memory import MemoryStore
-from penstock.snapshot.owners import check_owners
+from penstock.snapshot.owners import check_files, check_owners
 from penstock.snapshot.repository import Repository, first_generation
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
@@ -111,6 +111,7 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     newest = choose(own, initial)
     say_if_passed_over(newest, initial)
     if newest is not None:
+        _check_files(config, newest)
         plan = adopt_max_parallelism(plan, newest.manifest)
     plan_bytes = pickled_plan(plan)
     found = (store, repository, initial, config, spec.is_aside)
@@ -363,6 +364,11 @@ def _store(config: Configuration) -> SnapshotStore:
 def _check_owners(config: Configuration, directory: str | None) -> None:
     if directory and not config.get(OTHERS_MAY_WRITE):
         check_owners(directory)
+
+
+def _check_files(config: Configuration, found: Found) -> None:
+    if not config.get(OTHERS_MAY_WRITE):
+        check_files(found.location.root, [found.location.manifest, *found.manifest.files()])
 
 
 def _warn_about_uids(plan: Plan, config: Configuration) -> None:

@@ -41,6 +41,9 @@ Answer = Callable[..., Mapping[str, Any]]
 """Called with a request's arguments, as keywords."""
 
 MAX_LINE = 16 << 10
+_MAX_ANSWER = 16 << 20
+"""An answer may hold an error of any length, or all that stands still in a large job."""
+_PIECE = 4096
 _PATIENCE_S = 3.0
 """How long one exchange may take in all."""
 _AT_ONCE = 16
@@ -152,7 +155,7 @@ def ask(where: int | Path, token: str, request: str, **arguments: Any) -> dict[s
         request = f"{request} {json.dumps(arguments)}"
     try:
         with _connected(where) as connection:
-            lines = _Lines(connection, SystemClock())
+            lines = _Lines(connection, SystemClock(), _MAX_ANSWER)
             challenge = _text(lines.receive(), "challenge")
             nonce = secrets.token_hex(16)
             proof = _proof(token, "ask", challenge, nonce, request)
@@ -178,26 +181,29 @@ def _connected(where: int | Path) -> socket.socket:
 class _Lines:
     """JSON objects over a socket, with a deadline for all of them together."""
 
-    def __init__(self, connection: socket.socket, clock: Clock) -> None:
+    def __init__(self, connection: socket.socket, clock: Clock, longest: int = MAX_LINE) -> None:
         self._connection = connection
         self._clock = clock
+        self._longest = longest
         self._deadline = clock.monotonic() + _PATIENCE_S
-        self._rest = b""
+        self._rest = bytearray()
 
     def send(self, message: Mapping[str, Any]) -> None:
         self._connection.settimeout(self._left())
         self._connection.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> dict[str, Any]:
-        while b"\n" not in self._rest:
-            if len(self._rest) > MAX_LINE:
+        searched = 0
+        while (end := self._rest.find(b"\n", searched)) < 0:
+            if len(self._rest) > self._longest:
                 raise TransportError("a line is too long")
+            searched = len(self._rest)
             self._connection.settimeout(self._left())
-            data = self._connection.recv(4096)
+            data = self._connection.recv(_PIECE)
             if not data:
                 raise TransportError("the other side hung up")
             self._rest += data
-        line, self._rest = self._rest.split(b"\n", 1)
+        line, self._rest = self._rest[:end], self._rest[end + 1 :]
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):

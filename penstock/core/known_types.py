@@ -32,6 +32,7 @@ _NAMES = {
     "numpy.core.multiarray": "_reconstruct scalar",
     "numpy._core.numeric": "_frombuffer",
     "numpy.core.numeric": "_frombuffer",
+    "numpy.ma": "MaskedArray",
     "numpy.ma.core": "_mareconstruct MaskedArray",
     "pyarrow.lib": "py_buffer type_for_alias schema field struct list_ large_list map_ dictionary decimal128 "
     "decimal256 timestamp time32 time64 duration binary fixed_size_binary _restore_array _reconstruct_table "
@@ -39,15 +40,38 @@ _NAMES = {
     "Table.from_arrays StructType ListType MapType Field Schema DataType",
     "pandas._libs.tslibs.timestamps": "_unpickle_timestamp",
     "pandas._libs.tslibs.timedeltas": "_timedelta_unpickle",
-    "pandas._libs.tslibs.nattype": "_nat_unpickle",
-    "pandas._libs.missing": "NAType",
+    "pandas._libs.tslibs.nattype": "_nat_unpickle __nat_unpickle",
+    "pandas._libs.tslibs.period": "Period",
+    "pandas._libs.tslibs.offsets": "Day Hour Minute Second Milli Micro Nano BusinessDay Week MonthBegin "
+    "MonthEnd QuarterBegin QuarterEnd YearBegin YearEnd",
+    "pandas._libs.interval": "Interval",
+    "pandas._libs.missing": "NAType NA",
+    "pandas._libs.arrays": "__pyx_unpickle_NDArrayBacked",
     "pandas._libs.internals": "_unpickle_block",
     "pandas.core.frame": "DataFrame",
     "pandas.core.series": "Series",
     "pandas.core.internals.managers": "BlockManager SingleBlockManager",
+    "pandas.core.arrays.datetimes": "DatetimeArray",
+    "pandas.core.arrays.timedeltas": "TimedeltaArray",
+    "pandas.core.arrays.period": "PeriodArray",
+    "pandas.core.arrays.categorical": "Categorical",
+    "pandas.core.arrays.boolean": "BooleanArray BooleanDtype",
+    "pandas.core.arrays.integer": "IntegerArray Int8Dtype Int16Dtype Int32Dtype Int64Dtype UInt8Dtype "
+    "UInt16Dtype UInt32Dtype UInt64Dtype",
+    "pandas.core.arrays.floating": "FloatingArray Float32Dtype Float64Dtype",
+    "pandas.core.arrays.string_": "StringArray StringDtype",
+    "pandas.core.arrays.string_arrow": "ArrowStringArray",
+    "pandas.core.arrays.arrow.array": "ArrowExtensionArray",
+    "pandas.core.dtypes.dtypes": "ArrowDtype CategoricalDtype DatetimeTZDtype PeriodDtype",
     "pandas.core.indexes.base": "_new_Index Index",
     "pandas.core.indexes.range": "RangeIndex",
     "pandas.core.indexes.datetimes": "DatetimeIndex _new_DatetimeIndex",
+    "pandas.core.indexes.timedeltas": "TimedeltaIndex",
+    "pandas.core.indexes.period": "PeriodIndex",
+    "pandas.core.indexes.category": "CategoricalIndex",
+    "pandas.core.indexes.interval": "IntervalIndex _new_IntervalIndex",
+    "pandas.core.indexes.multi": "MultiIndex",
+    "pytz": "_p _UTC",
 }
 KNOWN: dict[str, frozenset[str]] = {module: frozenset(names.split()) for module, names in _NAMES.items()}
 

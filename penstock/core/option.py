@@ -8,11 +8,14 @@ from typing import Any, Generic, TypeVar, cast
 
 from penstock.core.durations import to_bytes, to_millis
 from penstock.core.errors import ConfigError
+from penstock.core.port_texts import port_text
 
 UNUSED = "Accepted for ported programs; has no effect here."
 LATER = "Accepted for ported programs; has no effect yet."
 NO_EFFECT = "Has no effect"
 """How the description of a setting begins that is known and does nothing."""
+CENTURY_MS = 100 * 365 * 86_400_000
+"""The longest time that a setting can mean: clocks do not count to the end of the numbers."""
 
 T = TypeVar("T")
 
@@ -32,6 +35,8 @@ class Kind(Enum):
     """One of ``choices``, upper or lower case, ``-`` or ``_``."""
     MAP = "map"
     """``a:1,b:2``, or a key per entry: ``key.a`` and ``key.b``. A ``dict`` of text once read."""
+    PORTS = "ports"
+    """A port, a range of them, or several with commas; text, without blanks, once read."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class Option(Generic[T]):
     choices: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
     """What is taken for a choice, and for which."""
+    least: float | None = None
+    """Of a number, once read; lengths of time and sizes are never below 0."""
+    most: float | None = None
+    unset: int | None = None
+    """A number beyond these that stands for none."""
 
     @property
     def is_idle(self) -> bool:
@@ -57,9 +67,22 @@ class Option(Generic[T]):
     def parse(self, value: object) -> T:
         """The value of a setting from its text (or from a value that already has the right type)."""
         try:
-            return cast(T, _READ[self.kind](self, value))
+            return cast(T, self._bounded(_READ[self.kind](self, value)))
         except (ConfigError, ValueError) as e:
             raise ConfigError(f"setting {self.key!r}: {e}") from None
+
+    def _bounded(self, found: Any) -> Any:
+        """What was read, if it is a number that will do; NaN never does where there is a bound."""
+        unit = _UNITS.get(self.kind)
+        if unit is None or found == self.unset:
+            return found
+        least = 0 if self.least is None and unit else self.least
+        if (least is None or found >= least) and (self.most is None or found <= self.most):
+            return found
+        bounds = [("at least", least), ("at most", self.most)]
+        allowed = " and ".join(f"{word} {bound:g}{unit}" for word, bound in bounds if bound is not None)
+        none = "" if self.unset is None else f", or {self.unset} for none"
+        raise ConfigError(f"{found}{unit} will not do; it is {allowed}{none}")
 
     def default_value(self) -> T:
         """The default, parsed."""
@@ -107,13 +130,20 @@ def _map(option: Option[Any], value: object) -> dict[str, str]:
     return {key.strip(): item.strip() for key, _, item in entries}
 
 
+def _duration(option: Option[Any], value: object) -> int:
+    """Whoever writes the largest number there is means never."""
+    return min(to_millis(cast(Any, value)), CENTURY_MS)
+
+
+_UNITS = {Kind.INT: "", Kind.FLOAT: "", Kind.DURATION: " ms", Kind.MEMORY: " bytes"}
 _READ = {
     Kind.BOOLEAN: _boolean,
     Kind.INT: _int,
     Kind.FLOAT: _float,
     Kind.STRING: lambda option, value: str(value),
-    Kind.DURATION: lambda option, value: to_millis(cast(Any, value)),
+    Kind.DURATION: _duration,
     Kind.MEMORY: lambda option, value: to_bytes(cast(Any, value)),
     Kind.ENUM: _enum,
     Kind.MAP: _map,
+    Kind.PORTS: lambda option, value: port_text(str(value)),
 }

@@ -25,28 +25,33 @@ def _bool(key: str, default: bool, doc: str, *older: str) -> Option[bool]:
     return _add(Option(key, Kind.BOOLEAN, str(default).lower(), doc, older))
 
 
-def _integer(key: str, default: int, doc: str, *older: str) -> Option[int]:
-    return _add(Option(key, Kind.INT, str(default), doc, older))
+def _integer(
+    key: str, default: int, doc: str, *older: str, least: int = 0, most: int | None = None
+) -> Option[int]:
+    unset = default if default < least else None
+    return _add(Option(key, Kind.INT, str(default), doc, older, least=least, most=most, unset=unset))
 
 
-def _maybe_integer(key: str, doc: str, *older: str) -> Option[int | None]:
-    return _add(Option(key, Kind.INT, None, doc, older))
+def _maybe_integer(
+    key: str, doc: str, *older: str, least: int = 0, most: int | None = None
+) -> Option[int | None]:
+    return _add(Option(key, Kind.INT, None, doc, older, least=least, most=most))
 
 
-def _number(key: str, default: float, doc: str, *older: str) -> Option[float]:
-    return _add(Option(key, Kind.FLOAT, str(default), doc, older))
+def _number(key: str, default: float, doc: str, *, least: float, most: float) -> Option[float]:
+    return _add(Option(key, Kind.FLOAT, str(default), doc, least=least, most=most))
 
 
 def _text(key: str, doc: str, *older: str) -> Option[str | None]:
     return _add(Option(key, Kind.STRING, None, doc, older))
 
 
-def _duration(key: str, default: str, doc: str, *older: str) -> Option[int]:
-    return _add(Option(key, Kind.DURATION, default, doc, older))
+def _duration(key: str, default: str, doc: str, *older: str, least: int = 0) -> Option[int]:
+    return _add(Option(key, Kind.DURATION, default, doc, older, least=least))
 
 
-def _maybe_duration(key: str, doc: str, *older: str) -> Option[int | None]:
-    return _add(Option(key, Kind.DURATION, None, doc, older))
+def _maybe_duration(key: str, doc: str, *older: str, least: int = 0) -> Option[int | None]:
+    return _add(Option(key, Kind.DURATION, None, doc, older, least=least))
 
 
 def _memory(key: str, default: str, doc: str, *older: str) -> Option[int]:
@@ -68,9 +73,16 @@ RUNTIME_MODE = _choice(
     "STREAMING",
     "STREAMING, or BATCH: final results of sources that end, as Spark stages; AUTOMATIC is BATCH if all end.",
 )
-DEFAULT_PARALLELISM = _maybe_integer("parallelism.default", "Subtasks of a step that does not say.")
+_MOST_SUBTASKS = 32_768
+DEFAULT_PARALLELISM = _maybe_integer(
+    "parallelism.default", "Subtasks of a step that does not say.", least=1, most=_MOST_SUBTASKS
+)
 MAX_PARALLELISM = _integer(
-    "pipeline.max-parallelism", -1, "Number of key groups, fixed by the first snapshot; -1 derives it."
+    "pipeline.max-parallelism",
+    -1,
+    "Number of key groups, fixed by the first snapshot; -1 derives it.",
+    least=1,
+    most=_MOST_SUBTASKS,
 )
 JOB_NAME = _text(
     "pipeline.name",
@@ -123,7 +135,9 @@ COMMITTER_RETRIES = _integer(
 
 # --- snapshots ---
 CHECKPOINT_INTERVAL = _maybe_duration(
-    "execution.checkpointing.interval", "Time between periodic snapshots; none are taken without it."
+    "execution.checkpointing.interval",
+    "Time between periodic snapshots; none are taken without it.",
+    least=1,
 )
 CHECKPOINT_MODE = _choice(
     "execution.checkpointing.mode",
@@ -132,13 +146,16 @@ CHECKPOINT_MODE = _choice(
     "Whether channels are held while barriers align.",
 )
 CHECKPOINT_TIMEOUT = _duration(
-    "execution.checkpointing.timeout", "10 min", "A snapshot that takes longer is given up."
+    "execution.checkpointing.timeout", "10 min", "A snapshot that takes longer is given up.", least=1
 )
 CHECKPOINT_MIN_PAUSE = _duration(
     "execution.checkpointing.min-pause", "0 ms", "Least time between the end of one and the next."
 )
 CHECKPOINT_MAX_CONCURRENT = _integer(
-    "execution.checkpointing.max-concurrent-checkpoints", 1, "Snapshots that may be in flight at once."
+    "execution.checkpointing.max-concurrent-checkpoints",
+    1,
+    "Snapshots that may be in flight at once.",
+    least=1,
 )
 CHECKPOINT_TOLERABLE_FAILURES = _integer(
     "execution.checkpointing.tolerable-failed-checkpoints",
@@ -152,7 +169,11 @@ CHECKPOINT_RETENTION = _choice(
     "What happens to snapshots on cancellation; after a failure they are kept, after success deleted.",
 )
 CHECKPOINT_NUM_RETAINED = _integer(
-    "execution.checkpointing.num-retained", 1, "Completed snapshots kept.", "state.checkpoints.num-retained"
+    "execution.checkpointing.num-retained",
+    1,
+    "Completed snapshots kept.",
+    "state.checkpoints.num-retained",
+    least=1,
 )
 CHECKPOINT_STORAGE = _maybe_choice(
     "execution.checkpointing.storage",
@@ -287,7 +308,11 @@ RATE_DELAY = _duration("restart-strategy.failure-rate.delay", "1 s", "Pause befo
 EXPONENTIAL_INITIAL = _duration("restart-strategy.exponential-delay.initial-backoff", "1 s", "First pause.")
 EXPONENTIAL_MAX = _duration("restart-strategy.exponential-delay.max-backoff", "1 min", "Longest pause.")
 EXPONENTIAL_MULTIPLIER = _number(
-    "restart-strategy.exponential-delay.backoff-multiplier", 1.5, "Growth of the pause per failure."
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    1.5,
+    "Growth of the pause per failure.",
+    least=1,
+    most=1_000,
 )
 EXPONENTIAL_RESET = _duration(
     "restart-strategy.exponential-delay.reset-backoff-threshold",
@@ -295,7 +320,7 @@ EXPONENTIAL_RESET = _duration(
     "Time without failure after which the pause starts from the first again.",
 )
 EXPONENTIAL_JITTER = _number(
-    "restart-strategy.exponential-delay.jitter-factor", 0.1, "Random part of the pause."
+    "restart-strategy.exponential-delay.jitter-factor", 0.1, "Random part of the pause.", least=0, most=1
 )
 EXPONENTIAL_ATTEMPTS = _maybe_integer(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
@@ -303,9 +328,11 @@ EXPONENTIAL_ATTEMPTS = _maybe_integer(
 )
 
 # --- the engine ---
-HEARTBEAT_INTERVAL = _duration("heartbeat.interval", "10 s", "How often slots say they are alive.")
-HEARTBEAT_TIMEOUT = _duration("heartbeat.timeout", "50 s", "Silence after which a slot counts as lost.")
-BATCH_MAX_ROWS = _integer("penstock.batch.max-rows", 8192, "Rows that travel together at most.")
+HEARTBEAT_INTERVAL = _duration("heartbeat.interval", "10 s", "How often slots say they are alive.", least=1)
+HEARTBEAT_TIMEOUT = _duration(
+    "heartbeat.timeout", "50 s", "Silence after which a slot counts as lost.", least=1
+)
+BATCH_MAX_ROWS = _integer("penstock.batch.max-rows", 8192, "Rows that travel together at most.", least=1)
 CHANNEL_BYTES = _memory("penstock.channel.bytes", "8 mb", "Bytes in flight per channel at most.")
 NETWORK_MEMORY = _memory(
     "taskmanager.memory.network.max",
@@ -315,10 +342,13 @@ NETWORK_MEMORY = _memory(
 )
 SPARK_MASTER = _text("penstock.spark.master", "Spark master, where Spark itself is given none.")
 SLOTS_TIMEOUT = _duration(
-    "penstock.slots.timeout", "2 min", "How long to wait for Spark to start all slots together."
+    "penstock.slots.timeout", "2 min", "How long to wait for Spark to start all slots together.", least=1
 )
 DEPLOY_TIMEOUT = _duration(
-    "penstock.deploy.timeout", "30 min", "How long slots may take to build their tasks and read their state."
+    "penstock.deploy.timeout",
+    "30 min",
+    "How long slots may take to build their tasks and read their state.",
+    least=1,
 )
 
 # --- PyFlink's Python settings ---

@@ -68,8 +68,8 @@ def maker_of(names: tuple[Any, ...]) -> Callable[[list[Any]], Any]:
     make = _exact_maker(kind, known)
 
     def completed(values: list[Any]) -> Any:
-        found = {**lacking, **dict(zip(stored, values, strict=True))}
-        return make([found[field] for field in known])
+        found = dict(zip(stored, values, strict=True))
+        return make([found[field] if field in found else lacking[field]() for field in known])
 
     return completed
 
@@ -107,16 +107,17 @@ def _has_ways_of_its_own(kind: Any) -> bool:
     return state is not object.__getstate__ and state is not getattr(dataclasses, "_dataclass_getstate", None)
 
 
-def _default(kind: Any, field: str) -> Any:
+def _default(kind: Any, field: str) -> Callable[[], Any]:
+    """What makes the default of a field, anew for each object."""
     if issubclass(kind, tuple):
         if field in kind._field_defaults:
-            return kind._field_defaults[field]
+            return lambda: kind._field_defaults[field]
     else:
         found = next(each for each in dataclasses.fields(kind) if each.name == field)
         if found.default is not dataclasses.MISSING:
-            return found.default
+            return lambda: found.default
         if found.default_factory is not dataclasses.MISSING:
-            return found.default_factory()
+            return found.default_factory
     raise ValueError(f"{kind.__module__}.{kind.__qualname__} is stored without its field {field!r}")
 
 

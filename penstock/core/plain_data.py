@@ -172,7 +172,8 @@ class Codec:
         except SnapshotError:
             raise
         except Exception as error:
-            raise CorruptSnapshotError(f"stored data is not readable: {error!r}: {data[:40]!r}") from error
+            why = f"{type(error).__name__}: {error}"  # not its repr, which may quote all of the data
+            raise CorruptSnapshotError(f"stored data is not readable: {why}: {data[:40]!r}") from error
 
     # --- values -----------------------------------------------------------------------------
 

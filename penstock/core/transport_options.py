@@ -23,13 +23,13 @@ def _text(key: str, doc: str, *older: str) -> Option[str | None]:
 
 CONTROL_PORT: Option[str] = _add(
     "jobmanager.rpc.bind-port",
-    Kind.STRING,
+    Kind.PORTS,
     "0",
     "Port, or range of ports (50000-50100), that a job's driver listens on for its slots; 0 is any.",
 )
 DATA_PORT: Option[str] = _add(
     "taskmanager.data.port",
-    Kind.STRING,
+    Kind.PORTS,
     "0",
     "Port, or range of ports, that slots listen on for each other; as many as slots on a host. 0 is any.",
 )

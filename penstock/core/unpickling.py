@@ -24,6 +24,7 @@ import re
 import sys
 import sysconfig
 import zoneinfo
+from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +32,7 @@ from typing import Any, NamedTuple
 
 from cloudpickle import cloudpickle as by_value
 
+from penstock.core import careful_arrays
 from penstock.core.errors import SnapshotError
 from penstock.core.known_types import KNOWN, OWN
 from penstock.core.names import found_under, is_named
@@ -86,8 +88,17 @@ def loads_stored(data: Any) -> Any:
     """The object, if all that it names may be in a snapshot; else a :class:`SnapshotError`."""
     if _MAY_NAME.search(data) is None:
         return pickle.loads(data)
-    kind = _Stored if _HAS_CLASSES.search(data) is None else _StoredWithClasses
-    return kind(io.BytesIO(data)).load()
+    has_classes = _HAS_CLASSES.search(data) is not None
+    try:
+        try:
+            return (_StoredWithClasses if has_classes else _Stored)(io.BytesIO(data)).load()
+        except _WithArrays:
+            return careful_arrays.load(data, _with_classes if has_classes else resolved)
+    except careful_arrays.Unsound as error:
+        raise SnapshotError(
+            f"the snapshot holds an array that neither numpy nor Arrow would have written ({error}): loading "
+            "it could run whatever code its writer chose. Do not use it"
+        ) from None
 
 
 def resolved(module: str, name: str) -> Any:
@@ -100,22 +111,36 @@ def resolved(module: str, name: str) -> Any:
     return found
 
 
+class _WithArrays(Exception):
+    """A pickle names something of numpy: another unpickler is for it."""
+
+
+def _named(module: str, name: str) -> Any:
+    if module.startswith("numpy"):
+        raise _WithArrays
+    return resolved(module, name)
+
+
 class _Stored(pickle.Unpickler):
-    find_class = staticmethod(resolved)
+    find_class = staticmethod(_named)
 
 
 class _StoredWithClasses(pickle.Unpickler):
     """For classes that were pickled by value: all that their code is made of does nothing."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module.startswith("cloudpickle."):
-            return _BY_VALUE.get(name, _inert)
-        return _inert if (module, name) in _PARTS_OF_CODE else resolved(module, name)
+        return _with_classes(module, name, _named)
+
+
+def _with_classes(module: str, name: str, others: Callable[[str, str], Any] = resolved) -> Any:
+    if module.startswith("cloudpickle."):
+        return _BY_VALUE.get(name, _inert)
+    return _inert if (module, name) in _PARTS_OF_CODE else others(module, name)
 
 
 def _find(module: str, name: str) -> Any:
-    if (module, name) == ("builtins", "getattr"):
-        return _part_of
+    if (module, name) in _INSTEAD:
+        return _INSTEAD[module, name]
     if name in KNOWN.get(module, ()) or _is_allowed(module, name):
         return _looked_up(module, name)
     if module.partition(".")[0] == "penstock":
@@ -138,6 +163,9 @@ def _part_of(whole: Any, name: str) -> Any:
     raise _refused(f"{name} of {whole!r}")
 
 
+_INSTEAD = {("builtins", "getattr"): _part_of, ("pyarrow.lib", "_restore_array"): careful_arrays.arrow_array}
+
+
 def _looked_up(module: str, name: str) -> Any:
     """As pickle does it."""
     found: Any = importlib.import_module(module)
@@ -154,7 +182,8 @@ def _is_allowed(module: str, name: str) -> bool:
 
 
 def _is_plain_data(found: Any) -> bool:
-    if not isinstance(found, type):
+    """Of ours: not what a module of ours has merely imported."""
+    if not isinstance(found, type) or found.__module__.partition(".")[0] != "penstock":
         return False
     return dataclasses.is_dataclass(found) or issubclass(found, Enum | tuple | BaseException)
 

@@ -50,10 +50,12 @@ class WorkPlace:
 
 
 def sweep(root: Path, prefix: str) -> None:
-    """Remove the directories of processes that are gone."""
+    """Remove the directories of this user's processes that are gone; the place may be open to all users."""
     for directory in root.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
-            lock = os.open(directory / _LOCK, os.O_RDWR)
+            if directory.lstat().st_uid != os.geteuid():
+                continue
+            lock = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(directory, ignore_errors=True)

@@ -145,6 +145,17 @@ class Lines:
         return wire
 
 
+def rehearse(certificate: Certificate) -> None:
+    """Greet oneself, in memory; raises ``ssl.SSLError`` where two processes of the job would be refused."""
+    sides = [_context(certificate, server) for server in (False, True)]
+    wires = [ssl.MemoryBIO(), ssl.MemoryBIO()]
+    client = sides[0].wrap_bio(wires[0], wires[1], server_side=False)
+    server = sides[1].wrap_bio(wires[1], wires[0], server_side=True)
+    for side in (client, server, client, server):  # what TLS 1.3 takes, and then each has seen the other
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+
+
 def on_one_host(sock: socket.socket) -> bool:
     """Whether both ends are on this host: they have one address, or loopback addresses.
 

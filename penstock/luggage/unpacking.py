@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gzip
+import lzma
 import os
 import shutil
 import stat
+import struct
 import tarfile
 import uuid
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +21,22 @@ from penstock.core.errors import ConfigError
 from penstock.core.own_files import DIRECTORY, FILE, make_directory
 
 _PIECE = 1 << 20
+_LONGEST_LINK = 4096
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    tarfile.TarError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    ValueError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+    gzip.BadGzipFile,
+)
+"""What reading bytes that are no archive, or a damaged or locked one, comes to."""
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 
 
@@ -56,21 +76,38 @@ def unpack(archive: Path, target: Path, called: str | None = None) -> None:
             _unzip(archive, target)
     except _Refused as error:
         raise ConfigError(f"the archive {name} is refused: {error}") from None
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        EOFError,
-        zipfile.LargeZipFile,
-        NotImplementedError,
-    ) as error:
+    except _DAMAGE as error:
         raise ConfigError(
-            f"the archive {name} cannot be unpacked ({error}): zip and tar files can (.zip, .whl, .egg, "
-            ".tar, .tar.gz, .tgz, .tar.bz2, .tar.xz)"
+            f"the archive {name} cannot be unpacked ({_first_line(error)}): zip and tar files can (.zip, "
+            ".whl, .egg, .tar, .tar.gz, .tgz, .tar.bz2, .tar.xz), without a password"
         ) from None
+    except OSError as error:  # also of bytes that make no sense
+        raise ConfigError(f"the archive {name} cannot be unpacked: {error}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """What was tried in vain with each kind of archive stands behind it."""
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(": ")
 
 
 class _Refused(Exception):
-    """A member that would lead somewhere else."""
+    """A member that would lead somewhere else, or more of them than there is room for."""
+
+
+class _Room:
+    """What is free where an archive is unpacked: it must not fill the disk that others write to as well."""
+
+    def __init__(self, target: Path) -> None:
+        self._free = self._left = shutil.disk_usage(target).free
+
+    def take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise _Refused(
+                f"what it holds takes more than the {self._free >> 20} MB that are free where it is "
+                "unpacked; make room, have Spark use another disk (spark.local.dir), or leave out what is "
+                "not needed"
+            )
 
 
 def _untar(archive: Path, target: Path) -> None:
@@ -78,9 +115,16 @@ def _untar(archive: Path, target: Path) -> None:
         raise _Refused(
             "this Python cannot tell harmless members of tar files from others; use 3.11.4 or newer"
         )
+    make_directory(target)
+    room = _Room(target)
+
+    def harmless(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
+        room.take(member.size)
+        return tarfile.data_filter(member, path)
+
     with tarfile.open(archive) as members:
         try:
-            members.extractall(target, filter="data")
+            members.extractall(target, filter=harmless)
         except tarfile.FilterError as error:
             raise _Refused(f"{error}. {_WAY_OUT}") from None
     _keep_private(target)
@@ -93,12 +137,16 @@ _WAY_OUT = (
 
 
 def _unzip(archive: Path, target: Path) -> None:
+    make_directory(target)
     links: list[tuple[Path, str]] = []
     with zipfile.ZipFile(archive) as members:
+        _Room(target).take(sum(entry.file_size for entry in members.infolist()))
         for entry in members.infolist():
             path = _inside(target, entry.filename)
             mode = entry.external_attr >> 16
             if stat.S_ISLNK(mode):
+                if entry.file_size > _LONGEST_LINK:
+                    raise _Refused(f"its link {entry.filename!r} leads nowhere: it is longer than a path")
                 links.append((path, os.fsdecode(members.read(entry))))
             elif entry.is_dir():
                 make_directory(path)

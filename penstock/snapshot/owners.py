@@ -1,7 +1,8 @@
 """Who may change what lies in a local directory: a snapshot is as good as everybody who can write there.
 
-Asked on the driver, before anything is read: of the directory and of those above it.  Slots read only what
-the driver's manifest names, with its checksums.
+Asked on the driver: of the directory and of those above it, before anything is read; and of the files of the
+snapshot that is to be restored, for they may have been put there when the directory was open to others.
+Slots read only what the driver's manifest names, with its checksums.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import grp
 import os
 import pwd
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from penstock.core.errors import ConfigError
@@ -30,9 +32,9 @@ def check_owners(url: str) -> None:
     place = local.absolute()
     while not place.exists():
         place = place.parent
-    resolved = place.resolve()
-    for directory in (resolved, *resolved.parents):
-        problem = _problem(directory, sticky_will_do=directory != resolved or place != local.absolute())
+    last = place.resolve()
+    for directory in _way_to(place):
+        problem = _problem(directory, sticky_will_do=directory != last or place != local.absolute())
         if problem is not None:
             raise ConfigError(
                 f"{local} cannot hold snapshots that are restored: {directory} {problem}, who could put "
@@ -42,11 +44,43 @@ def check_owners(url: str) -> None:
             )
 
 
-def _problem(directory: Path, sticky_will_do: bool) -> str | None:
-    found = directory.stat()
+def check_files(root: str, paths: Iterable[str]) -> None:
+    """Refuse files of a snapshot that somebody else has put there, or can change; ``root`` is checked."""
+    local = local_path(root)
+    if local is None:
+        return
+    files = [Path(path) for path in paths]
+    inner = {above for path in files for above in path.parents if above.parts}
+    for place in sorted(local / path for path in (*files, *inner)):
+        problem = _problem(place, sticky_will_do=False) if os.path.lexists(place) else None
+        if problem is not None:
+            raise ConfigError(
+                f"the snapshot in {local} is not restored: {place} {problem}, and restoring it could run "
+                "their code. Restore one that only you could have written, or begin in an empty directory; "
+                f"if you trust everybody who could write there, set {SETTING}: true"
+            )
+
+
+def _way_to(place: Path) -> Iterator[Path]:
+    """All that decides where a path leads: directories, links on the way, and where these lie and lead."""
+    waiting, seen = [place], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        for above in (path, *path.parents):
+            if above not in seen:
+                seen.add(above)
+                yield above.parent.resolve() / above.name if above.is_symlink() else above.resolve()
+                if above.is_symlink():
+                    waiting.append(above.parent / above.readlink())
+
+
+def _problem(place: Path, sticky_will_do: bool) -> str | None:
+    found = place.lstat()
     me = os.geteuid()
     if found.st_uid not in (me, 0):
         return f"belongs to {_user(found.st_uid)}"
+    if stat.S_ISLNK(found.st_mode):  # its mode means nothing, and where it leads is asked as well
+        return None
     if found.st_mode & stat.S_ISVTX and sticky_will_do:
         return None
     if found.st_mode & stat.S_IWOTH:

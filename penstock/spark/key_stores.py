@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
+import ssl
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
 
@@ -15,7 +18,7 @@ from penstock.core.clock import Clock
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
 from penstock.core.option import Option
-from penstock.exchange.lines import Certificate
+from penstock.exchange.lines import Certificate, rehearse
 from penstock.spark.certificates import shown
 
 _JAVA = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
@@ -39,11 +42,12 @@ def from_stores(configuration: Configuration, clock: Clock) -> Certificate | Non
         options.TLS_KEYSTORE, store, password, configuration.get(options.TLS_KEY_PASSWORD) or password
     )
     if key is None or not chain:
-        missing = "private key" if key is None else "certificate"
+        missing = "private key" if chain else "certificate"
         raise ConfigError(
             f"{options.TLS_KEYSTORE.key}: there is no {missing} in {store}; it must hold the key and the "
             "certificate of the job's processes"
         )
+    chain = _own_first(store, key, chain)
     _check_dates(store, chain[0], clock)
     if trust is not None:
         secret = configuration.get(options.TLS_TRUSTSTORE_PASSWORD)
@@ -52,7 +56,35 @@ def from_stores(configuration: Configuration, clock: Clock) -> Certificate | Non
             raise ConfigError(f"{options.TLS_TRUSTSTORE.key}: there is no certificate in {trust}")
     else:
         trusted = chain
-    return shown(key, chain, trusted, _fingerprint(fingerprint))
+    found = shown(key, chain, trusted, _fingerprint(fingerprint, chain[0]))
+    _rehearse(found, store, trust)
+    return found
+
+
+def _own_first(store: str, key: PrivateKeyTypes, chain: list[x509.Certificate]) -> list[x509.Certificate]:
+    """The certificate of the key, then the others, in whatever order they stand in the file."""
+    own = [one for one in chain if one.public_key() == key.public_key()]
+    if not own:
+        raise ConfigError(
+            f"{options.TLS_KEYSTORE.key}: none of the certificates in {store} belongs to the private key in "
+            "it; put the two that were made together there"
+        )
+    return [own[0], *(one for one in chain if one is not own[0])]
+
+
+def _rehearse(certificate: Certificate, store: str, trust: str | None) -> None:
+    """Slots would find out one by one, again and again."""
+    try:
+        rehearse(certificate)
+    except ssl.SSLError as error:
+        verified = isinstance(error, ssl.SSLCertVerificationError)
+        why = error.verify_message if verified else (error.reason or str(error)).lower().replace("_", " ")
+        known = store if trust is None else f"{trust} ({options.TLS_TRUSTSTORE.key})"
+        raise ConfigError(
+            f"{options.TLS_KEYSTORE.key}: processes of the job that show the certificate in {store} would be "
+            f"refused by each other, which know peers by {known}: {why}. Have both files hold what belongs "
+            "together and is valid, or leave the settings out and the job makes and trusts its own"
+        ) from None
 
 
 def _read(
@@ -72,16 +104,24 @@ def _read(
         if _PEM in data:
             return _pem(data, key_password)
         found = pkcs12.load_pkcs12(data, _bytes(password))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ConfigError(
-            f"{option.key}: {path} cannot be opened ({error}); is it PKCS#12 or PEM, and is "
-            f"{option.key}-password right?"
+            f"{option.key}: {path} cannot be opened ({error}); is it PKCS#12 or PEM, and is the password "
+            f"right that {_passwords(option, data)} gives?"
         ) from None
     own = [found.cert] if found.cert is not None else []
     return found.key, [one.certificate for one in (*own, *found.additional_certs)]
 
 
+def _passwords(option: Option[str | None], data: bytes) -> str:
+    """The settings that can hold what opens a file: the key in a PEM file may have a password of its own."""
+    store = f"{option.key}-password"
+    return f"{store} or {options.TLS_KEY_PASSWORD.key}" if _PEM in data else store
+
+
 def _pem(data: bytes, password: str | None) -> tuple[PrivateKeyTypes | None, list[x509.Certificate]]:
+    if b"-----BEGIN CERTIFICATE" not in data and b"-----BEGIN TRUSTED" not in data:
+        return None, []
     is_locked = b"ENCRYPTED" in data
     key = (
         load_pem_private_key(data, _bytes(password) if is_locked else None)
@@ -109,7 +149,7 @@ def _check_dates(store: str, certificate: x509.Certificate, clock: Clock) -> Non
     )
 
 
-def _fingerprint(text: str | None) -> str | None:
+def _fingerprint(text: str | None, own: x509.Certificate) -> str | None:
     if text is None:
         return None
     plain = text.replace(":", "").replace(" ", "").lower()
@@ -117,5 +157,12 @@ def _fingerprint(text: str | None) -> str | None:
         raise ConfigError(
             f"{options.TLS_FINGERPRINT.key}: {text!r} is no SHA-1 fingerprint; keytool -list -v, or openssl "
             "x509 -fingerprint, print it as 20 pairs of digits"
+        )
+    found = own.fingerprint(hashes.SHA1()).hex()
+    if plain != found:
+        raise ConfigError(
+            f"{options.TLS_FINGERPRINT.key}: {text!r} is not of the certificate in "
+            f"{options.TLS_KEYSTORE.key}, whose fingerprint is {found}: the job's processes would refuse "
+            "each other"
         )
     return plain

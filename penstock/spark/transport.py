@@ -10,7 +10,6 @@ from penstock.core import transport_options as options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
 from penstock.exchange.lines import Transport
-from penstock.exchange.ports import ports_of
 from penstock.spark.certificates import make
 from penstock.spark.key_stores import from_stores
 from penstock.spark.slots import is_one_machine
@@ -29,10 +28,7 @@ def transport_of(spark: SparkSession, configuration: Configuration, job: str, cl
             "false; leave it out and they are enciphered between hosts",
             job,
         )
-    ports = [
-        ports_of(option.key, configuration.get(option)).text
-        for option in (options.CONTROL_PORT, options.DATA_PORT)
-    ]
+    ports = [configuration.get(option) for option in (options.CONTROL_PORT, options.DATA_PORT)]
     if wanted is False or not (wanted or apart):
         return Transport(None, False, *ports)
     if apart and not _hands_out_in_secret(spark):

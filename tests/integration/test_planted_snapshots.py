@@ -20,7 +20,7 @@ from penstock.connectors.source import Split
 from penstock.coordinator.place import job_directory
 from penstock.core.batch import Batch
 from penstock.core.documents import MARK
-from penstock.core.errors import JobFailedError, SnapshotError
+from penstock.core.errors import ConfigError, JobFailedError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.core.own_files import write_file
 from penstock.core.packed import pack
@@ -207,6 +207,26 @@ def test_a_checkpoint_with_something_planted_names_itself_and_the_reason(
     assert not proof.exists()
     assert f"{tmp_path}/copy" in str(told.value), "which snapshot it was"
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("what", ["_metadata", "", "owner"])
+def test_what_was_put_there_while_a_directory_was_open_is_not_restored(
+    what: str, checkpoint: Path, tmp_path: Path
+) -> None:
+    """The directory was set right since, as the error says; what lies in it is as it was."""
+    if what == "owner" and os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    place = tmp_path / "chk"
+    shutil.copytree(checkpoint.parents[2], place)
+    planted = place / checkpoint.parents[1].name / checkpoint.parent.name / what.replace("owner", "_metadata")
+    if what == "owner":
+        os.chown(planted, 65534, -1)
+    else:
+        planted.chmod(0o777)
+    with local_cluster(), pytest.raises(ConfigError, match=f"the snapshot in .* is not restored: {planted}"):
+        job(place, tmp_path / "out")
+    with local_cluster(), pytest.raises(ConfigError, match="is not restored"):
+        job(tmp_path / "other", tmp_path / "out", str(place / checkpoint.parents[1].name))
 
 
 def test_our_own_connectors_store_no_pickles(checkpoint: Path) -> None:

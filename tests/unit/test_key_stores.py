@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -27,6 +28,7 @@ from penstock.spark.key_stores import from_stores
 START = "security.ssl.internal."
 CLOCK = SystemClock()
 OWN = make("a company's", CLOCK)
+OTHER = make("another's", CLOCK)
 OLD = make("forgotten", ManualClock(0))
 FUTURE = make("early", ManualClock(2**42))
 
@@ -93,9 +95,14 @@ def test_pem_files_are_opened_locked_or_not(tmp_path: Path) -> None:
 
 def test_a_fingerprint_is_taken_in_any_spelling(tmp_path: Path) -> None:
     path = store(tmp_path / "keys.p12", OWN)
-    digits = "AB:" * 19 + "0f"
-    found = read(keystore=path, keystore_password="secret", cert__fingerprint=digits)
-    assert found is not None and found.fingerprint == "ab" * 19 + "0f"
+    own = x509.load_pem_x509_certificate(OWN.chain.encode()).fingerprint(hashes.SHA1())
+    found = read(keystore=path, keystore_password="secret", cert__fingerprint=own.hex(":").upper())
+    assert found is not None and found.fingerprint == own.hex() and works(found)
+
+
+def test_the_order_in_a_pem_file_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "mixed.pem").write_text(OTHER.chain + OWN.chain + OWN.key)
+    assert works(read(keystore=str(tmp_path / "mixed.pem"), key_password=OWN.passphrase))
 
 
 def test_what_cannot_be_used_is_refused_with_the_way_out(tmp_path: Path) -> None:
@@ -105,12 +112,16 @@ def test_what_cannot_be_used_is_refused_with_the_way_out(tmp_path: Path) -> None
     (tmp_path / "junk").write_bytes(b"junk")
     (tmp_path / "only.pem").write_text(OWN.chain)
     (tmp_path / "key.pem").write_text(OWN.key)
+    (tmp_path / "locked.pem").write_text(OWN.key + OWN.chain)
+    (tmp_path / "mismatch.pem").write_text(OTHER.key + OWN.chain)
+    (tmp_path / "other.pem").write_text(OTHER.chain)
     cases: list[tuple[dict[str, str], str]] = [
         ({"keystore": str(tmp_path / "none.p12")}, r"keystore: .*none.p12 cannot be read on the driver"),
         ({"keystore": str(tmp_path / "java.jks")}, "keytool -importkeystore"),
         ({"keystore": str(tmp_path / "junk")}, "PKCS#12 or PEM"),
-        ({"keystore": good}, "keystore-password right"),
-        ({"keystore": good, "keystore_password": "guess"}, "keystore-password right"),
+        ({"keystore": good}, "is the password right that security.ssl.internal.keystore-password gives"),
+        ({"keystore": good, "keystore_password": "guess"}, "is the password right"),
+        ({"keystore": str(tmp_path / "locked.pem")}, "keystore-password or security.ssl.internal.key-pass"),
         ({"keystore": str(tmp_path / "only.pem")}, "there is no private key in"),
         ({"keystore": old, "keystore_password": "secret"}, r"has expired on 1989-\d\d-\d\d; put a valid one"),
         ({"keystore": early, "keystore_password": "secret"}, "is not valid before 2109"),
@@ -121,8 +132,24 @@ def test_what_cannot_be_used_is_refused_with_the_way_out(tmp_path: Path) -> None
             "'ab:cd' is no SHA-1 fingerprint",
         ),
         (
+            {"keystore": good, "keystore_password": "secret", "cert__fingerprint": "ab" * 20},
+            r"is not of the certificate in .*keystore, whose fingerprint is [0-9a-f]{40}",
+        ),
+        (
             {"keystore": good, "keystore_password": "secret", "truststore": str(tmp_path / "key.pem")},
-            "truststore",
+            "truststore: there is no certificate in",
+        ),
+        (
+            {"keystore": good, "keystore_password": "secret", "truststore": str(tmp_path / "other.pem")},
+            r"refused by each other, which know peers by .*other.pem .*self-signed",
+        ),
+        (
+            {"keystore": str(tmp_path / "mismatch.pem"), "key_password": OTHER.passphrase},
+            "none of the certificates in .*mismatch.pem belongs to the private key",
+        ),
+        (
+            {"keystore": str(tmp_path / "key.pem"), "key_password": OWN.passphrase},
+            "keystore: there is no certificate in .*key.pem; it must hold the key",
         ),
     ]
     refused = 0
@@ -131,4 +158,4 @@ def test_what_cannot_be_used_is_refused_with_the_way_out(tmp_path: Path) -> None
             read(**settings)
         assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
         refused += 1
-    assert refused == 12
+    assert refused == len(cases)

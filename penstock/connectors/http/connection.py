@@ -11,6 +11,7 @@ import json
 import socket
 from contextlib import suppress
 from http import HTTPStatus
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 
@@ -22,6 +23,8 @@ IDLE_S = 30.0
 HEAD_S = 10.0
 """How long the lines before a body may take."""
 BODY_S = 30.0
+_HEAD_BYTES = 1 << 17
+"""How much may stand before a body: strangers could fill the memory with it."""
 _SEND_S = 30.0
 _PIECE = 1 << 16
 _LINGER_S = 5.0
@@ -47,7 +50,10 @@ class Taker(Protocol):
 
 
 class Caller(io.RawIOBase):
-    """What a sender says, until its time is over or it is sent away; both end as a ``TimeoutError``."""
+    """What a sender says, until its time is over or it is sent away; both end as a ``TimeoutError``.
+
+    A head without end is an ``HTTPException``, which the base class answers.
+    """
 
     def __init__(self, sock: socket.socket, guest: Guest, clock: Clock) -> None:
         super().__init__()
@@ -57,6 +63,7 @@ class Caller(io.RawIOBase):
         self.words = io.BufferedReader(self)
         self._clock = clock
         self._deadline = 0.0
+        self._heard = 0
 
     @property
     def address(self) -> str:
@@ -67,6 +74,7 @@ class Caller(io.RawIOBase):
         """What comes now, and for how long it is waited for."""
         self.guests[0].stand(standing)
         self._deadline = self._clock.monotonic() + seconds
+        self._heard = 0
 
     def body(self, length: int) -> bytes:
         """As much of a body as comes; one that trickles is given up, for it takes up room."""
@@ -95,6 +103,9 @@ class Caller(io.RawIOBase):
             raise TimeoutError
         if count and self.guests[0].standing is Standing.IDLE:
             self.expect(Standing.STRANGER, HEAD_S)
+        self._heard += count
+        if self.guests[0].standing is Standing.STRANGER and self._heard > _HEAD_BYTES:
+            raise HTTPException("more than a head may have")
         return count
 
     @property

@@ -241,6 +241,8 @@ def _as_written(number: str) -> str:
 
 def _compact(value: Any) -> bytes:
     text = json.dumps(value, separators=(",", ":"))
+    if "\\ud" in text:  # halves of characters: no job could write them anywhere
+        json.dumps(value, ensure_ascii=False).encode()
     return (_MARKED.sub(r"\1", text) if _MARK in text else text).encode()
 
 

@@ -119,6 +119,15 @@ def test_garbage_ends_the_connection_and_nothing_else(listener, garbage):
     assert ask(listener.port, "secret", "status") == {"status": "RUNNING"}
 
 
+def test_an_answer_may_be_long():
+    """An error quotes what it likes; a driver that says it is not one that does not answer."""
+    long = Listener("secret", {"outcome": lambda: {"state": "failed", "error": "x" * (MAX_LINE * 40)}})
+    try:
+        assert len(ask(long.port, "secret", "outcome")["error"]) == MAX_LINE * 40
+    finally:
+        long.close()
+
+
 def test_a_proof_is_good_for_one_challenge_only(listener):
     def exchange(proof):
         with socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE_S) as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -47,6 +48,37 @@ def wrong(text: str | bytes) -> str:
         read_settings(path)
     assert "\n" not in str(error.value), "one paragraph"
     return str(error.value)
+
+
+# --- whose it is ---------------------------------------------------------------------------------
+
+
+def test_a_file_that_others_have_put_here_is_not_read_unasked(place, monkeypatch):
+    program = place / "program.py"
+    program.write_text("")
+    path = written("parallelism.default: 2")
+    path.chmod(0o666)
+    with pytest.raises(
+        ConfigError, match=r"penstock.yaml in .*here, and everybody can write to it.*--config"
+    ):
+        find_settings(None, program)
+    assert find_settings(path, program) is not None, "who asks for it trusts it"
+    path.chmod(0o644)
+    assert find_settings(None, program) is not None
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1000)
+    assert find_settings(None, program) is not None, "who wrote the program can do anything anyway"
+    if path.stat().st_uid != 0:  # else it is root's, whom everybody trusts
+        with pytest.raises(ConfigError, match="it belongs to user"):
+            find_settings(None)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_nor_one_of_another_user(place):
+    path = written("parallelism.default: 2")
+    os.chown(path, 65534, -1)
+    with pytest.raises(ConfigError, match="it belongs to user 65534: settings can run code"):
+        find_settings(None)
+    assert read_settings(path).settings == {"parallelism.default": "2"}
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -155,6 +187,12 @@ def test_the_file_of_the_guide():
         ),
         ("state.backend.rocksdb.local-dir: /tmp", ["line 1", "'state.backend.rocksdb.localdir'"]),
         ("parallelism.default: many", ["line 1", "'many' is not a whole number"]),
+        ("pipeline.name: a\nparallelism.default: -3", ["line 2", "-3 will not do; it is at least 1"]),
+        ("\ntaskmanager.data.port: 70000", ["line 2", "'70000' names no ports; write one (50000)"]),
+        (
+            "state.checkpoints.dir: a\nexecution.checkpointing.dir: b",
+            ["line 2", "set in line 1 already as 'state.checkpoints.dir'"],
+        ),
         ("pipeline.object-reuse: on", ["line 1", "'on' is not a boolean; write true or false"]),
         ("execution.checkpointing.interval: 5 parsecs", ["line 1", "execution.checkpointing.interval"]),
         ("state.backend.type: heap", ["line 1", "none of hashmap, rocksdb"]),

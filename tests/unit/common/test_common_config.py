@@ -1,6 +1,7 @@
 """Options, configuration, execution config and restart strategies."""
 
 import datetime as dt
+import threading
 from copy import deepcopy
 
 import pytest
@@ -44,6 +45,12 @@ def test_resolve(key, text, value):
     assert resolve(key, text) == value
 
 
+def test_the_longest_time_there_is_means_never():
+    """As programs write it that want no periodic checkpoints; no clock of Python counts so far."""
+    assert 0 < resolve("execution.checkpointing.interval", 2**63 - 1) / 1000 < threading.TIMEOUT_MAX
+    assert resolve("pipeline.max-parallelism", "-1") == -1
+
+
 @pytest.mark.parametrize(
     ("key", "text", "match"),
     [
@@ -54,6 +61,24 @@ def test_resolve(key, text, value):
         ("restart-strategy.exponential-delay.jitter-factor", "x", "not a number"),
         ("execution.checkpointing.intervall", "1 s", "did you mean 'execution.checkpointing.interval'"),
         ("zzz", "1", "docs/configuration.md"),
+        ("parallelism.default", "-3", "'parallelism.default': -3 will not do; it is at least 1 and at most"),
+        ("parallelism.default", "0", "at least 1"),
+        ("pipeline.max-parallelism", "-7", "at most 32768, or -1 for none"),
+        ("pipeline.max-parallelism", "100000", "at most 32768"),
+        ("penstock.batch.max-rows", "0", "at least 1"),
+        ("execution.checkpointing.max-concurrent-checkpoints", "0", "at least 1"),
+        ("execution.checkpointing.num-retained", "0", "at least 1"),
+        ("state.checkpoints.num-retained", "-1", "at least 1"),
+        ("execution.checkpointing.interval", "0", "0 ms will not do; it is at least 1 ms"),
+        ("execution.checkpointing.timeout", "0 s", "at least 1 ms"),
+        ("execution.checkpointing.min-pause", -5, "-5 ms will not do; it is at least 0 ms"),
+        ("penstock.channel.bytes", -1, "-1 bytes will not do"),
+        ("penstock.slots.timeout", "0", "at least"),
+        ("penstock.deploy.timeout", "0", "at least"),
+        ("heartbeat.timeout", "0", "at least"),
+        ("restart-strategy.exponential-delay.backoff-multiplier", "-2", "at least 1"),
+        ("restart-strategy.exponential-delay.backoff-multiplier", "inf", "at most"),
+        ("restart-strategy.exponential-delay.jitter-factor", "nan", "at least 0 and at most 1"),
     ],
 )
 def test_resolve_explains(key, text, match):

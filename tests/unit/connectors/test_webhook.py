@@ -70,6 +70,7 @@ def test_values_arrays_and_lines(server: WebhookServer, tmp_path: Path) -> None:
     assert post(server, "one\ntwo\n", Content_Type="text/plain; charset=utf-8")[1]["accepted"] == 2
     assert post(server, "[]") == (200, {"accepted": 0, "repeated": False})
     assert stored(tmp_path) == [b'{"a":1}', b"1", b"[2]", b"null", b'{"b":1}', b'{"b":2}', b"one", b"two"]
+    assert post(server, '"\\ud83d\\ude00"')[0] == 200, "two halves are a character"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,8 @@ def test_values_arrays_and_lines(server: WebhookServer, tmp_path: Path) -> None:
         (400, "{", {}),
         (400, "NaN", {}),
         (400, "[1e999]", {}),
+        (400, '["\\ud800"]', {}),
+        (400, '{"\\udc00\\ud800": 1}', {"Content_Type": "application/x-ndjson"}),
         (400, "[" * 100_000, {}),
         (400, b"\xff", {"Content_Type": "text/plain"}),
         (400, '{"a":1}\n{', {"Content_Type": "application/x-ndjson"}),
@@ -114,6 +117,7 @@ def test_bad_requests_store_nothing(
         (413, "POST /orders", {}),
         (414, "POST /" + "o" * 70_000, {}),
         (431, "POST /orders", {"Cookie": "c" * 70_000}),
+        (431, "POST /orders", {f"X-{number}": "c" * 60_000 for number in range(90)}),
         (501, "PUT /orders", {}),
     ],
 )

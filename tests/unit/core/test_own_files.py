@@ -88,6 +88,23 @@ def test_work_places(tmp_path: Path) -> None:
     assert not place.path.exists()
 
 
+def test_what_others_put_beside_work_places_is_not_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place is open to all users: nobody may have a file opened, or removed, that is not ours."""
+    (tmp_path / "precious").write_text("x")
+    for name in ("penstock-x-link", "penstock-x-theirs"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "penstock-x-link" / "owner").symlink_to(tmp_path / "precious")
+    (tmp_path / "penstock-x-theirs" / "owner").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    sweep(tmp_path, "penstock-x-")
+    monkeypatch.undo()
+    assert (tmp_path / "penstock-x-theirs").is_dir()
+    sweep(tmp_path, "penstock-x-")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["penstock-x-link", "precious"]
+
+
 def test_the_registry_of_running_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "some" / "home"))
     registration = register("a" * 32, "job", dict, lambda: None, lambda kind, directory: ("", None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import decimal
 import math
@@ -33,9 +34,13 @@ from penstock.core.plain_scalars import UnfitError
 from penstock.core.row import Row, RowKind
 from penstock.core.signals import SnapshotKind
 from penstock.core.unpickling import loads_stored
+from penstock.exchange.frames import FrameKind
+from penstock.operators.join.interval import Side
 from penstock.operators.window.windows import CountWindow, GlobalWindow, TimeWindow
+from penstock.state_processor.drafts import Draft
 from tests.plain_values import same
 
+_BUT_ROWS = [field.name for field in dataclasses.fields(Draft) if field.name != "rows"]
 PLAIN = Codec()
 WITH_PICKLES = Codec(dumps, loads_stored)
 
@@ -88,6 +93,12 @@ OURS: list[Any] = [
 def test_our_own_plain_data_is_its_fields(value: Any) -> None:
     found = PLAIN.decode(PLAIN.encode([value]))[0]
     assert found == value and type(found) is type(value)
+
+
+def test_members_that_are_equal_numbers_stay_apart() -> None:
+    mixed = [Side.RIGHT, FrameKind.CONTROL]
+    assert mixed[0] == mixed[1]
+    assert [*map(type, PLAIN.decode(PLAIN.encode(mixed)))] == [Side, FrameKind]
 
 
 def test_single_objects_stay_single() -> None:
@@ -175,6 +186,12 @@ def test_a_field_that_came_later_has_its_default() -> None:
     assert made == PartitionRange("topic", 1, 2, 3, None)
 
 
+def test_a_default_that_can_change_is_each_objects_own() -> None:
+    make = own_data.maker_of(("penstock.state_processor.drafts", "Draft", *_BUT_ROWS))
+    first, second = (make([None] * len(_BUT_ROWS)) for _ in range(2))
+    assert first.rows == second.rows and first.rows is not second.rows
+
+
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
@@ -190,6 +207,7 @@ def test_a_field_that_came_later_has_its_default() -> None:
         (("penstock.core.errors", "UserCodeError"), "not stored as data"),
         (("penstock.coordinator.runner", "JobRunner"), "names penstock"),
         (("penstock.core.gone", "Gone"), "penstock.core.gone"),
+        (("penstock.core.clock", "time.struct_time"), "names penstock.core.clock.time.struct_time"),
     ],
 )
 def test_names_that_are_no_data_of_ours(names: tuple[str, ...], reason: str) -> None:
@@ -219,3 +237,10 @@ def test_any_bytes_are_a_value_or_a_clean_refusal(data: bytes) -> None:
         assert "\n" not in str(error)
     else:
         assert same(PLAIN.decode(PLAIN.encode(found)), found)
+
+
+def test_a_refusal_does_not_quote_all_of_the_data() -> None:
+    for data in (b"s" + b"\xff" * 1_000_000, b"l\x00S\x01\0\0\0" + b"\xff" * 1_000_000):
+        with pytest.raises(CorruptSnapshotError) as refused:
+            PLAIN.decode(data)
+        assert len(str(refused.value)) < 1000

@@ -157,6 +157,7 @@ def attacks(proof: str) -> dict[str, bytes]:
         "pandas' pickle": pickle.dumps(Calls(pd.read_pickle, proof)),
         "arrow's file": pickle.dumps(Calls(pa.OSFile, proof, "wb")),
         "getattr": b"cbuiltins\ngetattr\n(cos\nsystem\nVx\ntR.",
+        "a class that we import": b"cpenstock.exchange.tls\nssl.VerifyMode\n(I0\ntR.",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import selectors
 import socket
 
@@ -11,11 +12,12 @@ from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
 from penstock.core.errors import ClusterError, ConfigError
 from penstock.core.ids import SlotId
+from penstock.core.port_texts import ports_in
 from penstock.core.transport_options import CONTROL_PORT, DATA_PORT
 from penstock.exchange.auth import new_secret
 from penstock.exchange.lines import Transport, unpacked
 from penstock.exchange.network import TcpNetwork
-from penstock.exchange.ports import Ports, listen, ports_of
+from penstock.exchange.ports import Ports, listen
 from penstock.spark.control import ControlServer
 
 SETTING = "taskmanager.data.port"
@@ -40,20 +42,34 @@ def free(count: int) -> list[int]:
     ],
 )
 def test_what_a_setting_allows(text: str, ports: list[int]) -> None:
-    assert list(ports_of(SETTING, text)) == ports
+    assert list(ports_in(DATA_PORT.parse(text))) == ports
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "-1", "50001-50000", "1-", "70000", "0-10", "0,5", "50000-50001-50002", "5;6", "1,,2"]
+    "text",
+    [
+        "",
+        "x",
+        "-1",
+        "50001-50000",
+        "1-",
+        "70000",
+        "0-10",
+        "0,5",
+        "50000-50001-50002",
+        "5;6",
+        "1,,2",
+        "1-999999999999999",
+    ],
 )
 def test_what_names_no_ports_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"taskmanager.data.port: .* a range \(50000-50100\)"):
-        ports_of(SETTING, text)
+    with pytest.raises(ConfigError, match=r"'taskmanager.data.port': .* a range \(50000-50100\)"):
+        DATA_PORT.parse(text)
 
 
 def test_the_first_free_one_is_taken() -> None:
     first, second = free(2)
-    ports = ports_of(SETTING, f"{first},{second}")
+    ports = Ports(SETTING, f"{first},{second}")
     with listen("127.0.0.1", ports) as one, listen("127.0.0.1", ports) as other:
         assert (one.getsockname()[1], other.getsockname()[1]) == (first, second)
         with pytest.raises(ClusterError) as caught:
@@ -65,9 +81,18 @@ def test_the_first_free_one_is_taken() -> None:
     assert "allow more" in text and "\n" not in text
 
 
+def test_a_port_that_is_for_root_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(address: tuple[str, int]) -> socket.socket:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    with pytest.raises(ClusterError, match=r"taskmanager.data.port allows 80, .* below 1024 are for root"):
+        listen("127.0.0.1", Ports(SETTING, "80"))
+
+
 def test_a_host_that_is_not_ours_is_said_so() -> None:
     with pytest.raises(ClusterError, match=r"nobody can listen on 192\.0\.2\.1"):
-        listen("192.0.2.1", ports_of(SETTING, "0"))
+        listen("192.0.2.1", Ports(SETTING))
 
 
 def test_driver_and_slots_listen_where_they_are_told() -> None:
@@ -91,4 +116,4 @@ def test_driver_and_slots_listen_where_they_are_told() -> None:
 def test_the_settings_have_flinks_names_and_any_port_is_the_default() -> None:
     empty = Configuration()
     assert (CONTROL_PORT.key, DATA_PORT.key) == ("jobmanager.rpc.bind-port", SETTING)
-    assert list(Ports(SETTING, empty.get(DATA_PORT))) == list(Ports("x", empty.get(CONTROL_PORT))) == [0]
+    assert empty.get(DATA_PORT) == empty.get(CONTROL_PORT) == Ports(SETTING).text == "0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import stat
 import tarfile
 import threading
@@ -82,6 +83,71 @@ def test_what_is_no_archive_is_said(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"no archive")
     with pytest.raises(ConfigError, match=f"{name} cannot be unpacked"):
         unpack(tmp_path / name, tmp_path / "out")
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes((data[at] ^ 0xFF,)) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.tar", "x.tar.gz", "x.tar.bz2", "x.tar.xz"])
+def test_a_damaged_archive_is_told_whatever_is_wrong_with_it(name: str, tmp_path: Path) -> None:
+    """Each byte in turn: it is unpacked, or refused in a sentence."""
+    path, out = tmp_path / name, tmp_path / "out"
+    if name == "x.zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+            archive.writestr("a/b.txt", "hello" * 50)
+            archive.writestr("c.txt", "hello" * 50, zipfile.ZIP_DEFLATED)
+    else:
+        with tarfile.open(path, {"x.tar": "w"}.get(name, f"w:{name[6:]}")) as archive:
+            member = tarfile.TarInfo("a/b.txt")
+            member.size = 100
+            archive.addfile(member, io.BytesIO(b"h" * 100))
+    whole, refused = path.read_bytes(), 0
+    for at in range(0, min(len(whole), 600)):
+        path.write_bytes(flipped(whole, at))
+        try:
+            unpack(path, out)
+        except ConfigError as error:
+            assert f"{name} " in str(error) and "\n" not in str(error)
+            refused += 1
+        shutil.rmtree(out, ignore_errors=True)
+    assert refused > 50
+
+
+def test_an_archive_that_is_locked_or_contradicts_itself_is_told(tmp_path: Path) -> None:
+    locked = bytearray(zipped(tmp_path / "locked.zip", ("a", "x", FILE)).read_bytes())
+    for header in (b"PK\x03\x04", b"PK\x01\x02"):
+        locked[locked.index(header) + (6 if header[2] == 3 else 8)] |= 1
+    (tmp_path / "locked.zip").write_bytes(locked)
+    zipped(tmp_path / "both.zip", ("a", "x", FILE), ("a/b", "x", FILE))
+    for name, why in (("locked.zip", "without a password"), ("both.zip", "File exists|Not a directory")):
+        with pytest.raises(ConfigError, match=f"{name} cannot be unpacked.*({why})"):
+            unpack(tmp_path / name, tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_more_than_there_is_room_for_is_not_begun(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"large.{kind}"
+    if kind == "zip":
+        zipped(path, ("zeros", "0" * 5000, FILE))
+    else:
+        with tarfile.open(path, "w") as archive:
+            member = tarfile.TarInfo("zeros")
+            member.size = 5000
+            archive.addfile(member, io.BytesIO(bytes(5000)))
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=4999))
+    with pytest.raises(ConfigError, match=r"is refused: .* free where it is unpacked; make room"):
+        unpack(path, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_link_of_gigabytes_is_not_read(tmp_path: Path) -> None:
+    archive = zipped(tmp_path / "evil.zip", ("a", "x" * 5000, LINK))
+    with pytest.raises(ConfigError, match="longer than a path"):
+        unpack(archive, tmp_path / "out")
 
 
 def test_many_at_once_make_it_once(tmp_path: Path) -> None:

@@ -97,6 +97,31 @@ def test_a_link_is_judged_by_where_it_leads(place: Path, tmp_path: Path) -> None
     refused(tmp_path / "link", "can be written by everybody")
 
 
+@pytest.mark.parametrize("name", ["link", "link/below", "second", "up"])
+def test_a_link_is_judged_by_where_it_lies(place: Path, tmp_path: Path, name: str) -> None:
+    """Who can put another link there decides what is restored, wherever this one leads."""
+    (place / "real" / "below").mkdir(0o700, parents=True)
+    around = tmp_path / "around"
+    around.mkdir(0o700)
+    (around / "link").symlink_to(place / "real")
+    (tmp_path / "second").symlink_to("around/link")
+    (tmp_path / "up").symlink_to(place / ".." / "around" / "link" / "below")
+    chosen = around / name if name.startswith("link") else tmp_path / name
+    check_owners(str(chosen))
+    around.chmod(0o777)
+    refused(chosen, f"{around} can be written by everybody")
+    around.chmod(0o1777)
+    check_owners(str(chosen))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_a_link_of_somebody_else_is_refused(place: Path, tmp_path: Path) -> None:
+    link = tmp_path / "theirs"
+    link.symlink_to(place)
+    os.chown(link, NOBODY, -1, follow_symlinks=False)
+    refused(link, f"{link} belongs to")
+
+
 def test_what_is_not_local_has_rights_of_its_own() -> None:
     check_owners("s3://bucket/checkpoints")
     with pytest.raises(ConfigError, match="empty"):
