@@ -1,5 +1,9 @@
 """Clicks with the user's name from a database and the country's currency from a web service.
 
+python enrichment.py
+
+enriches a few clicks.  For a topic that others write to:
+
 penstock topic create clicks --partitions 4
 penstock topic create enriched
 penstock run enrichment.py ~/.penstock/log users.db https://example.org/countries/
@@ -8,10 +12,14 @@ penstock run enrichment.py ~/.penstock/log users.db https://example.org/countrie
 from __future__ import annotations
 
 import asyncio
+import http.server
 import json
 import sqlite3
 import sys
+import tempfile
+import threading
 import urllib.request
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -85,10 +93,46 @@ def with_name(click: Any, name: str | None) -> dict[str, Any]:
     return {"country": click["country"], "user": click["user"], "name": name}
 
 
-if __name__ == "__main__":
-    log, database, service = sys.argv[1:4]
+def run(log: str, database: str, service: str) -> None:
+    """From topic to topic, for ever."""
     env = StreamExecutionEnvironment.get_execution_environment().enable_checkpointing(1000)
     by_time = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(5))
     clicks = env.from_source(LogSource(log, "clicks", CLICK), by_time, "clicks").uid("clicks")
     enrich(clicks, database, service).sink_to(LogSink(log, "enriched", Json(), "country")).uid("sink")
     env.execute("enrichment")
+
+
+# --- a first try: a database and a service of its own -------------------------------------------
+
+CLICKS = [{"country": "de", "user": 1}, {"country": "fr", "user": 2}, {"country": "de", "user": 3}]
+
+
+class Countries(http.server.BaseHTTPRequestHandler):
+    """The web service."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"currency": "EUR"}).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nobody wants to know."""
+
+
+def first_try() -> None:
+    """A few clicks, to the console."""
+    database = f"{tempfile.mkdtemp(prefix='penstock-users-')}/users.db"
+    print(f"users are in {database}")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("create table users (id integer primary key, name text)")
+        connection.executemany("insert into users values (?, ?)", [(1, "ann"), (2, "bob")])
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Countries) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        env = StreamExecutionEnvironment.get_execution_environment()
+        enrich(env.from_collection(CLICKS), database, f"http://127.0.0.1:{server.server_port}/").print()
+        env.execute("enrichment")
+        server.shutdown()
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:4]) if len(sys.argv) > 1 else first_try()

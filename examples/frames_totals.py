@@ -2,11 +2,15 @@
 
 The table of orders is read as it is when the job begins.  The totals of every checkpoint are written to a
 folder named after it, so that a repeated call, after a crash, writes the same rows to the same place.
+
+python frames_totals.py [FOLDER]
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +52,10 @@ def keep_in(folder: str) -> Any:
 
 
 if __name__ == "__main__":
-    target = str(Path(sys.argv[1] if len(sys.argv) > 1 else "totals").absolute())
+    target = str(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="totals-")).absolute())
+    print(f"totals are in {target}")
+    # The session is the program's own: without a word Spark's workers would run the python3 of the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = SparkSession.builder.master("local[3]").getOrCreate()
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2).enable_checkpointing(1000)

@@ -4,6 +4,10 @@ Rates come as a stream, so each order meets the rate that was valid when it was 
 arrives.  Customers are a table that Spark reads again every ten minutes, for which it needs a task slot
 beside those that the job holds.
 
+python slowly_changing.py
+
+converts a few orders.  For topics that others write to:
+
 penstock topic create orders --partitions 4
 penstock topic create rates
 penstock topic create converted
@@ -53,8 +57,8 @@ def customers_of(path: str) -> ReloadedTable:
     )
 
 
-if __name__ == "__main__":
-    log, path = sys.argv[1:3]
+def run(log: str, path: str) -> None:
+    """From topics to a topic, for ever."""
     env = StreamExecutionEnvironment.get_execution_environment().enable_checkpointing(1000)
     by_time = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(1))
     # Rates come seldom: while there are none, orders must not wait for them.
@@ -64,3 +68,34 @@ if __name__ == "__main__":
     converted = convert(orders, rates, customers_of(path))
     converted.sink_to(LogSink(log, "converted", Json(), "customer")).uid("sink")
     env.execute("slowly-changing")
+
+
+# --- a first try: times are minutes ---------------------------------------------------------------
+
+ORDERS = [
+    {"customer": 1, "currency": "usd", "amount": 10.0, "minute": 15},
+    {"customer": 2, "currency": "usd", "amount": 10.0, "minute": 25},
+    {"customer": 3, "currency": "gbp", "amount": 10.0, "minute": 12},
+]
+RATES = [
+    {"currency": "usd", "rate": 0.8, "minute": 10},
+    {"currency": "gbp", "rate": 1.2, "minute": 10},
+    {"currency": "usd", "rate": 0.9, "minute": 20},
+]
+CUSTOMERS = [{"id": 1, "country": "us"}, {"id": 2, "country": "ca"}]
+
+
+def first_try() -> None:
+    """A few orders and rates, and customers who stay as they are, to the console."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    by_time = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(10))
+    by_minute = by_time.with_timestamp_assigner(lambda row, _: row["minute"] * 60_000)
+    orders, rates = (
+        env.from_collection(rows).assign_timestamps_and_watermarks(by_minute) for rows in (ORDERS, RATES)
+    )
+    convert(orders, rates, StaticTable(CUSTOMERS, "id")).print()
+    env.execute("slowly-changing")
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:3]) if len(sys.argv) > 1 else first_try()

@@ -1,15 +1,14 @@
 """Two versions of a rule, from one savepoint, over the same orders, side by side; and what differs.
 
-python ab.py DIRECTORY
+python ab.py [DIRECTORY]
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 
-from shop import expected, feed, orders, right_bonus, start, topics, wait_for
+from shop import expected, feed, orders, right_bonus, start, topics, wait_for, working_directory
 
 
 def generous_bonus(total: int) -> int:
@@ -23,7 +22,7 @@ def main(work: Path) -> None:
     lines = orders(0, 160)
     feed(work, lines[:80])
     job = start(work, right_bonus)
-    wait_for(work, 80)
+    wait_for(job, work, 80)
     savepoint = job.trigger_savepoint().result()
 
     rules = {"a": right_bonus, "b": generous_bonus}
@@ -41,8 +40,10 @@ def main(work: Path) -> None:
         for label, rule in rules.items()
     }
     feed(work, lines[80:])
-    found = {label: Counter(wait_for(work, 80, f"totals-{label}")) for label in trials}
-    assert sorted(wait_for(work, 160)) == sorted(expected(lines, right_bonus)), "the job was not disturbed"
+    found = {label: Counter(wait_for(trial, work, 80, f"totals-{label}")) for label, trial in trials.items()}
+    assert sorted(wait_for(job, work, 160)) == sorted(expected(lines, right_bonus)), (
+        "the job was not disturbed"
+    )
     for client in (job, *trials.values()):
         client.cancel().result()
     for label, rule in rules.items():
@@ -56,4 +57,4 @@ def main(work: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(working_directory())

@@ -1,18 +1,19 @@
 """Starts a counting job from counts that somebody else has kept so far: here, a Spark DataFrame.
 
-python bootstrap.py DIRECTORY
+python bootstrap.py [DIRECTORY]
 
-Writes a savepoint below DIRECTORY, looks into it, and runs the job from there.
+Writes a savepoint below DIRECTORY, or in a new place, looks into it, and runs the job from there.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from shop import working_directory
 
 from penstock.common import Configuration, Types
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
@@ -50,8 +51,10 @@ def run(savepoint: str, users: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
+    # The session is the program's own: without a word Spark's workers would run the python3 of the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     history = spark.createDataFrame([("ann",), ("bob",), ("ann",)], "user string")
-    savepoint = make_savepoint(history, str(Path(sys.argv[1]) / "savepoint"))
+    savepoint = make_savepoint(history, str(working_directory() / "savepoint"))
     open_snapshot(savepoint).spark(spark, operator="visits", state="visits").show()
     print("\n".join(run(savepoint, ["ann", "cy"])))

@@ -1,6 +1,6 @@
 """A savepoint that an older Penstock wrote, started with this one.
 
-python engine_upgrade.py DIRECTORY
+python engine_upgrade.py [DIRECTORY]
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
 sys.path.insert(0, str(GOLDEN))
 
 from golden_job import build, read_lines  # noqa: E402
+from shop import working_directory  # noqa: E402
 
 
 def main(work: Path) -> None:
@@ -40,4 +41,4 @@ def main(work: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(working_directory())

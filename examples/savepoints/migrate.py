@@ -1,16 +1,15 @@
 """A job moves: its savepoint is copied elsewhere and started with other slots and another state backend.
 
-python migrate.py DIRECTORY
+python migrate.py [DIRECTORY]
 """
 
 from __future__ import annotations
 
 import importlib.util
 import shutil
-import sys
 from pathlib import Path
 
-from shop import expected, feed, orders, results, right_bonus, start, topics, wait_for
+from shop import expected, feed, orders, results, right_bonus, start, topics, wait_for, working_directory
 
 
 def main(work: Path) -> None:
@@ -19,7 +18,7 @@ def main(work: Path) -> None:
     lines = orders(0, 200)
     feed(work, lines[:100])
     job = start(work, right_bonus, parallelism=1)
-    wait_for(work, 100)
+    wait_for(job, work, 100)
     savepoint = job.stop_with_savepoint(False).result()
 
     there = work / "other cluster"
@@ -34,7 +33,7 @@ def main(work: Path) -> None:
         execution__checkpointing__dir=str(there / "checkpoints"),
         state__backend__type=backend,
     )
-    wait_for(work, 200)
+    wait_for(job, work, 200)
     job.stop_with_savepoint(False).result()
 
     assert sorted(results(work)) == sorted(expected(lines, right_bonus))
@@ -42,4 +41,4 @@ def main(work: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(working_directory())

@@ -1,7 +1,12 @@
-"""The job of the savepoint examples: running totals of a shop's customers, from one topic to another."""
+"""The job of the savepoint examples: running totals of a shop's customers, from one topic to another.
+
+The programs beside this one work in the directory that they are given, or in a new one.
+"""
 
 from __future__ import annotations
 
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +14,7 @@ from typing import Any
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.job_client import JobClient
-from penstock.connectors.log import Consumer, Log, LogSink, LogSource, Producer, Text
+from penstock.connectors.log import Consumer, Log, LogOffsets, LogSink, LogSource, Producer, Text
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 
@@ -48,9 +53,10 @@ def start(
     name: str = "shop",
     to: str = "totals",
     parallelism: int = 2,
+    until: LogOffsets | None = None,
     **settings: str,
 ) -> JobClient:
-    """Start the job; ``a__b_c`` in ``settings`` stands for the key ``a.b-c``."""
+    """Start the job, for ever or ``until`` there; ``a__b_c`` in ``settings`` stands for the key ``a.b-c``."""
     config = Configuration()
     config.set_string("execution.checkpointing.interval", "200 ms")
     config.set_string("execution.checkpointing.dir", str(work / "checkpoints"))
@@ -59,13 +65,34 @@ def start(
         config.set_string(key.replace("__", ".").replace("_", "-"), value)
     env = StreamExecutionEnvironment.get_execution_environment(config)
     env.set_parallelism(parallelism)
-    source = LogSource(work / "log", "orders", Text())
+    source = LogSource(work / "log", "orders", Text(), end=until)
     orders = env.from_source(source, WatermarkStrategy.no_watermarks(), "orders").uid("orders")
     by_customer = orders.key_by(lambda order: order.split()[0], Types.STRING())
     totals = by_customer.process(Totals(bonus)).uid("totals")
     # Each destination is a sink of its own: output prepared for one must not be committed to another.
     totals.sink_to(LogSink(work / "log", to, Text())).uid(f"to {to}")
     return env.execute_async(name)
+
+
+def working_directory() -> Path:
+    """The one of the command line, or a new one."""
+    if len(sys.argv) > 1:
+        return Path(sys.argv[1])
+    work = Path(tempfile.mkdtemp(prefix="penstock-shop-"))
+    print(f"topics, checkpoints and savepoints are in {work}")
+    return work
+
+
+def run(bonus: Callable[[int], int]) -> None:
+    """The job as a program: for ever in a directory that it is given, else over a few orders of its own."""
+    work = working_directory()
+    if len(sys.argv) > 1:
+        start(work, bonus).get_job_execution_result().result()
+        return
+    topics(work, "totals")
+    feed(work, orders(0, 100))
+    start(work, bonus, until=LogOffsets.latest()).get_job_execution_result().result()
+    print("\n".join(results(work)))
 
 
 def topics(work: Path, *names: str) -> None:
@@ -110,11 +137,12 @@ def expected(lines: list[str], bonus: Callable[[int], int], first: int = 0) -> l
     return said[first:]
 
 
-def wait_for(work: Path, count: int, topic: str = "totals") -> list[str]:
-    """Everything committed to a topic, once there are ``count`` lines."""
-    deadline = time.monotonic() + 120
+def wait_for(job: JobClient, work: Path, count: int, topic: str = "totals") -> list[str]:
+    """Everything committed to a topic, once there are ``count`` lines; fails if the job does before."""
+    ended = job.get_job_execution_result()
     while len(found := results(work, topic)) < count:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(found)} of {count} results in {topic} after two minutes")
+        if ended.done():
+            ended.result()
+            raise RuntimeError(f"the job ended with {len(found)} of {count} results in {topic}")
         time.sleep(0.05)
     return found

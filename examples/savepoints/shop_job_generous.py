@@ -5,10 +5,7 @@ penstock fork SAVEPOINT shop_job_generous.py DIRECTORY
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-from shop import start
+from shop import run
 
 
 def generous_bonus(total: int) -> int:
@@ -16,4 +13,4 @@ def generous_bonus(total: int) -> int:
     return total // 100 if total >= 500 else 0
 
 
-start(Path(sys.argv[1]), generous_bonus).get_job_execution_result().result()
+run(generous_bonus)

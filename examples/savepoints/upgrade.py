@@ -1,14 +1,24 @@
 """A bug is fixed without losing a customer's total: stop with a savepoint, start the new code from it.
 
-python upgrade.py DIRECTORY
+python upgrade.py [DIRECTORY]
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from shop import careless_bonus, expected, feed, orders, results, right_bonus, start, topics, wait_for
+from shop import (
+    careless_bonus,
+    expected,
+    feed,
+    orders,
+    results,
+    right_bonus,
+    start,
+    topics,
+    wait_for,
+    working_directory,
+)
 
 
 def main(work: Path) -> None:
@@ -17,13 +27,13 @@ def main(work: Path) -> None:
     lines = orders(0, 200)
     feed(work, lines[:100])
     job = start(work, careless_bonus)
-    wait_for(work, 100)
+    wait_for(job, work, 100)
     savepoint = job.stop_with_savepoint(False).result()
     print(f"stopped with {savepoint}")
 
     feed(work, lines[100:])
     job = start(work, right_bonus, execution__state_recovery__path=savepoint)
-    wait_for(work, 200)
+    wait_for(job, work, 200)
     job.stop_with_savepoint(False).result()
 
     golden = expected(lines[:100], careless_bonus) + expected(lines, right_bonus, 100)
@@ -32,4 +42,4 @@ def main(work: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(working_directory())

@@ -1,15 +1,14 @@
 """What would another rule have said about the orders since a savepoint? Nothing but the answer is written.
 
-python what_if.py DIRECTORY
+python what_if.py [DIRECTORY]
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from click.testing import CliRunner
-from shop import feed, orders, results, right_bonus, start, topics, wait_for
+from shop import feed, orders, results, right_bonus, start, topics, wait_for, working_directory
 
 from penstock.cli.main import cli
 
@@ -22,10 +21,10 @@ def main(work: Path) -> None:
     lines = orders(0, 160)
     feed(work, lines[:80])
     job = start(work, right_bonus)
-    wait_for(work, 80)
+    wait_for(job, work, 80)
     savepoint = job.trigger_savepoint().result()
     feed(work, lines[80:])
-    wait_for(work, 160)
+    wait_for(job, work, 160)
     job.stop_with_savepoint(False).result()
 
     programs = ["--against", str(HERE / "shop_job.py"), str(HERE / "shop_job_generous.py")]
@@ -36,4 +35,4 @@ def main(work: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(working_directory())

@@ -1,5 +1,9 @@
 """Clicks per country and hour, by event time, and an alert as soon as an hour gets busy. Exactly once.
 
+python hourly_counts.py
+
+counts a few clicks.  For a topic that others write to:
+
 penstock topic create clicks --partitions 4
 penstock topic create hourly-counts
 penstock topic create alerts
@@ -8,13 +12,16 @@ penstock run hourly_counts.py ~/.penstock/log 1000
 
 from __future__ import annotations
 
+import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.common import Duration, Types, WatermarkStrategy
+from penstock.connectors.log import Producer
 from penstock.datastream import (
     KeyedProcessFunction,
     KeyedStream,
@@ -23,12 +30,15 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.connectors.base import DeliveryGuarantee
-from penstock.datastream.connectors.log import Json, LogSink, LogSource
+from penstock.datastream.connectors.log import Json, Log, LogOffsets, LogSink, LogSource
 from penstock.datastream.state import MapStateDescriptor
+from penstock.demo.verdict import committed
 
 HOUR = 3_600_000
 ALERTS = OutputTag("alerts")
 CLICK = Json(pa.schema([("country", pa.string()), ("user", pa.int64())]))
+CLICKS = [("de", 5), ("fr", 10), ("de", 20), ("de", 25), ("de", 70), ("fr", 150)]
+"""Country and minute, for a first try."""
 
 
 class HourlyCounts(KeyedProcessFunction):
@@ -74,7 +84,26 @@ def build(
     return by_country
 
 
+def first_try(log: Log) -> LogSource:
+    """The topics, with a few clicks; a source that ends behind them."""
+    for name in ("clicks", "hourly-counts", "alerts"):
+        log.create_topic(name, partitions=2)
+    with Producer(log.topic("clicks")) as producer:
+        for country, minute in CLICKS:
+            click = json.dumps({"country": country, "user": minute})
+            producer.send(click.encode(), country.encode(), minute * 60_000)
+    return LogSource(log.root, "clicks", CLICK, end=LogOffsets.latest())
+
+
 if __name__ == "__main__":
     env = StreamExecutionEnvironment.get_execution_environment().enable_checkpointing(500)
-    build(env, log=sys.argv[1], threshold=int(sys.argv[2]))
-    env.execute("hourly-counts")
+    if len(sys.argv) > 1:
+        build(env, log=sys.argv[1], threshold=int(sys.argv[2]))
+        env.execute("hourly-counts")
+    else:
+        topics = Log(tempfile.mkdtemp(prefix="penstock-log-"))
+        print(f"topics are in {topics.root}")
+        build(env, str(topics.root), threshold=3, source=first_try(topics))
+        env.execute("hourly-counts")
+        for topic in ("hourly-counts", "alerts"):
+            print("\n".join(f"{topic}: {row}" for row in committed(topics.root, topic)))

@@ -24,7 +24,7 @@ def test_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_planted_bug_is_found_by_verify_and_by_simulate(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(EXAMPLE))["main"]()
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
     told = capsys.readouterr().out
     for tool in ("verify", "simulate"):
         assert f"{tool}: NumberSessions is right" in told

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from class_archive import quiet_environment
@@ -27,9 +27,11 @@ class Driver:
         work: Path,
         script: str,
         *arguments: object,
-        env: dict[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         entry: Sequence[str] = (),
+        cwd: Path | None = None,
     ) -> None:
+        """``env`` is what differs in the program's environment, ``None`` what is not in it."""
         scratch = work / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         environment = {
@@ -45,8 +47,8 @@ class Driver:
         }
         self.process = subprocess.Popen(
             [*entry, sys.executable, str(JOBS / script), *map(str, arguments)],
-            cwd=work,
-            env=environment,
+            cwd=cwd or work,
+            env={name: value for name, value in environment.items() if value is not None},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -117,9 +119,15 @@ def _session(pid: int) -> int | None:
         return None
 
 
-def run(work: Path, script: str, *arguments: object, env: dict[str, str] | None = None) -> Driver:
+def run(
+    work: Path,
+    script: str,
+    *arguments: object,
+    env: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+) -> Driver:
     """Run a program to its end, which must be a good one."""
-    with Driver(work, script, *arguments, env=env) as driver:
+    with Driver(work, script, *arguments, env=env, cwd=cwd) as driver:
         code = driver.finish()
         assert code == 0, f"{script} ended with {code} and printed:\n{driver.text}"
     return driver

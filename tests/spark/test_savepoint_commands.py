@@ -67,10 +67,3 @@ def test_savepoint_rescale_and_stop(tmp_path: Path) -> None:
     assert read_log(tmp_path / "log") == golden(WORDS)
     saved = [path for path in (tmp_path / "sp").iterdir() if (path / "_metadata").exists()]
     assert {path.as_uri() for path in saved} == {place, last}, "the one of the rescale went when not needed"
-
-
-def test_an_upgrade(tmp_path: Path) -> None:
-    """The example, as a user would run it."""
-    example = Path(__file__).parents[2] / "examples" / "savepoints" / "upgrade.py"
-    driver = run(tmp_path, str(example), tmp_path)
-    assert driver.lines[-1] == "200 orders, each counted once; the fixed code knew the totals of the old one"

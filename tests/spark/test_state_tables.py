@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from drivers import ROOT, run
+from drivers import run
 
 pytestmark = pytest.mark.spark
 
@@ -39,9 +39,3 @@ def test_state_is_read_and_written_by_spark(tmp_path: Path) -> None:
     assert [row for row in told["open hours"] if row[1] == last_hour] == [
         row for row in told["output"] if row[1] == last_hour
     ]
-
-
-def test_the_example(tmp_path: Path) -> None:
-    driver = run(tmp_path, str(ROOT / "examples" / "savepoints" / "bootstrap.py"), tmp_path)
-    assert "|ann|    2|" in driver.lines
-    assert driver.text.rstrip().endswith("ann: 3\ncy: 1")

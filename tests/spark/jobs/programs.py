@@ -1,8 +1,8 @@
 """Program: other programs, one after the other in one session.
 
-    programs.py MASTER DIRECTORY
+    programs.py OUTPUTS PROGRAM...
 
-Runs every ``*.py`` of the directory as a script; what it prints goes into a file ``*.out`` beside it.
+Runs each as ``python PROGRAM`` would, but for the process; what the third prints goes to ``OUTPUTS/2``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ import runpy
 import sys
 from pathlib import Path
 
-from penstock.datastream import StreamExecutionEnvironment
 
-
-def main(master: str, directory: Path) -> None:
+def main(outputs: Path, programs: list[str]) -> None:
     """Run everything."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    StreamExecutionEnvironment.overrides = {"penstock.spark.master": master}
-    for program in sorted(directory.glob("*.py")):
-        sys.argv = [str(program)]
+    path = list(sys.path)
+    for number, program in enumerate(programs):
+        sys.argv = [program]
+        sys.path[:] = [str(Path(program).resolve().parent), *path]
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            runpy.run_path(str(program), run_name="__main__")
-        program.with_suffix(".out").write_text(printed.getvalue(), encoding="utf-8")
+            try:
+                runpy.run_path(program, run_name="__main__")
+            except BaseException as error:
+                raise RuntimeError(f"{program} failed behind this output:\n{printed.getvalue()}") from error
+        (outputs / str(number)).write_text(printed.getvalue(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2:])
