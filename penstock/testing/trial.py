@@ -21,7 +21,7 @@ from penstock.core.clock import ManualClock
 from penstock.core.copying import copied_batch
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime, OperatorId, SubtaskIndex, VertexId
-from penstock.core.keygroups import key_group_range
+from penstock.core.keygroups import key_group_range, owner
 from penstock.core.metrics import MetricGroup
 from penstock.core.pickling import dumps
 from penstock.graph.nodes import Node, NodeId, NodeKind
@@ -250,7 +250,7 @@ def run_clock(clock: ManualClock, trials: list[Trial], now_ms: int) -> None:
 
 def owners_of(keys: list[Any], parallelism: int) -> Any:
     """The subtask of each key, as an array."""
-    return key_groups(hash_values(keys), KEY_GROUPS) * parallelism // KEY_GROUPS
+    return owner(key_groups(hash_values(keys), KEY_GROUPS), parallelism, KEY_GROUPS)
 
 
 def _write_keyed(keyed: KeyedState) -> bytes:
