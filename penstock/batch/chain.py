@@ -96,6 +96,12 @@ def build_batch_chain(
     to_driver: Callable[[OperatorId, Any], None],
 ) -> BatchChain:
     """The operators of one attempt of a subtask, with empty state."""
+    outputs: list[EndingOutput] = []
+
+    def ending(operator: Operator, out: Output) -> Output:
+        outputs.append(EndingOutput(operator, out))  # the head's is the last: a step may wrap its ``ctx.out``
+        return outputs[-1]
+
     setup = ChainSetup(
         job_name=work.job_name,
         vertex=work.vertex,
@@ -107,12 +113,9 @@ def build_batch_chain(
         state=lambda planned: (KeyedState(), OperatorStateStore()),
         attempt=attempt.number,
         wake=wake,
-        output=EndingOutput,
+        output=ending,
     )
-    chain = build_chain(setup, edges)
-    head_output = chain[0][1].operator.ctx.out
-    assert isinstance(head_output, EndingOutput)
-    return BatchChain(chain, head_output)
+    return BatchChain(build_chain(setup, edges), outputs[-1])
 
 
 def _runtime(work: VertexWork, attempt: TaskAttempt, to_driver: Callable[[Any], None]) -> OperatorRuntime:
