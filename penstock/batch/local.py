@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from penstock.batch.runner import Progress, Stage
 from penstock.batch.vertex import run_vertex
 from penstock.batch.wire import SCHEMA, SORTED_BY, TO_DRIVER
-from penstock.batch.work import Try
+from penstock.batch.work import TaskAttempt
 from penstock.connectors.source import Source
 from penstock.core.clock import Clock
 from penstock.core.errors import JobFailedError
@@ -71,6 +71,6 @@ class LocalStages:
             mine = rows.filter(pc.equal(rows.column("target"), subtask))
             mine = mine.sort_by([(name, "ascending") for name in SORTED_BY]).combine_chunks()
             batches = iter(mine.to_batches(self._batch_rows))
-            written += run_vertex(stage.work, Try(subtask), batches, self._clock, self._check)
+            written += run_vertex(stage.work, TaskAttempt(subtask), batches, self._clock, self._check)
             self._progress = replace(self._progress, tasks_done=subtask + 1)
         return pa.Table.from_batches(written, SCHEMA)

@@ -14,17 +14,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.batch.chain import Chain, build_chain
+from penstock.batch.chain import build_batch_chain
 from penstock.batch.inputs import Reader
 from penstock.batch.outputs import Outbox, edge_output, to_driver
-from penstock.batch.work import Delivery, Try, VertexWork
+from penstock.batch.work import Delivery, TaskAttempt, VertexWork
 from penstock.connectors.at_hand import RowsAtHand
 from penstock.connectors.source import Split
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.ids import MAX_TIME, Epoch, OperatorId
 from penstock.core.pickling import dumps
-from penstock.operators.operator import Operator
+from penstock.operators.pending import PendingOperators
 from penstock.operators.sink_operator import SinkOperator
 from penstock.operators.source_operator import SourceOperator
 
@@ -38,7 +38,7 @@ _PAUSE_S = 0.05
 
 def run_vertex(
     work: VertexWork,
-    attempt: Try,
+    attempt: TaskAttempt,
     rows: Iterator[pa.RecordBatch],
     clock: Clock,
     check: Callable[[], None] = lambda: None,
@@ -63,7 +63,7 @@ def run_vertex(
 class _Run:
     """A running subtask."""
 
-    def __init__(self, work: VertexWork, attempt: Try, clock: Clock) -> None:
+    def __init__(self, work: VertexWork, attempt: TaskAttempt, clock: Clock) -> None:
         self._work = work
         self._subtask = attempt.subtask
         self._clock = clock
@@ -74,12 +74,12 @@ class _Run:
             edge_id: edge_output(edge, attempt.subtask, senders, self._outbox)
             for edge_id, edge in work.outgoing.items()
         }
-        self._chain: Chain = build_chain(
+        self._chain = build_batch_chain(
             work, attempt, self._edges, clock, self._woken.set, partial(self._deliver, False)
         )
         self._operators = [wrapped for _, wrapped in self._chain.operators]
-        self._beside = [wrapped for wrapped in self._operators if _works_beside(wrapped.operator)]
-        self._max_rows = max(_MIN_ROWS, int(work.settings.get("max_rows", _MIN_ROWS)))
+        self._pending = PendingOperators(self._operators)
+        self._max_rows = max(_MIN_ROWS, work.settings.max_rows)
 
     # --- input ------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class _Run:
         """Read all rows, then end event time."""
         reader = Reader(self._work.incoming, self._process, self._chain.end_round)
         if reader.has_rounds:
-            self._chain.hold()
+            self._chain.has_rounds()
         for batch in rows:
             check()
             if batch.num_rows:
@@ -130,7 +130,7 @@ class _Run:
         self._chain.end_time()
 
     def _process(self, batch: Batch, input_index: int) -> None:
-        if not self._beside:
+        if not self._pending:
             self._chain.head.process(batch, input_index)
             return
         start = 0
@@ -140,22 +140,18 @@ class _Run:
             self._chain.head.process(batch.slice(start, stop), input_index)
             start = stop
 
-    # --- operators that work beside the task --------------------------------------------------
+    # --- operators with something pending -----------------------------------------------------
 
     def _room(self) -> int:
-        room = self._max_rows
-        for wrapped in self._beside:
-            left = wrapped.operator.room()
-            room = room if left is None else min(room, left)
-        return room
+        return self._pending.room(self._max_rows)
 
     def _await_room(self) -> None:
-        while self._beside and self._room() <= 0:
+        while self._pending and self._room() <= 0:
             self._turn()
 
     def _turn(self) -> None:
         """Take what outside systems have answered; wait a moment if that is nothing."""
-        for wrapped in self._beside:
+        for wrapped in self._pending:
             due = wrapped.operator.next_processing_time()
             if due is not None and due <= self._clock.now_ms():
                 wrapped.run(partial(wrapped.operator.on_processing_time, self._clock.now_ms()))
@@ -171,7 +167,7 @@ class _Run:
         To sinks the epoch is a number that no earlier run had: some know by it what they did already.
         """
         epoch = Epoch(self._work.run.started_ms)
-        while not all(wrapped.operator.is_drained() for wrapped in self._beside):
+        while not self._pending.are_drained():
             self._turn()
         for operator_id, wrapped in self._chain.operators:
             wrapped.run(wrapped.operator.finish)
@@ -191,8 +187,3 @@ class _Run:
         for wrapped in self._operators:
             with contextlib.suppress(Exception):
                 wrapped.operator.close()
-
-
-def _works_beside(operator: Operator) -> bool:
-    """Whether an operator has anything under way between two calls."""
-    return type(operator).room is not Operator.room

@@ -14,6 +14,7 @@ from penstock.exchange.partition import Rebalance, Rescale, Shuffle
 from penstock.graph.bounded import form_of
 from penstock.graph.nodes import NodeKind
 from penstock.graph.plan import Edge, Plan, Vertex
+from penstock.graph.settings import PlanSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class VertexWork:
     vertex: Vertex
     incoming: Mapping[int, IncomingEdge]
     outgoing: Mapping[int, OutgoingEdge]
-    settings: Mapping[str, Any]
+    settings: PlanSettings
     run: Run
     splits: tuple[tuple[Split, ...], ...] = ()
     at_hand: bool = False
@@ -41,8 +42,8 @@ class VertexWork:
     in_order: bool = False
     """Whether who receives a record, of this vertex or one behind it, depends on the records before it.
 
-    A task that is tried again must then read in the same order: what comes out of it is in the order of what
-    went in, and others have read of its first try.
+    A task that runs again must then read in the same order: what comes out of it is in the order of what
+    went in, and others have read of its first attempt.
     """
 
     @property
@@ -54,14 +55,14 @@ class VertexWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
-    """One try to run one subtask."""
+class TaskAttempt:
+    """One attempt to run one subtask."""
 
     subtask: int
     number: int = 0
-    """How many tries failed before."""
+    """How many attempts failed before."""
     id: int = 0
-    """No other try of any subtask in this run has it, also not one at the same time."""
+    """No other attempt of any subtask in this run has it, also not one at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +94,27 @@ def vertex_work(
     }
     outgoing = {int(edge.id): _outgoing(plan, edge) for edge in plan.edges if edge.source == vertex.id}
     return VertexWork(
-        plan.job_name, vertex, incoming, outgoing, plan.settings, run, splits, at_hand, _deals(plan, vertex)
+        plan.job_name,
+        vertex,
+        incoming,
+        outgoing,
+        plan.settings,
+        run,
+        splits,
+        at_hand,
+        _distributes(plan, vertex),
     )
 
 
-def _deals(plan: Plan, vertex: Vertex) -> bool:
-    """Whether records are dealt in turn, to several, at the vertex or behind it."""
+def _distributes(plan: Plan, vertex: Vertex) -> bool:
+    """Whether records are distributed in turn, to several, at the vertex or behind it."""
     behind = {vertex.id}
     for other in in_order(plan):
         if any(feed.source in behind for feed in feeds_of(plan, other)):
             behind.add(other.id)
     turns = (Rebalance, Rescale, Shuffle)
-    dealt = (edge for edge in plan.edges if isinstance(edge.partitioning, turns))
-    return any(edge.source in behind and plan.vertex(edge.target).parallelism > 1 for edge in dealt)
+    in_turn = (edge for edge in plan.edges if isinstance(edge.partitioning, turns))
+    return any(edge.source in behind and plan.vertex(edge.target).parallelism > 1 for edge in in_turn)
 
 
 def _outgoing(plan: Plan, edge: Edge) -> OutgoingEdge:

@@ -9,18 +9,18 @@ import click
 
 from penstock.cli.output import say
 from penstock.cli.places import read_time
+from penstock.cli.program_options import check_program, program_options, settings_of
 from penstock.cli.rewired import rewired
-from penstock.cli.run import parsed, run_program
+from penstock.cli.run import run_program
 from penstock.connectors.database.source import DatabaseSource
 from penstock.connectors.files.source import FileSource
 from penstock.connectors.files.text import StreamFormat
 from penstock.connectors.history import Shaped, backfilled
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
-from penstock.core import options
 from penstock.core.clock import SystemClock
-from penstock.core.config import GIVEN_MASTER, Configuration
-from penstock.core.errors import ConfigError, GraphError
+from penstock.core.config import Configuration
+from penstock.core.errors import GraphError
 from penstock.core.ids import EventTime
 from penstock.graph.job import JobSpec
 from penstock.travel.rewire import refuse_stamped_later
@@ -45,9 +45,7 @@ _FUTURE = (
 @click.option("--time-column", metavar="NAME", help="Column with the records' timestamps, if they need one.")
 @click.option("--columns", metavar="A,B", help="Columns of the live stream [default: all but --time-column].")
 @click.option("--source", metavar="UID", help="The live source, by uid or name, if there are several.")
-@click.option("-p", "--parallelism", type=click.IntRange(1), help="Subtasks of each step.")
-@click.option("--master", metavar="URL", help="Spark master, such as local[4].")
-@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
+@program_options
 @click.option("--name", help="Name of the job.")
 @click.pass_context
 def backfill(
@@ -72,14 +70,8 @@ def backfill(
     was interrupted goes on where it was when the command is given again. Once live, its checkpoints and
     savepoints fit the program without this command.
     """
-    if not script.is_file():
-        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
-    given = {
-        options.DEFAULT_PARALLELISM.key: parallelism,
-        GIVEN_MASTER: master,
-        options.JOB_NAME.key: name,
-    }
-    overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
+    check_program(script)
+    overrides = settings_of(settings, parallelism=parallelism, master=master, name=name)
     Configuration.from_dict(overrides).check()
     past = _history(history, kind, table)
     if time_column is not None or columns is not None:

@@ -11,11 +11,11 @@ import click
 
 from penstock.cli.output import console, moment
 from penstock.cli.places import PastPlace, read_place
+from penstock.cli.program_options import check_program, non_restored_option, settings_of, settings_option
 from penstock.cli.rewired import own_checkpoints, rewired
-from penstock.cli.run import ProgramError, as_program, execute, parsed
+from penstock.cli.run import ProgramError, as_program, execute
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
-from penstock.core import options
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import Node
@@ -38,8 +38,8 @@ _SHOWN = 300
     "--until", "end", metavar="TIME|OFFSETS", help="Where to end [default: where the input ends now]."
 )
 @click.option("--steps", default=20, show_default=True, type=click.IntRange(1), help="Most records shown.")
-@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
-@click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@settings_option
+@non_restored_option
 @click.pass_context
 def debug(
     ctx: click.Context,
@@ -58,16 +58,17 @@ def debug(
     Runs in this process, without Spark, at parallelism 1: a breakpoint() in the program works. Nothing is
     written anywhere. SNAPSHOT is a savepoint, a checkpoint, or "earliest" for no state at all.
     """
-    if not script.is_file():
-        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
+    check_program(script)
     begin = _snapshot(snapshot)
     stop = read_place(end, "--until") if end else PastPlace()
     if stop.snapshot is not None:
         raise click.UsageError("--until takes a time or offsets, not a snapshot")
-    given = {options.RECOVERY_PATH.key: begin.snapshot, options.DEFAULT_PARALLELISM.key: "1"}
-    if allow_non_restored_state:
-        given[options.IGNORE_UNCLAIMED_STATE.key] = "true"
-    overrides = parsed(settings) | {name: value for name, value in given.items() if value is not None}
+    overrides = settings_of(
+        settings,
+        parallelism=1,
+        snapshot=begin.snapshot,
+        allow_non_restored_state=allow_non_restored_state,
+    )
     piece = Piece(end_ms=stop.time, ends=stop.offsets, from_first=begin == PastPlace())
     show, sources = _Shown(key, steps), _Sources(piece)
     with (

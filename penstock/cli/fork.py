@@ -10,13 +10,12 @@ import click
 
 from penstock.cli.output import console
 from penstock.cli.places import read_time
+from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
 from penstock.cli.rewired import own_checkpoints, rewired
-from penstock.cli.run import parsed, run_program
+from penstock.cli.run import run_program
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.coordinator import registry
-from penstock.core import options
-from penstock.core.config import GIVEN_MASTER
 from penstock.core.errors import ConfigError
 from penstock.graph.job import JobSpec
 from penstock.snapshot.finding import read_manifest
@@ -33,10 +32,8 @@ Outputs = dict[str, Counter[str]]
 @click.option("--against", type=click.Path(path_type=Path), help="The original [default: the running job's].")
 @click.option("--until", metavar="TIME", help="Event time to stop at: 2026-01-31T12:00, or milliseconds.")
 @click.option("--quiet-after", default=2.0, show_default=True, help="Seconds without input that end it.")
-@click.option("-p", "--parallelism", type=click.IntRange(1), help="Subtasks of each step.")
-@click.option("--master", metavar="URL", help="Spark master, such as local[4].")
-@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
-@click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@program_options
+@non_restored_option
 @click.option("--show", default=20, show_default=True, help="Differing lines shown of each kind.")
 @click.pass_context
 def fork(
@@ -59,13 +56,13 @@ def fork(
     at --until, or where the partitions end now.
     """
     original = against or _running_program(savepoint)
-    given = {
-        options.RECOVERY_PATH.key: savepoint,
-        options.DEFAULT_PARALLELISM.key: parallelism,
-        GIVEN_MASTER: master,
-        options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
-    }
-    overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
+    overrides = settings_of(
+        settings,
+        parallelism=parallelism,
+        master=master,
+        snapshot=savepoint,
+        allow_non_restored_state=allow_non_restored_state,
+    )
     limit = Until(None if until is None else read_time(until, "--until"), quiet_after)
     debug = bool(ctx.find_root().params.get("debug"))
     before = recorded(original, args, overrides, limit, debug)
@@ -77,8 +74,7 @@ def recorded(
     script: Path, args: tuple[str, ...], overrides: dict[str, str], until: Until, debug: bool
 ) -> Outputs:
     """Run a program with bounded sources; what its sinks would have got."""
-    if not script.is_file():
-        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
+    check_program(script)
     recorders = Recorders()
     with (
         rewired(overrides, partial(_bounded, until), recorders.new) as launcher,

@@ -1,7 +1,7 @@
 """``penstock``: the door to all commands.
 
-A command's module is imported when the command is used: ``penstock --help`` must not wait for Arrow,
-Spark or matplotlib.  Every error made on purpose ends here, as one paragraph on standard error.
+A command's module is imported when the command is used: ``penstock --help`` must not wait for Arrow
+or Spark.  Every error made on purpose ends here, as one paragraph on standard error.
 """
 
 from __future__ import annotations

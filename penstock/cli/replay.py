@@ -14,12 +14,11 @@ from rich.console import Console
 
 from penstock.cli.output import console, moment, say
 from penstock.cli.places import PastPlace, read_place
+from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
 from penstock.cli.rewired import own_checkpoints, rewired
-from penstock.cli.run import parsed, run_program
+from penstock.cli.run import run_program
 from penstock.connectors.source import Source
 from penstock.connectors.watermark_strategy import WatermarkStrategy
-from penstock.core import options
-from penstock.core.config import GIVEN_MASTER
 from penstock.core.errors import ConfigError
 from penstock.graph.job import JobSpec
 from penstock.graph.wall_clock import wall_clock
@@ -45,10 +44,8 @@ PLACE = "TIME|OFFSETS|SNAPSHOT"
 )
 @click.option("--output", type=click.Path(path_type=Path), default=Path("replay"), show_default=True)
 @click.option("--compare", "old", metavar="OLD", type=click.Path(path_type=Path), help="An earlier --output.")
-@click.option("-p", "--parallelism", type=click.IntRange(1), help="Subtasks of each step.")
-@click.option("--master", metavar="URL", help="Spark master, such as local[4].")
-@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
-@click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@program_options
+@non_restored_option
 @click.option("--show", default=20, show_default=True, help="Differing records shown of each kind.")
 @click.pass_context
 def replay(
@@ -71,17 +68,16 @@ def replay(
     JSON file of them), or begins at a savepoint or checkpoint. With --compare the same piece as then is
     read, and the exit status is 1 if the results differ.
     """
-    if not script.is_file():
-        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
+    check_program(script)
     _check_output(output)
     begin, stop = _places(start, end)
-    given = {
-        options.RECOVERY_PATH.key: begin.snapshot,
-        options.DEFAULT_PARALLELISM.key: parallelism,
-        GIVEN_MASTER: master,
-        options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
-    }
-    overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
+    overrides = settings_of(
+        settings,
+        parallelism=parallelism,
+        master=master,
+        snapshot=begin.snapshot,
+        allow_non_restored_state=allow_non_restored_state,
+    )
     then = {} if old is None else note_of(old)
     ends = _Replay(begin, stop, output, then if end is None else {})
     with rewired(overrides, ends.source, ends.sink) as launcher, own_checkpoints(overrides) as own:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import runpy
 import signal
 import sys
@@ -21,15 +20,15 @@ import click
 import penstock
 from penstock.cli.detached import leave_running
 from penstock.cli.output import say
+from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
 from penstock.cli.progress import progress_line
 from penstock.cli.python_options import python_options, python_settings
 from penstock.cli.settings_file import find_settings
 from penstock.coordinator import assemble, registry
 from penstock.coordinator.assemble import RunningJob
 from penstock.coordinator.kept import WAIT
-from penstock.core import options
-from penstock.core.config import GIVEN_MASTER, Configuration
-from penstock.core.errors import ConfigError, GraphError, PenstockError
+from penstock.core.config import Configuration
+from penstock.core.errors import GraphError, PenstockError
 from penstock.core.interrupts import SAID, TERMINATED
 from penstock.core.job import JobStatus
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -46,11 +45,9 @@ class ProgramError(PenstockError):
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("-p", "--parallelism", type=click.IntRange(1), help="Subtasks of each step.")
-@click.option("--master", metavar="URL", help="Spark master, such as local[4].")
-@click.option("-D", "settings", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
+@program_options
 @click.option("-s", "--from-snapshot", metavar="PATH", help="Checkpoint or savepoint to start from.")
-@click.option("--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind.")
+@non_restored_option
 @click.option("--claim", is_flag=True, help="Delete the snapshot once the job has its own checkpoints.")
 @click.option("--name", help="Name of the job.")
 @click.option("--config", type=click.Path(path_type=Path), help="File of settings, or its directory.")
@@ -82,20 +79,19 @@ def run(
     Settings are those of the command line, then the program's own, then those of a file: --config, or
     penstock.yaml here or in $PENSTOCK_HOME, or config.yaml in $FLINK_CONF_DIR.
     """
-    if not script.is_file():
-        raise ConfigError(f"there is no program {str(script)!r}; give the path of a Python file")
+    check_program(script)
     if log is not None and not detached:
         raise click.UsageError("--log is for -d; without it redirect the output: > FILE 2>&1")
     settings = ctx.params["settings"] = (*settings, *python_settings(ctx))
-    given = {
-        options.DEFAULT_PARALLELISM.key: parallelism,
-        GIVEN_MASTER: master,
-        options.RECOVERY_PATH.key: from_snapshot,
-        options.IGNORE_UNCLAIMED_STATE.key: "true" if allow_non_restored_state else None,
-        options.CLAIM_MODE.key: "CLAIM" if claim else None,
-        options.JOB_NAME.key: name,
-    }
-    overrides = parsed(settings) | {key: str(value) for key, value in given.items() if value is not None}
+    overrides = settings_of(
+        settings,
+        parallelism=parallelism,
+        master=master,
+        snapshot=from_snapshot,
+        allow_non_restored_state=allow_non_restored_state,
+        claim=claim,
+        name=name,
+    )
     Configuration.from_dict(overrides).check()
     debug = bool(ctx.find_root().params.get("debug"))
     if detached:
@@ -168,18 +164,6 @@ def _heard() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def parsed(settings: tuple[str, ...]) -> dict[str, str]:
-    """``KEY=VALUE`` texts as a dict."""
-    found: dict[str, str] = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            name = re.split(r"[^\w.-]", text)[0]
-            raise click.UsageError(f"-D takes KEY=VALUE, and what begins with {name!r} is none")
-        found[key.strip()] = value.strip()
-    return found
 
 
 @contextmanager

@@ -9,7 +9,7 @@ ones: each is diverted exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
@@ -65,6 +65,18 @@ class DecodeError(ConnectorError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (DecodeError, (self.index, self.reason))
+
+
+def deserialized(schema: Any, items: Sequence[Any]) -> list[Any]:
+    """What ``schema.deserialize`` makes of each; raises :class:`DecodeError` with the place of a bad one."""
+    deserialize = schema.deserialize
+    records: list[Any] = []
+    try:
+        for item in items:
+            records.append(deserialize(item))
+    except Exception as e:
+        raise DecodeError(len(records), f"{type(schema).__name__}: {e}") from e
+    return records
 
 
 @dataclass(frozen=True, slots=True)

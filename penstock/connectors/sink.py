@@ -32,6 +32,17 @@ from penstock.core.clock import Clock
 from penstock.core.ids import Epoch
 
 
+class DeliveryGuarantee(Enum):
+    """How often a record may arrive outside when the job fails and recovers."""
+
+    EXACTLY_ONCE = 0
+    """Once. What is written becomes visible when a checkpoint completes."""
+    AT_LEAST_ONCE = 1
+    """Once or more: records since the last checkpoint are written again."""
+    NONE = 2
+    """Any number of times, also never."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriterContext:
     """What a writer may know about where it runs."""

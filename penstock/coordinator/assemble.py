@@ -11,7 +11,7 @@ from typing import Any
 
 import penstock
 from penstock.common.job_execution_result import JobExecutionResult
-from penstock.coordinator.backend import backend_settings, check_backend
+from penstock.coordinator.backend import check_backend, rocksdb_settings
 from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import RequestKind
@@ -26,18 +26,16 @@ from penstock.coordinator.who import this_driver
 from penstock.core import options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
-from penstock.core.copying import OBJECT_REUSE
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.core.restart import longest_pause_ms, restart_from_config
 from penstock.core.trust_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
-from penstock.core.unpickling import ALLOWED, allow, allowed_by_program
-from penstock.graph.bounded import BATCH, runs_in_batch
-from penstock.graph.budget import CHANNEL_BYTES, NETWORK_BYTES
+from penstock.core.unpickling import allow, allowed_by_program
+from penstock.graph.bounded import runs_in_batch
 from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec
-from penstock.graph.overtaking import UNALIGNED
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.graph.settings import PlanSettings
 from penstock.snapshot.finding import Found, signing_of
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.owners import check_files, check_owners
@@ -94,7 +92,7 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     buffered_ms = int(config.get(options.BUFFER_TIMEOUT))
     choices = PlanOptions(parallelism, spec.max_parallelism, bool(chaining), buffered_ms)
     plan = compile_plan(list(spec.nodes), spec.name, choices, _plan_settings(spec, settings, batch))
-    allow(plan.settings[ALLOWED])
+    allow(plan.settings.allowed_classes)
     store, job_id = _store(config), JobID.of_name(spec.name)
     directory = find_directory(store, spec.name, ".batch" if batch else "")
     signing = signing_of(config.get(KEY_FILE), config.get(UNSIGNED_TOO))
@@ -284,26 +282,26 @@ def job_settings(config: Configuration) -> JobSettings:
     )
 
 
-def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> dict[str, object]:
+def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> PlanSettings:
     config = spec.configuration
-    return {
-        "checkpointing": settings.interval_ms is not None and not batch,
-        "at_least_once": _at_least_once(config),
-        UNALIGNED: settings.unaligned,
-        "aligned_timeout_ms": settings.aligned_timeout_ms or None,
-        "auto_watermark_interval_ms": 0 if batch else config.get(options.AUTO_WATERMARK_INTERVAL),
-        BATCH: batch,
-        OBJECT_REUSE: config.get(options.OBJECT_REUSE),
-        "max_rows": config.get(options.BATCH_MAX_ROWS),
-        CHANNEL_BYTES: config.get(options.CHANNEL_BYTES),
-        NETWORK_BYTES: config.get(options.NETWORK_MEMORY),
-        "heartbeat_interval_ms": config.get(options.HEARTBEAT_INTERVAL),
-        "allow_non_restored": settings.allow_non_restored,
-        "max_parallelism_set": spec.max_parallelism is not None,
-        "job_parameters": dict(spec.job_parameters),
-        ALLOWED: allowed_by_program(config.get(ALLOWED_CLASSES)),
-        **backend_settings(config),
-    }
+    return PlanSettings(
+        checkpointing=settings.interval_ms is not None and not batch,
+        at_least_once=_at_least_once(config),
+        unaligned=settings.unaligned,
+        aligned_timeout_ms=settings.aligned_timeout_ms or None,
+        auto_watermark_interval_ms=0 if batch else config.get(options.AUTO_WATERMARK_INTERVAL),
+        batch=batch,
+        object_reuse=config.get(options.OBJECT_REUSE),
+        max_rows=config.get(options.BATCH_MAX_ROWS),
+        channel_bytes=config.get(options.CHANNEL_BYTES),
+        network_bytes=config.get(options.NETWORK_MEMORY),
+        heartbeat_interval_ms=config.get(options.HEARTBEAT_INTERVAL),
+        allow_non_restored=settings.allow_non_restored,
+        max_parallelism_set=spec.max_parallelism is not None,
+        job_parameters=dict(spec.job_parameters),
+        allowed_classes=allowed_by_program(config.get(ALLOWED_CLASSES)),
+        rocksdb=rocksdb_settings(config),
+    )
 
 
 def _refuse_unsupported(config: Configuration) -> None:

@@ -11,18 +11,16 @@ from penstock.core.errors import ConfigError
 ROCKSDB = "rocksdb"
 
 
-def backend_settings(config: Configuration) -> dict[str, object]:
-    """The part of a plan's settings that says where keyed state lives; nothing for the heap."""
+def rocksdb_settings(config: Configuration) -> dict[str, object] | None:
+    """What a plan's settings say of RocksDB; ``None`` if keyed state lives on the heap."""
     if config.get(options.STATE_BACKEND) != ROCKSDB:
-        return {}
+        return None
     return {
-        ROCKSDB: {
-            "localdir": config.get(options.ROCKSDB_LOCALDIR),
-            "memory_bytes": config.get(options.ROCKSDB_MEMORY),
-            "cache_entries": config.get(options.ROCKSDB_CACHE_ENTRIES),
-            "cache_bytes": config.get(options.ROCKSDB_CACHE_BYTES),
-            "native": config.get(options.CHECKPOINT_INCREMENTAL),
-        }
+        "localdir": config.get(options.ROCKSDB_LOCALDIR),
+        "memory_bytes": config.get(options.ROCKSDB_MEMORY),
+        "cache_entries": config.get(options.ROCKSDB_CACHE_ENTRIES),
+        "cache_bytes": config.get(options.ROCKSDB_CACHE_BYTES),
+        "native": config.get(options.CHECKPOINT_INCREMENTAL),
     }
 
 

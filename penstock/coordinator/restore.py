@@ -28,7 +28,7 @@ def adopt_max_parallelism(plan: Plan, manifest: Manifest) -> Plan:
         head = vertex.head
         entry = manifest.operator(head.operator_id)
         keyed = entry is not None and any(subtask.state.keyed for subtask in entry.subtasks)
-        explicit = head.node.max_parallelism is not None or bool(plan.settings.get("max_parallelism_set"))
+        explicit = head.node.max_parallelism is not None or plan.settings.max_parallelism_set
         resolved = resolve_max_parallelism(
             vertex.name,
             stored=entry.max_parallelism if entry is not None and keyed else None,
@@ -47,7 +47,7 @@ def parallelism_limit(plan: Plan) -> tuple[int, str] | None:
     Steps with a parallelism of their own keep it.  The default of those without keys grows with it; that of
     keyed state was fixed when the state was first written.
     """
-    fixed = bool(plan.settings.get("max_parallelism_set"))
+    fixed = plan.settings.max_parallelism_set
     limits: list[tuple[int, str]] = []
     for vertex, planned in plan.operators():
         node = planned.node

@@ -55,9 +55,6 @@ ATOMIC: frozenset[type] = frozenset(
 )
 """Types whose values cannot change in place."""
 
-OBJECT_REUSE = "object_reuse"
-"""Key of the plan's settings: whether nothing is copied for the sake of a second reader."""
-
 _MOST_TYPES = 10_000
 """Types that are remembered: classes may be made at run time without end."""
 

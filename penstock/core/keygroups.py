@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
 from penstock.core.ids import KeyGroup, SubtaskIndex
 
 
@@ -14,6 +19,14 @@ def key_group_range(
     return KeyGroup(first), KeyGroup(last)
 
 
-def owner(group: KeyGroup, parallelism: int, max_parallelism: int) -> SubtaskIndex:
-    """The subtask that owns a key group."""
-    return SubtaskIndex(group * parallelism // max_parallelism)
+@overload
+def owner(group: KeyGroup, parallelism: int, max_parallelism: int) -> SubtaskIndex: ...
+
+
+@overload
+def owner(group: npt.NDArray[np.int64], parallelism: int, max_parallelism: int) -> npt.NDArray[np.int64]: ...
+
+
+def owner(group: Any, parallelism: int, max_parallelism: int) -> Any:
+    """The subtask that owns a key group, or each of many: the inverse of :func:`key_group_range`."""
+    return group * parallelism // max_parallelism

@@ -36,6 +36,15 @@ def open_file(path: Path, mode: str) -> BinaryIO:
     return open(path, mode, opener=_opener)  # type: ignore[return-value]
 
 
+def sync_path(path: Path) -> None:
+    """Wait until a file's bytes, or the names that were made or removed in a directory, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Make a file of these bytes."""
     with open_file(path, "wb") as file:

@@ -39,8 +39,6 @@ from penstock.core.names import found_under, is_named
 from penstock.core.pickling import SCRIPT
 
 SETTING = "penstock.restore.allowed-classes"
-ALLOWED = "allowed_classes"
-"""Where the settings of a plan hold :class:`Allowed` for the slots."""
 
 
 class Allowed(NamedTuple):

@@ -39,12 +39,12 @@ from penstock.datastream.job import Launcher
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.datastream.time_characteristic import TimeCharacteristic
-from penstock.graph.bounded import BATCH, runs_in_batch
-from penstock.graph.budget import CHANNEL_BYTES, NETWORK_BYTES
+from penstock.graph.bounded import runs_in_batch
 from penstock.graph.explain import plan_json, plan_text
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.graph.settings import PlanSettings
 from penstock.luggage.wishes import Wishes
 from penstock.operators.source_operator import SourceOperator
 
@@ -357,11 +357,11 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         parallelism = spec.parallelism or self._launcher().default_parallelism()
         choices = PlanOptions(parallelism, spec.max_parallelism, self.is_chaining_enabled())
         batch = runs_in_batch(spec.configuration.get(options.RUNTIME_MODE), spec.nodes)
-        settings = {
-            BATCH: batch,
-            CHANNEL_BYTES: spec.configuration.get(options.CHANNEL_BYTES),
-            NETWORK_BYTES: spec.configuration.get(options.NETWORK_MEMORY),
-        }
+        settings = PlanSettings(
+            batch=batch,
+            channel_bytes=spec.configuration.get(options.CHANNEL_BYTES),
+            network_bytes=spec.configuration.get(options.NETWORK_MEMORY),
+        )
         return compile_plan(list(spec.nodes), spec.name, choices, settings)
 
     def get_execution_plan(self) -> str:

@@ -13,6 +13,7 @@ a frame whose mark is wrong.
 from __future__ import annotations
 
 import contextlib
+import selectors
 import socket
 import struct
 from collections import deque
@@ -71,6 +72,7 @@ class FramedSocket:
         self._behind = MARK if seal is not None else 0
         """Bytes behind each payload."""
         self._out: deque[memoryview] = deque()
+        self._waits_for_room = False
         self._header = bytearray(HEADER.size)
         self._pending = bytearray()
         self._large: bytearray | None = None
@@ -115,6 +117,18 @@ class FramedSocket:
                 else:
                     out[0] = first[sent:]
                     sent = 0
+
+    def send_by(self, selector: selectors.BaseSelector, registered: object) -> None:
+        """Send what the socket takes now; ``selector`` looks for room as long as something is left.
+
+        The socket is registered there with ``registered``; it looks for input at any time.
+        """
+        self.send()
+        waits = bool(self._out)
+        if waits != self._waits_for_room:
+            self._waits_for_room = waits
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if waits else 0)
+            selector.modify(self.socket, events, registered)
 
     def receive(self) -> Iterator[Frame]:
         """The frames that have arrived completely. Raises at the end of the stream."""

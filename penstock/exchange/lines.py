@@ -21,12 +21,12 @@ import ipaddress
 import socket
 import ssl
 import tempfile
-import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from penstock.core.errors import TransportError, UnansweredError
+from penstock.core.retrying import retry
 from penstock.exchange import auth
 from penstock.exchange.auth import Hello, refuse
 from penstock.exchange.frames import FramedSocket
@@ -97,14 +97,9 @@ class Lines:
 
         Who is hung up on without a word tries again a few times: the peer may be under siege.
         """
-        for pause in _PAUSES_S:
-            try:
-                return self._try(address, hello, timeout_s)
-            except UnansweredError:
-                threading.Event().wait(pause)
-        return self._try(address, hello, timeout_s)
+        return retry(lambda: self._call(address, hello, timeout_s), UnansweredError, _PAUSES_S)
 
-    def _try(self, address: tuple[str, int], hello: Hello, timeout_s: float) -> FramedSocket:
+    def _call(self, address: tuple[str, int], hello: Hello, timeout_s: float) -> FramedSocket:
         try:
             sock = socket.create_connection(address, timeout=timeout_s)
         except OSError as error:

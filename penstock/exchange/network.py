@@ -67,7 +67,6 @@ class Peer:
         self.senders: dict[tuple[int, int, int], RemoteSender] = {}
         self.inputs: dict[tuple[int, int, int], tuple[InputChannel, ChannelDecoder]] = {}
         self.touched = False
-        self.watching_writes = False
 
     def credit(self, channel: ChannelId, size: int) -> None:
         """Tell the sender that ``size`` bytes were taken."""
@@ -171,8 +170,7 @@ class TcpNetwork:
         for peer in self._peers.values():
             if peer.touched:
                 peer.touched = False
-                peer.frames.send()
-                self._watch(peer)
+                peer.frames.send_by(self._selector, peer)
 
     def on_ready(self, peer: Peer | None, events: int) -> None:
         """The selector found something to do for one of our sockets."""
@@ -181,22 +179,13 @@ class TcpNetwork:
                 self._wake_in.recv(4096)
             return
         if events & selectors.EVENT_WRITE:
-            peer.frames.send()
-            self._watch(peer)
+            peer.frames.send_by(self._selector, peer)
         if events & selectors.EVENT_READ:
             try:
                 for frame in peer.frames.receive():
                     peer.on_frame(frame)
             except TransportError as error:
                 raise TransportError(f"slot {peer.slot}: {error}") from error
-
-    def _watch(self, peer: Peer) -> None:
-        """Ask for write readiness only while something waits to be sent."""
-        wanted = peer.frames.has_output
-        if wanted != peer.watching_writes:
-            peer.watching_writes = wanted
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
-            self._selector.modify(peer.frames.socket, events, peer)
 
     def close(self) -> None:
         """Close all connections."""

@@ -21,6 +21,7 @@ from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.fields import field_of
 from penstock.core.hashing import Hashes, combine_columns, hash_array, hash_values, key_groups
+from penstock.core.keygroups import owner
 from penstock.core.keys import NAN, canonical_keys
 
 Routed = Iterable[tuple[int, Batch]]
@@ -174,7 +175,7 @@ class _ByKey(_ByIndex):
             check_keys(keyed)
             return ((0, keyed),)
         groups = key_groups(key_hashes(keyed, kinds), self._max)
-        return self.split(keyed, groups * self._receivers // self._max)
+        return self.split(keyed, owner(groups, self._receivers, self._max))
 
 
 class _ByFunction(_ByIndex):
@@ -184,14 +185,14 @@ class _ByFunction(_ByIndex):
 
     def route(self, batch: Batch) -> Routed:
         partition, selector, count = self._spec.partition, self._spec.selector, self._receivers
-        owners = [partition(selector(row), count) for row in batch.to_rows()]
-        for owner in owners:
-            if not isinstance(owner, int) or not 0 <= owner < count:
+        targets = [partition(selector(row), count) for row in batch.to_rows()]
+        for target in targets:
+            if not isinstance(target, int) or not 0 <= target < count:
                 raise ConfigError(
-                    f"the custom partitioner returned {owner!r}; it must return a whole number "
+                    f"the custom partitioner returned {target!r}; it must return a whole number "
                     f"from 0 to {count - 1}"
                 )
-        return self.split(batch, np.array(owners, np.int64))
+        return self.split(batch, np.array(targets, np.int64))
 
 
 def attach_keys(batch: Batch, spec: Hash) -> Batch:

@@ -15,9 +15,6 @@ from penstock.exchange.partition import Broadcast, Hash
 from penstock.graph.nodes import Node
 from penstock.graph.plan import Edge, Plan
 
-BATCH = "batch"
-"""The setting of a plan that says its job runs in BATCH mode."""
-
 
 class Form(Enum):
     """How an exchange carries records in BATCH mode."""

@@ -12,17 +12,13 @@ from penstock.core.sizing import SEGMENT_BYTES
 from penstock.exchange.partition import channel_targets
 from penstock.graph.plan import Plan
 
-NETWORK_BYTES = "network_bytes"
-CHANNEL_BYTES = "channel_bytes"
-"""Names of the plan's settings: the budget of a slot, and the most that a channel gets of it."""
-
 
 class NetworkBudget:
     """The budget of every slot of a plan, dealt out to its channels."""
 
     def __init__(self, plan: Plan) -> None:
-        self._budget = int(plan.settings.get(NETWORK_BYTES, 256 << 20))
-        self._most = int(plan.settings.get(CHANNEL_BYTES, 8 << 20))
+        self._budget = plan.settings.network_bytes
+        self._most = plan.settings.channel_bytes
         self.channels = _channels_of_slots(plan)
         """How many channels each slot has to do with."""
 

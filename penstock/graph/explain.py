@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from penstock.exchange.partition import Forward
-from penstock.graph.bounded import BATCH, form_of
+from penstock.graph.bounded import form_of
 from penstock.graph.budget import NetworkBudget
 from penstock.graph.nodes import Node, NodeId, NodeKind
 from penstock.graph.overtaking import why_aligned
@@ -54,7 +54,7 @@ def _node_entry(node: Node, parallelism: int, strategies: dict[tuple[NodeId, Nod
 
 def plan_text(plan: Plan) -> str:
     """The plan in words: tasks, their chains, and the exchanges between them."""
-    batch = plan.settings.get(BATCH, False)
+    batch = plan.settings.batch
     room = "BATCH mode, as Spark stages" if batch else f"{plan.slots} slots"
     lines = [f"job {plan.job_name!r}: {len(plan.vertices)} tasks, {room}"]
     names = {vertex.id: vertex.name for vertex in plan.vertices}

@@ -22,21 +22,18 @@ from penstock.core.keygroups import key_group_range
 from penstock.exchange.partition import Broadcast, Custom, Forward, Hash, Rescale
 from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex, link_name
 
-UNALIGNED = "unaligned"
-"""Key of the plan's settings: whether barriers may overtake at all."""
-
 _ALWAYS_ALIGNED = (Forward, Rescale, Broadcast, Custom)
 
 
 def may_overtake(plan: Plan, vertex: VertexId) -> bool:
     """Whether barriers overtake at the input of a task: only if they may on every edge into it."""
     incoming = [edge for edge in plan.edges if edge.target == vertex]
-    return bool(plan.settings.get(UNALIGNED)) and not any(map(_is_always_aligned, incoming))
+    return plan.settings.unaligned and not any(map(_is_always_aligned, incoming))
 
 
 def why_aligned(plan: Plan, edge: Edge) -> str | None:
     """Why an edge stays aligned although unaligned checkpoints are on; ``None`` if it does not."""
-    if not plan.settings.get(UNALIGNED) or may_overtake(plan, edge.target):
+    if not plan.settings.unaligned or may_overtake(plan, edge.target):
         return None
     if _is_always_aligned(edge):
         return f"{edge.partitioning.strategy.lower()} is always aligned"

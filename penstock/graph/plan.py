@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from penstock.core.errors import GraphError
 from penstock.core.ids import EdgeId, OperatorId, SlotId, Subtask, SubtaskIndex, VertexId
 from penstock.exchange.partition import Forward, Partitioning, Rebalance
 from penstock.graph.identity import operator_ids
 from penstock.graph.nodes import Chaining, Link, Node, NodeId, NodeKind
+from penstock.graph.settings import PlanSettings
+
+_AS_BY_DEFAULT = PlanSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Plan:
     job_name: str
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: PlanSettings = _AS_BY_DEFAULT
 
     @property
     def slots(self) -> int:
@@ -254,12 +256,12 @@ class _Compiler:
 
 
 def compile_plan(
-    nodes: list[Node], job_name: str, options: PlanOptions, settings: dict[str, Any] | None = None
+    nodes: list[Node], job_name: str, options: PlanOptions, settings: PlanSettings = _AS_BY_DEFAULT
 ) -> Plan:
     """Chain the nodes and lay the exchanges."""
     compiler = _Compiler(nodes, options)
     vertices = tuple(compiler.vertex(head) for head in compiler.heads)
-    return Plan(job_name, vertices, tuple(compiler.edges), settings or {})
+    return Plan(job_name, vertices, tuple(compiler.edges), settings)
 
 
 def _sinks_first(nodes: list[Node]) -> list[Node]:

@@ -60,7 +60,7 @@ class KeyedReduceOperator(FunctionOperator):
     def open(self, ctx: OperatorContext) -> None:
         self._state: ValueState[Any] = ctx.keyed.handle(ValueStateDescriptor(STATE_NAME, self._type_info))
         super().open(ctx)
-        self._at_end = bool(ctx.settings.get("batch"))
+        self._at_end = ctx.runtime.batch
         self._final: dict[Any, tuple[Any, int]] = {}
 
     def process(self, batch: Batch, input_index: int = 0) -> None:

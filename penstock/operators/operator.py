@@ -25,16 +25,14 @@ from typing import Any, Protocol
 
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
-from penstock.core.copying import OBJECT_REUSE, Copier, copied, itself
+from penstock.core.copying import Copier, copied, itself
 from penstock.core.ids import Epoch, EventTime, OperatorId
-from penstock.core.messages import Remark
+from penstock.core.messages import Remark, WatermarkReport
 from penstock.core.metrics import MetricGroup
 from penstock.state.backend import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.state.timers import Timer, Timers
 
-REMARK = "remark"
-"""The setting that holds what takes a :class:`~penstock.core.messages.Remark`, where anybody listens."""
 _TIMERS_PER_STEP = 16
 """How many timers fire before the outputs are looked at, whatever they emit."""
 
@@ -73,6 +71,44 @@ class RuntimeInfo:
     job_parameters: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorRuntime:
+    """How the job is run, as far as an operator acts on it, and its ways to the driver.
+
+    Made by ``task/build.py`` for a stream and by ``batch/chain.py`` for BATCH mode, with what the job's
+    settings say of it (``runtime_of`` in ``task/chain.py``).  The defaults are for an operator that is run
+    by hand, in a test.
+    """
+
+    checkpointing: bool = False
+    """Whether periodic snapshots are on; if not, the only commit is at the end of input. From the job's
+    settings; never in BATCH mode."""
+    auto_watermark_interval_ms: int = 200
+    """How often periodic watermarks are emitted, 0 for never. From the job's settings; 0 in BATCH mode."""
+    batch: bool = False
+    """Whether the job runs in BATCH mode: aggregates give their last result only. From the job's settings."""
+    object_reuse: bool = False
+    """Whether steps and state share records that can change. From the job's settings."""
+    in_order: bool = False
+    """Whether results must come in the order of their records, because a task that runs again must give the
+    same again. Set in BATCH mode where records are distributed in turn at the vertex or behind it."""
+    generation: int = 0
+    """Number of the job's attempt; later ones have greater ones. Set by the slot, or by the BATCH run."""
+    attempt_id: int = 0
+    """Tells attempts of a task with the same generation apart. Set in BATCH mode, where Spark may run a task
+    again or twice at a time."""
+    to_driver: Callable[[Any], None] = lambda payload: None
+    """Sends a small object to the driver side of the operator's source or sink. Set by slot and BATCH run;
+    by hand, where there is no driver, it is dropped."""
+    report_watermark: Callable[[WatermarkReport], None] | None = None
+    """Tells the coordinator where event time is. Set by the slot; ``None`` where it does not listen."""
+    report_remark: Callable[[Remark], None] | None = None
+    """Tells the user of something odd in the records. Set by slot and BATCH run; ``None`` by hand."""
+
+
+_BY_HAND = OperatorRuntime()
+
+
 @dataclass(slots=True)
 class OperatorContext:
     """Everything the engine gives an operator."""
@@ -85,7 +121,7 @@ class OperatorContext:
     operator_state: OperatorStateStore
     metrics: MetricGroup
     restored_epoch: Epoch | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    runtime: OperatorRuntime = _BY_HAND
     wake: Callable[[], None] | None = None
     """Called from another thread: has the task's thread look again at ``next_processing_time``.
 
@@ -108,13 +144,12 @@ class OperatorContext:
     @property
     def own(self) -> Copier:
         """What makes a value one that nobody else holds: a copy, unless records are shared on purpose."""
-        return itself if self.settings.get(OBJECT_REUSE) else copied
+        return itself if self.runtime.object_reuse else copied
 
     def remark(self, kind: str, text: str) -> None:
-        """Tell the job's people of something odd in the records; callers do so once each."""
-        listener = self.settings.get(REMARK)
-        if listener is not None:
-            listener(Remark(self.info.operator_name, kind, text))
+        """Tell the user of something odd in the records; callers do so once each."""
+        if self.runtime.report_remark is not None:
+            self.runtime.report_remark(Remark(self.info.operator_name, kind, text))
 
     @property
     def timers(self) -> Timers:

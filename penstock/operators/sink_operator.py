@@ -38,13 +38,13 @@ class SinkOperator(Operator):
                 sink_id=ctx.operator_id,
                 subtask=ctx.info.subtask,
                 parallelism=ctx.info.parallelism,
-                generation=ctx.settings["generation"],
+                generation=ctx.runtime.generation,
                 restored_epoch=ctx.restored_epoch,
                 restored_state=tuple(self._state.get()),
-                checkpointing=ctx.settings["checkpointing"],
+                checkpointing=ctx.runtime.checkpointing,
                 clock=ctx.clock,
-                to_driver=ctx.settings["to_driver"],
-                attempt=ctx.settings.get("attempt", 0),
+                to_driver=ctx.runtime.to_driver,
+                attempt=ctx.runtime.attempt_id,
                 restored_notes=tuple(self._notes.get()),
             )
         )

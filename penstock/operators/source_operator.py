@@ -261,8 +261,8 @@ class SourceOperator(Operator):
     def _report_finished(self, done: Iterable[str]) -> None:
         ids = tuple(done) if self._source.reports_finished else ()
         if ids:
-            settings = self.ctx.settings
-            settings["to_driver"](SplitsFinished(settings["generation"], ids))
+            runtime = self.ctx.runtime
+            runtime.to_driver(SplitsFinished(runtime.generation, ids))
 
     def _store(self) -> None:
         me = (self.ctx.info.subtask, self.ctx.info.parallelism)

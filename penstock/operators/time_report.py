@@ -6,8 +6,6 @@ when event time stands still (``coordinator/alignment.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from penstock.connectors.watermarks import WatermarkStrategy, WatermarkTracker
 from penstock.core.ids import EventTime
 from penstock.core.messages import WatermarkReport
@@ -27,9 +25,8 @@ class TimeReporter:
     """
 
     def __init__(self, ctx: OperatorContext, strategy: WatermarkStrategy) -> None:
-        send = ctx.settings.get("to_coordinator") if strategy.makes_watermarks else None
         alignment = strategy.alignment
-        self._send: Callable[[WatermarkReport], None] | None = send
+        self._send = ctx.runtime.report_watermark if strategy.makes_watermarks else None
         self._ctx = ctx
         self._group = alignment.group if alignment is not None else None
         self._interval = alignment.update_ms if alignment is not None else REPORT_INTERVAL_MS

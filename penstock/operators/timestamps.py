@@ -25,18 +25,16 @@ AHEAD_COUNTER = "numRecordsAhead"
 BOUND_GAUGE = "watermarkBoundMs"
 """How far the watermarks of a learning generator are behind the largest timestamp."""
 
-DEFAULT_INTERVAL_MS = 200
-
 
 class WatermarkEmitter:
     """Sends records with the watermarks between them, and says when to probe next.
 
-    The interval is the setting ``auto_watermark_interval_ms``; 0 means never.
+    The interval is ``OperatorRuntime.auto_watermark_interval_ms``; 0 means never.
     """
 
     def __init__(self, ctx: OperatorContext) -> None:
         self._out = ctx.out
-        self._interval = int(ctx.settings.get("auto_watermark_interval_ms", DEFAULT_INTERVAL_MS))
+        self._interval = ctx.runtime.auto_watermark_interval_ms
         self.next_ms: int | None = ctx.clock.now_ms() + self._interval if self._interval > 0 else None
         self._ctx = ctx
         self._blocked_before = 0

@@ -30,7 +30,7 @@ from penstock.snapshot.strict import (
     Malformed,
     array,
     boolean,
-    canonical,
+    check_sum,
     checksum,
     data,
     fields,
@@ -51,7 +51,7 @@ def from_json(raw: bytes, name: str = "the manifest") -> Manifest:
         document = parse(raw)
         _check_version(document, name)
         document.pop(FIELD, None)  # looked at by those who have a key
-        _check_sum(document)
+        check_sum(document)
         return _manifest(document)
     except Malformed as error:
         raise CorruptSnapshotError(
@@ -69,16 +69,6 @@ def _check_version(document: dict[str, Any], name: str) -> None:
             f"{name} has snapshot format {version} and was written by {shown}; this Penstock reads "
             f"formats up to {FORMAT_VERSION}. Restore with {shown} or later"
         )
-
-
-def _check_sum(document: dict[str, Any]) -> None:
-    promised = checksum(document.pop("checksum", None), "checksum")
-    try:
-        found = digest(canonical(document))
-    except (ValueError, RecursionError):
-        raise Malformed("the checksum cannot be computed") from None
-    if found != promised:
-        raise Malformed(f"its checksum is {found}, it says {promised}")
 
 
 def _manifest(document: dict[str, Any]) -> Manifest:

@@ -33,6 +33,7 @@ from penstock.snapshot.strict import (
     array,
     boolean,
     canonical,
+    check_sum,
     checksum,
     fields,
     integer,
@@ -160,21 +161,11 @@ def decode(seq: Seq, raw: bytes) -> Entry:
                 f"{FORMAT_VERSION}: a newer Penstock runs or ran this job. Use that version or later"
             )
         if version >= 2:
-            _check_sum(document)
+            check_sum(document)
         entry = _entry(document)
     except Malformed:
         return Unreadable(seq, digest(raw))
     return entry if entry.seq == seq else Unreadable(seq, digest(raw))
-
-
-def _check_sum(document: dict[str, Any]) -> None:
-    promised = checksum(document.pop("checksum", None), "checksum")
-    try:
-        found = digest(canonical(document))
-    except (ValueError, RecursionError):
-        raise Malformed("the checksum cannot be computed") from None
-    if found != promised:
-        raise Malformed(f"its checksum is {found}, it says {promised}")
 
 
 _CARRIED = ("seq", "generation", "epoch", "location", "manifest_checksum", "manifest_length")

@@ -10,7 +10,7 @@ import threading
 
 from penstock.core.errors import SnapshotError
 from penstock.snapshot.paths import check_path
-from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, missing, too_short
+from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, part_of
 
 MAX_STATE_BYTES = 5 * 1024 * 1024
 """Default limit for the state of one subtask."""
@@ -40,13 +40,7 @@ class MemoryStore(SnapshotStore):
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         check_range(offset, length)
-        data = self._files.get(self._name(path))
-        if data is None:
-            raise missing(self.url, path)
-        end = len(data) if length is None else offset + length
-        if offset > len(data) or end > len(data):
-            raise too_short(self.url, path, offset, length)
-        return data[offset:end]
+        return part_of(self._files.get(self._name(path)), self.url, path, offset, length)
 
     def size(self, path: str) -> int | None:
         data = self._files.get(self._name(path))

@@ -164,6 +164,16 @@ def too_short(url: str, path: str, offset: int, length: int | None) -> CorruptSn
     return CorruptSnapshotError(f"{url}/{path} is too short:{wanted} from {offset} on are not there")
 
 
+def part_of(data: bytes | None, url: str, path: str, offset: int, length: int | None) -> bytes:
+    """What ``read`` returns of a file with these bytes; ``None`` for one that is not there."""
+    if data is None:
+        raise missing(url, path)
+    end = len(data) if length is None else offset + length
+    if offset > len(data) or end > len(data):
+        raise too_short(url, path, offset, length)
+    return data[offset:end]
+
+
 def check_range(offset: int, length: int | None) -> None:
     """Refuse negative ranges."""
     if offset < 0 or (length is not None and length < 0):

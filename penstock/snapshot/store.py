@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from penstock.core.errors import ConfigError, SnapshotError
-from penstock.core.own_files import make_directory, open_file, write_file
+from penstock.core.own_files import make_directory, open_file, sync_path, write_file
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.paths import TEMPORARY, check_path
 from penstock.snapshot.remote import FsspecStore
@@ -47,7 +47,7 @@ class LocalStore(SnapshotStore):
                 created = _link(temporary, target, data)
             finally:
                 temporary.unlink(missing_ok=True)
-            _sync_directory(target.parent)
+            sync_path(target.parent)
             return created
 
     def write(self, path: str) -> FileWriter:
@@ -90,7 +90,7 @@ class LocalStore(SnapshotStore):
         with _translated(self.url, path):
             try:
                 target.unlink()
-                _sync_directory(target.parent)
+                sync_path(target.parent)
             except _ABSENT:
                 return
 
@@ -157,7 +157,7 @@ class _LocalWriter(FileWriter):
             except OSError:
                 self._temporary.unlink(missing_ok=True)
                 raise
-            _sync_directory(self._target.parent)
+            sync_path(self._target.parent)
 
     def _discard(self) -> None:
         self._file.close()
@@ -244,7 +244,7 @@ def _temporary_beside(target: Path) -> Path:
 def _make_directory(directory: Path) -> None:
     """Make a directory and those above it; each new name is synced into its parent."""
     for made in make_directory(directory):
-        _sync_directory(made.parent)
+        sync_path(made.parent)
 
 
 def _write_synced(place: Path, data: bytes, mode: str) -> None:
@@ -273,14 +273,6 @@ def _create_without_links(target: Path, data: bytes) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 __all__ = [

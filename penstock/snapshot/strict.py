@@ -11,7 +11,7 @@ import base64
 import json
 from typing import Any, NoReturn
 
-from penstock.core.handles import DIGEST_SIZE
+from penstock.core.handles import DIGEST_SIZE, digest
 
 MAX_INT = 2**63 - 1
 _HEX = frozenset("0123456789abcdef")
@@ -94,6 +94,17 @@ def checksum(value: Any, where: str) -> str:
     if len(found) != 2 * DIGEST_SIZE or not _HEX.issuperset(found):
         raise Malformed(f"{where}: a checksum of {2 * DIGEST_SIZE} hexadecimal digits was expected")
     return found
+
+
+def check_sum(document: dict[str, Any]) -> None:
+    """Take the field ``checksum`` out of a document; it must be that of all the rest."""
+    promised = checksum(document.pop("checksum", None), "checksum")
+    try:
+        found = digest(canonical(document))
+    except (ValueError, RecursionError):
+        raise Malformed("the checksum cannot be computed") from None
+    if found != promised:
+        raise Malformed(f"its checksum is {found}, it says {promised}")
 
 
 def data(value: Any, where: str) -> bytes:

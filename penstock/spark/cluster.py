@@ -182,7 +182,6 @@ class SparkCluster(Cluster):
             return as_error(lost)
 
     def _info(self, generation: Generation) -> WorkerInfo:
-        settings = self._job.plan.settings
         return WorkerInfo(
             self._job.job_id.hex,
             int(generation),
@@ -190,7 +189,7 @@ class SparkCluster(Cluster):
             self._server.address,
             self._job.store_url,
             self._job.store.inline_limit,
-            settings["heartbeat_interval_ms"] / 1000,
+            self._job.plan.settings.heartbeat_interval_ms / 1000,
             self._job.settings.heartbeat_timeout_ms / 1000,
             self._transport,
         )

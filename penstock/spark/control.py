@@ -47,7 +47,6 @@ class _Connection:
         self.frames = frames
         self.pieces = Pieces()
         self.last_heard = now
-        self.watching_writes = False
 
 
 class ControlServer:
@@ -172,7 +171,7 @@ class ControlServer:
         if connection is not None:
             with self._losing(connection):
                 queue_message(connection.frames, data)
-                self._flush(connection)
+                connection.frames.send_by(self._selector, connection)
 
     def _on_ready(self, connection: _Connection, events: int) -> None:
         with self._losing(connection):
@@ -183,7 +182,7 @@ class ControlServer:
                     if payload is not None:
                         self._on_message(connection.generation, connection.slot, _message_in(payload))
             if events & selectors.EVENT_WRITE:
-                self._flush(connection)
+                connection.frames.send_by(self._selector, connection)
 
     @contextlib.contextmanager
     def _losing(self, connection: _Connection) -> Iterator[None]:
@@ -195,14 +194,6 @@ class ControlServer:
         except Exception as error:
             _log.exception("the control connection of slot %d is given up", connection.slot)
             self._lose(connection, f"the driver could not serve it: {error!r}")
-
-    def _flush(self, connection: _Connection) -> None:
-        connection.frames.send()
-        wanted = connection.frames.has_output
-        if wanted != connection.watching_writes:
-            connection.watching_writes = wanted
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
-            self._selector.modify(connection.frames.socket, events, connection)
 
     def _check_silence(self) -> None:
         now = self._clock.monotonic()

@@ -17,7 +17,6 @@ from penstock.coordinator.restore import parallelism_limit
 from penstock.core import interrupts
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
-from penstock.graph.bounded import BATCH
 from penstock.graph.job import JobSpec
 from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
@@ -56,7 +55,7 @@ class SparkLauncher:
         reserved = 0 if cores_of(spark) else beside
         job = _with_patience(assemble(spec, max(1, self.default_parallelism() - reserved)), spec)
         clock = SystemClock()
-        if job.plan.settings[BATCH]:
+        if job.plan.settings.batch:
             running = self._start_batch(spark, spec, job, clock)
         else:
             running = self._start_gang(spark, spec, job, clock, beside)

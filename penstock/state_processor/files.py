@@ -19,7 +19,7 @@ from penstock.core.errors import SnapshotError
 from penstock.core.handles import KeyedHandle
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
-from penstock.core.keygroups import key_group_range
+from penstock.core.keygroups import key_group_range, owner
 from penstock.core.keys import canonical_keys
 from penstock.operators.window.windows import CountWindow, TimeWindow
 from penstock.snapshot.storage import SnapshotStore
@@ -59,7 +59,7 @@ class Target:
     def parts(self, keys: Sequence[Any]) -> Any:
         """The number of the file that each key belongs into."""
         groups = key_groups(hash_values(keys), self.max_parallelism)
-        return groups * self.parallelism // self.max_parallelism
+        return owner(groups, self.parallelism, self.max_parallelism)
 
     def check(self, values: list[Any]) -> None:
         """Refuse values that are not what the descriptor declares: the job could not use them."""

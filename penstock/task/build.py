@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
-from penstock.core.copying import OBJECT_REUSE
 from penstock.core.errors import naming
-from penstock.core.ids import ChannelId, Epoch, OperatorId, SlotId, Subtask, SubtaskIndex
+from penstock.core.ids import ChannelId, Epoch, SlotId, Subtask, SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.messages import Deploy, DriverMessage, Opening, Remark
 from penstock.core.metrics import MetricGroup
-from penstock.core.unpickling import ALLOWED, Allowed, allow
+from penstock.core.unpickling import allow
 from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender, Sender
 from penstock.exchange.gate import InputGate, Overtaking
 from penstock.exchange.outputs import OutputEdge
 from penstock.exchange.partition import Broadcast, channel_targets, make_router
 from penstock.graph.budget import NetworkBudget
-from penstock.graph.nodes import NodeId
 from penstock.graph.overtaking import may_overtake
 from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
-from penstock.operators.chain import FanOut, OperatorInput
-from penstock.operators.operator import REMARK, Operator, OperatorContext, Output, RuntimeInfo
-from penstock.operators.typed import typed_output
-from penstock.state.private import never_changes
+from penstock.operators.operator import OperatorRuntime
+from penstock.state.backend import KeyedState
+from penstock.state.operator_state import OperatorStateStore
+from penstock.task.chain import Chain, ChainSetup, build_chain, runtime_of
 from penstock.task.environment import StateStorage, TaskEnvironment
-from penstock.task.failures import explain_failure
 from penstock.task.first_keys import watch_first_keys
 from penstock.task.recovered import recovered, recovered_inside
 from penstock.task.restoring import restored_keyed, restored_lists
@@ -75,7 +71,7 @@ def build_tasks(
     plan: Plan, slot: SlotId, deploy: Deploy, env: TaskEnvironment, network: Network
 ) -> list[Task]:
     """All subtasks of ``slot``, opened, in topological order."""
-    allow(plan.settings.get(ALLOWED, Allowed()))
+    allow(plan.settings.allowed_classes)
     place = _Place(plan, slot, deploy, env, network, {}, NetworkBudget(plan))
     mine = [vertex for vertex in plan.vertices if slot < vertex.parallelism]
     for vertex in mine:
@@ -111,10 +107,9 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
     plan, env = place.plan, place.env
     index = SubtaskIndex(int(place.slot))
     subtask = Subtask(vertex.id, index)
-    settings = plan.settings
     metrics = MetricGroup()
     edges = {
-        edge_id: _output_edge(place, plan.edges[edge_id], vertex, index)
+        int(edge_id): _output_edge(place, plan.edges[edge_id], vertex, index)
         for planned in vertex.operators
         for _, edge_id in planned.edges
     }
@@ -136,7 +131,7 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         ladder,
         env,
         vertex.buffer_timeout_ms,
-        int(settings.get("max_rows", 8192)),
+        plan.settings.max_rows,
         metrics,
     )
 
@@ -149,9 +144,8 @@ def _gate(place: _Place, vertex: Vertex, index: SubtaskIndex) -> InputGate:
         if plan.edges[channel_id.edge].target == vertex.id
     ]
     count = len(incoming)
-    aligner: Aligner = AtLeastOnce(count) if settings.get("at_least_once") else ExactlyOnce(count)
-    timeout = settings.get("aligned_timeout_ms")
-    overtaking = Overtaking(may_overtake(plan, vertex.id), timeout)
+    aligner: Aligner = AtLeastOnce(count) if settings.at_least_once else ExactlyOnce(count)
+    overtaking = Overtaking(may_overtake(plan, vertex.id), settings.aligned_timeout_ms)
     numbered = [channel.id for channel, _ in incoming]
     storage = _restored_storage(place)
     old = recovered(plan, vertex, index, numbered, deploy.channels, storage)
@@ -183,113 +177,52 @@ def _output_edge(place: _Place, edge: Edge, vertex: Vertex, index: SubtaskIndex)
         target.max_parallelism,
         lambda: report(Remark(name, "NaN", _NAN_KEYS)),
     )
-    most = int(place.plan.settings.get("max_rows", 8192))
-    return OutputEdge(router, senders, most, f"step {name!r}")
+    return OutputEdge(router, senders, place.plan.settings.max_rows, f"step {name!r}")
 
 
 def _build_operators(
-    place: _Place,
-    vertex: Vertex,
-    subtask: Subtask,
-    edges: dict[Any, OutputEdge],
-    metrics: MetricGroup,
-) -> list[tuple[OperatorId, OperatorInput]]:
-    """Make the operators back to front, so that each finds its consumers ready, then open them."""
-    inputs: dict[NodeId, OperatorInput] = {}
-    contexts: list[tuple[Operator, OperatorContext]] = []
-    for planned in reversed(vertex.operators):
-        operator = planned.node.factory()
-        consumers: list[tuple[str | None, Output]] = [
-            *((tag, inputs[node]) for tag, node in planned.chained),
-            *((tag, edges[edge]) for tag, edge in planned.edges),
-        ]
-        wrapped = OperatorInput(operator, on_failure(planned.node.name, subtask))
-        inputs[planned.node.id] = wrapped
-        node = planned.node
-        reuses = bool(place.plan.settings.get(OBJECT_REUSE))
-        fan = FanOut(consumers, not reuses, never_changes(node.output_type))
-        out = typed_output(fan, node.output_type if node.casts else None, node.side_types)
-        place.env.opening(Opening(subtask, node.name))
-        context = _context(place, vertex, planned, subtask, out, metrics)
-        contexts.append((operator, context))
-    names = {id(inputs[planned.node.id].operator): planned.node.name for planned in vertex.operators}
-    tell = place.env.opening
-    open_operators(inputs, contexts, lambda operator: tell(Opening(subtask, names[id(operator)])))
-    if not place.plan.settings.get("allow_non_restored"):
-        for planned, (operator, context) in zip(reversed(vertex.operators), contexts, strict=True):
+    place: _Place, vertex: Vertex, subtask: Subtask, edges: dict[int, OutputEdge], metrics: MetricGroup
+) -> Chain:
+    deploy, env = place.deploy, place.env
+    told = env.opening
+    setup = ChainSetup(
+        job_name=place.plan.job_name,
+        vertex=vertex,
+        index=subtask.index,
+        settings=place.plan.settings,
+        clock=env.clock,
+        metrics=metrics,
+        runtime=partial(_runtime, place),
+        state=partial(_state, place, vertex, subtask),
+        attempt=deploy.attempt,
+        restored_epoch=Epoch(deploy.restored_epoch) if deploy.restored_epoch is not None else None,
+        wake=env.wake,
+        opening=lambda step: told(Opening(subtask, step)),
+    )
+    chain = build_chain(setup, edges)
+    if not place.plan.settings.allow_non_restored:
+        for planned, (_, entry) in zip(vertex.operators, chain, strict=True):
             links = planned.node.links
             keyed = {link.input_index for link in links if not isinstance(link.partitioning, Broadcast)}
-            watch_first_keys(operator, context.keyed.restored_kinds, keyed)
-    return [(planned.operator_id, inputs[planned.node.id]) for planned in vertex.operators]
+            watch_first_keys(entry.operator, entry.operator.ctx.keyed.restored_kinds, keyed)
+    return chain
 
 
-def open_operators(
-    inputs: dict[NodeId, OperatorInput],
-    contexts: list[tuple[Operator, OperatorContext]],
-    opening: Callable[[Operator], None] = lambda operator: None,
-) -> None:
-    """Open all, saying which is next; if one fails, close those that were opened, and the half open one."""
-    opened: list[Operator] = []
-    try:
-        for operator, context in contexts:
-            wrapped = next(i for i in inputs.values() if i.operator is operator)
-            opened.append(operator)
-            opening(operator)
-            wrapped.run(lambda operator=operator, context=context: operator.open(context))  # type: ignore[misc]
-    except Exception:
-        for operator in reversed(opened):
-            with contextlib.suppress(Exception):
-                operator.close()
-        for _, context in contexts:
-            context.keyed.close()
-        raise
-
-
-def on_failure(step: str, subtask: Subtask) -> Callable[[Exception, Operator], Exception]:
-    """What turns a failure of a step into an error that names it."""
-    where = f"{subtask.index}"
-    return lambda error, operator: explain_failure(error, step, where, operator)
-
-
-def _context(
-    place: _Place,
-    vertex: Vertex,
-    planned: PlannedOperator,
-    subtask: Subtask,
-    out: Output,
-    metrics: MetricGroup,
-) -> OperatorContext:
-    deploy, env = place.deploy, place.env
-    restore = deploy.restore.get(subtask, {}).get(planned.operator_id)
-    keyed = restored_keyed(restore, place.plan, vertex, subtask, _restored_storage(place), env.storage)
-    operator_id = planned.operator_id
-    info = RuntimeInfo(
-        job_name=place.plan.job_name,
-        task_name=vertex.name,
-        operator_name=planned.node.name,
-        subtask=int(subtask.index),
-        parallelism=vertex.parallelism,
-        max_parallelism=vertex.max_parallelism,
-        attempt=deploy.attempt,
-        job_parameters=place.plan.settings.get("job_parameters", {}),
+def _runtime(place: _Place, planned: PlannedOperator) -> OperatorRuntime:
+    operator_id, report = planned.operator_id, place.env.report
+    return replace(
+        runtime_of(place.plan.settings),
+        generation=int(place.env.generation),
+        to_driver=lambda payload: report(DriverMessage(operator_id, payload)),
+        report_watermark=report,
+        report_remark=report,
     )
-    settings = {
-        **place.plan.settings,
-        "generation": int(env.generation),
-        "keyed": planned.node.keyed,
-        "to_driver": lambda payload: env.report(DriverMessage(operator_id, payload)),
-        "to_coordinator": env.report,
-        REMARK: env.report,
-    }
-    return OperatorContext(
-        operator_id=operator_id,
-        info=info,
-        out=out,
-        clock=env.clock,
-        keyed=keyed,
-        operator_state=restored_lists(restore),
-        metrics=metrics.add_group(planned.node.name),
-        restored_epoch=Epoch(deploy.restored_epoch) if deploy.restored_epoch is not None else None,
-        settings=settings,
-        wake=env.wake,
-    )
+
+
+def _state(
+    place: _Place, vertex: Vertex, subtask: Subtask, planned: PlannedOperator
+) -> tuple[KeyedState, OperatorStateStore]:
+    restore = place.deploy.restore.get(subtask, {}).get(planned.operator_id)
+    storage = _restored_storage(place)
+    keyed = restored_keyed(restore, place.plan, vertex, subtask, storage, place.env.storage)
+    return keyed, restored_lists(restore)

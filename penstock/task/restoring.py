@@ -46,7 +46,7 @@ def restored_keyed(
 
 
 def _rocks_settings(plan: Plan, target: StateStorage) -> RocksSettings | None:
-    settings = RocksSettings.from_plan(plan.settings)
+    settings = RocksSettings.from_plan(plan.settings.rocksdb)
     if settings is not None and target.url.startswith(IN_DRIVER_MEMORY):
         return replace(settings, native=False)
     return settings

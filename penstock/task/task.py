@@ -37,9 +37,9 @@ from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
 from penstock.exchange.overtaken import Overtaken
 from penstock.operators.chain import OperatorInput
+from penstock.operators.pending import PendingOperators
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.asked import AskedSnapshots
-from penstock.task.beside import Beside
 from penstock.task.environment import TaskEnvironment
 from penstock.task.left_over import LeftOver
 from penstock.task.pacing import BUDGET_S, Pace
@@ -73,7 +73,7 @@ class Task:
         self._operators = [operator for _, operator in operators]
         self._head = self._operators[0]
         self._timed, self._unfinished = self._operators, list(self._operators)
-        self._beside = Beside(operator.operator for operator in self._operators)
+        self._pending = PendingOperators(self._operators)
         self._gate = gate
         self._left_over = LeftOver(self._operators)
         source = self._head.operator
@@ -153,7 +153,7 @@ class Task:
 
     def _room(self) -> int:
         """How many records may be read at once."""
-        return self._beside.room(self._pace.rows)
+        return self._pending.room(self._pace.rows)
 
     def next_deadline_ms(self) -> int | None:
         """Processing time at which the task wants a step although no input arrived."""
@@ -281,7 +281,7 @@ class Task:
                 self._timed = self._timed[1:]
                 self.end_input()
                 self._head.operator.ctx.out.watermark(MAX_TIME)
-        if not self._left_over and self._beside.are_drained():
+        if not self._left_over and self._pending.are_drained():
             self._finish()
 
     def _finish(self) -> None:

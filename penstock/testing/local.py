@@ -28,7 +28,6 @@ from penstock.core.ids import ChannelId, Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.exchange.channel import InputChannel, LocalSender
-from penstock.graph.bounded import BATCH
 from penstock.graph.job import JobSpec
 from penstock.luggage.in_process import Settled
 from penstock.snapshot.memory import MemoryStore
@@ -248,7 +247,7 @@ class LocalLauncher:
         return running
 
     def _started(self, job: Assembled, settled: Settled) -> RunningJob:
-        if job.plan.settings[BATCH]:
+        if job.plan.settings.batch:
             stages = LocalStages(self._clock, self.batch_rows, settled.at_work)
             return start_batch(job, self._clock, stages)
         cluster = LocalCluster(job, self._clock, settled.at_work)

@@ -20,19 +20,25 @@ from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.copying import copied_batch
 from penstock.core.hashing import hash_values, key_groups
-from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime, OperatorId, SubtaskIndex
-from penstock.core.keygroups import key_group_range
+from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime, OperatorId, SubtaskIndex, VertexId
+from penstock.core.keygroups import key_group_range, owner
 from penstock.core.metrics import MetricGroup
 from penstock.core.pickling import dumps
-from penstock.operators.operator import Operator, OperatorContext, Output, RuntimeInfo
+from penstock.graph.nodes import Node, NodeId, NodeKind
+from penstock.graph.plan import PlannedOperator, Vertex
+from penstock.graph.settings import PlanSettings
+from penstock.operators.operator import Operator, OperatorRuntime, Output
 from penstock.snapshot.rescale import redistribute
 from penstock.state.backend import KeyedState
 from penstock.state.chunks import FrozenChunks
 from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
 from penstock.state.table import Frozen
+from penstock.task.chain import ChainSetup, build_chain
 
 KEY_GROUPS = 128
+_NAME = "verify"
+"""Of the job, its task and its only step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,24 +208,32 @@ class Trial:
         self.load(self.snapshot(), parallelism)
 
     def _open(self, keyed: list[KeyedState], stores: list[OperatorStateStore]) -> list[Operator]:
-        operators = []
-        for number, (state, store) in enumerate(zip(keyed, stores, strict=True)):
-            operator = self._make()
-            info = RuntimeInfo("verify", "verify", "verify", number, len(keyed), KEY_GROUPS, 0)
-            operator.open(
-                OperatorContext(
-                    operator_id=OperatorId("verify"),
-                    info=info,
-                    out=self._out,
-                    clock=self._clock,
-                    keyed=state,
-                    operator_state=store,
-                    metrics=MetricGroup(),
-                    restored_epoch=Epoch(self._epoch) if self._epoch else None,
-                )
-            )
-            operators.append(operator)
-        return operators
+        parts = list(zip(keyed, stores, strict=True))
+        return [self._open_one(SubtaskIndex(number), len(parts), part) for number, part in enumerate(parts)]
+
+    def _open_one(
+        self, index: SubtaskIndex, parallelism: int, state: tuple[KeyedState, OperatorStateStore]
+    ) -> Operator:
+        node = Node(NodeId(1), NodeKind.OPERATOR, _NAME, self._make)
+        planned = PlannedOperator(node, OperatorId(_NAME), (), ())
+        setup = ChainSetup(
+            job_name=_NAME,
+            vertex=Vertex(VertexId(_NAME), _NAME, (planned,), parallelism, KEY_GROUPS, 0),
+            index=index,
+            settings=PlanSettings(),
+            clock=self._clock,
+            metrics=MetricGroup(),
+            runtime=lambda planned: OperatorRuntime(),
+            state=lambda planned: state,
+            restored_epoch=Epoch(self._epoch) if self._epoch else None,
+            output=lambda operator, out: self._out,
+            on_failure=lambda step, subtask: _as_it_is,
+        )
+        return build_chain(setup, {})[0][1].operator
+
+
+def _as_it_is(error: Exception, operator: Operator) -> Exception:
+    raise error
 
 
 def run_clock(clock: ManualClock, trials: list[Trial], now_ms: int) -> None:
@@ -236,7 +250,7 @@ def run_clock(clock: ManualClock, trials: list[Trial], now_ms: int) -> None:
 
 def owners_of(keys: list[Any], parallelism: int) -> Any:
     """The subtask of each key, as an array."""
-    return key_groups(hash_values(keys), KEY_GROUPS) * parallelism // KEY_GROUPS
+    return owner(key_groups(hash_values(keys), KEY_GROUPS), parallelism, KEY_GROUPS)
 
 
 def _write_keyed(keyed: KeyedState) -> bytes:

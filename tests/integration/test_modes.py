@@ -11,8 +11,9 @@ from flow_graphs import GRAPHS, TOPIC, Pace, log_sink, read_log
 from local_jobs import Stoppable, environment, finish, output, start_graph, until, wait_for_snapshots
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.log import Guarantee, Log, LogOffsets, LogSink, LogSource, Producer, Text
+from penstock.connectors.log import Log, LogOffsets, LogSink, LogSource, Producer, Text
 from penstock.connectors.source import Split
+from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.demo.modes import Mode
 from penstock.demo.verdict import Verdict
@@ -62,7 +63,7 @@ def copy_topic(env: Any, root: Path) -> None:
     log_sink(root)
     source = LogSource(root, "in", Text(), end=end)
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "in").rebalance()
-    stream.sink_to(LogSink(root, TOPIC, Text(), guarantee=Guarantee.AT_LEAST_ONCE))
+    stream.sink_to(LogSink(root, TOPIC, Text(), guarantee=DeliveryGuarantee.AT_LEAST_ONCE))
 
 
 def test_without_checkpoints_a_job_goes_on_at_the_end(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ import logging
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from threading import Event
 from typing import Any
 
 from penstock.connectors.database import ledger
@@ -39,6 +38,7 @@ from penstock.connectors.database.two_phase import CarriedRows
 from penstock.connectors.sink import CommitOutcome, Committer
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import PenstockError
+from penstock.core.retrying import retry, wait
 
 _log = logging.getLogger("penstock.database")
 _LOOKS = 3
@@ -204,11 +204,11 @@ class TwoPhaseCommitter(LedgerCommitter):
 
     def _when_detached(self, connection: Any, item: Any) -> CommitOutcome:
         """The server is about to notice that the writer closed its connection: mostly milliseconds."""
-        for pause in _DETACH_PAUSES_S:
-            Event().wait(pause)
-            try:
-                self._link.dialect.transactions.commit(connection, item.name)
-            except UnknownTransaction:
-                continue
-            return CommitOutcome.COMMITTED
-        return CommitOutcome.RETRY
+        commit = self._link.dialect.transactions.commit
+        first, *more = _DETACH_PAUSES_S
+        wait(first)
+        try:
+            retry(lambda: commit(connection, item.name), UnknownTransaction, more)
+        except UnknownTransaction:
+            return CommitOutcome.RETRY
+        return CommitOutcome.COMMITTED

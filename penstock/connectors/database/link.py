@@ -1,7 +1,7 @@
 """A connection that is opened when needed, and work that is done again when the fault may pass.
 
 After any error the connection is closed: whatever transaction was open is then gone for certain, and the
-next try begins on a new one.
+next attempt begins on a new one.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from threading import Event
 from typing import Any, TypeVar
 
 from penstock.connectors.database.dialect import Dialect, Fault
 from penstock.core.errors import ConnectorError, PenstockError
+from penstock.core.retrying import doubling, retry
 
 _log = logging.getLogger("penstock.database")
 _FIRST_PAUSE_S = 0.1
@@ -54,25 +54,24 @@ class Link:
         """``work`` with a connection, again after faults that may pass. ``work`` must bear being repeated.
 
         Raises the driver's error if it is the data's fault, else a :class:`ConnectorError`, at once or
-        when all tries are used up.
+        when all attempts are used up.
         """
-        tries = 0
-        while True:
-            try:
-                return work(self.connection)
-            except Exception as e:
-                self.close()
-                fault = self.dialect.fault(e)
-                if fault is Fault.DATA or isinstance(e, PenstockError):
-                    raise
-                if not fault.passing:
-                    raise self.failed(e, what) from e
-                tries += 1
-                if tries > self._retries:
-                    raise self.gave_up(e, what) from e
-                pause = min(_FIRST_PAUSE_S * 2 ** (tries - 1), _LONGEST_PAUSE_S)
-                _log.warning("%s: %s; again in %.1f s", what, self.dialect.sentence(e), pause)
-                Event().wait(pause)
+
+        def passes(error: Exception) -> bool:
+            self.close()
+            return not isinstance(error, PenstockError) and self.dialect.fault(error).passing
+
+        def again(error: Exception, pause_s: float) -> None:
+            _log.warning("%s: %s; again in %.1f s", what, self.dialect.sentence(error), pause_s)
+
+        pauses = doubling(_FIRST_PAUSE_S, _LONGEST_PAUSE_S, self._retries)
+        try:
+            return retry(lambda: work(self.connection), passes, pauses, again)
+        except Exception as e:
+            fault = self.dialect.fault(e)
+            if fault is Fault.DATA or isinstance(e, PenstockError):
+                raise
+            raise (self.gave_up if fault.passing else self.failed)(e, what) from e
 
     def failed(self, error: BaseException, what: str) -> ConnectorError:
         """The error for a fault that will not pass."""

@@ -38,7 +38,7 @@ from penstock.core.type_tree import RowTypeInfo, TypeInformation
 
 
 class Delivery(Enum):
-    """How rows get into the table."""
+    """How rows get into the table. The guarantee is the same with all three: exactly once."""
 
     UPSERT = "upsert"
     """By key, at once. Needs key columns."""

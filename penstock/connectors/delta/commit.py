@@ -18,24 +18,12 @@ from penstock.connectors.delta.table import TableAddress, arrow_schema, check_wr
 from penstock.connectors.delta.writer import DeltaCommittable
 from penstock.connectors.files.table_commit import TableCommitter, TableConflict
 from penstock.connectors.files.table_files import DataStorage
-from penstock.connectors.files.table_schema import match_columns
 from penstock.core.errors import ConnectorError
 from penstock.core.optional import require
 
 
-class DeltaCommitter(TableCommitter):
-    """Appends to the table's log. Runs on the driver."""
-
-    def __init__(
-        self, address: TableAddress, schema: Any, partition_by: tuple[str, ...], run: str = ""
-    ) -> None:
-        super().__init__(run)
-        self._address = address
-        self._schema = schema
-        self._partition_by = partition_by
-
-    def look(self) -> Any:
-        return self._address.open()
+class DeltaCommitter(TableCommitter[TableAddress]):
+    """Appends to the table's log."""
 
     def is_noted(self, table: Any, item: DeltaCommittable) -> bool:
         noted = table.transaction_version(item.app_id)
@@ -72,13 +60,8 @@ class DeltaCommitter(TableCommitter):
         """The table may have changed since the job started, and somebody may have cleaned up."""
         uri = self._address.uri
         check_writable(uri, table)
-        match_columns(f"the Delta table {uri!r}", self._schema, arrow_schema(table))
         partition_by = table.metadata().partition_columns
-        if tuple(partition_by) != self._partition_by:
-            raise ConnectorError(
-                f"the Delta table {uri!r} is partitioned by {partition_by} now, and was by "
-                f"{list(self._partition_by)} when the job started; start the job again"
-            )
+        self.check_layout(f"the Delta table {uri!r}", arrow_schema(table), partition_by)
         storage = self._address.storage()
         paths = [added.path for item in items for added in item.files]
         gone = [path for path in paths if not storage.exists(f"{uri}/{path}")]

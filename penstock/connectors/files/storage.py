@@ -22,9 +22,9 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from penstock.core import own_files
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.core.exclusive import create_new, is_exclusive, rename_new, renames_onto_free_names
+from penstock.core.own_files import make_directory, sync_path
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*://")
@@ -159,11 +159,11 @@ class LocalStorage(Storage):
             return
         self.make_directory(str(directory.parent))
         directory.mkdir(exist_ok=True)
-        _sync_path(directory.parent)
+        sync_path(directory.parent)
 
     def make_own_directory(self, path: str) -> None:
-        for made in own_files.make_directory(Path(path)):
-            _sync_path(made.parent)
+        for made in make_directory(Path(path)):
+            sync_path(made.parent)
 
     def seal(self, stream: BinaryIO) -> None:
         stream.flush()
@@ -171,19 +171,19 @@ class LocalStorage(Storage):
         stream.close()
 
     def move(self, source: str, target: str) -> None:
-        _sync_path(Path(source))
+        sync_path(Path(source))
         Path(source).replace(target)
 
     def sync_files(self, paths: Iterable[str]) -> None:
         """Make files durable that others wrote, and their names."""
         files = list(paths)
         for file in files:
-            _sync_path(Path(file))
+            sync_path(Path(file))
         self.sync_directories(files)
 
     def sync_directories(self, paths: Iterable[str]) -> None:
         for directory in {Path(path).parent for path in paths}:
-            _sync_path(directory)
+            sync_path(directory)
 
     def remove(self, path: str) -> None:
         Path(path).unlink(missing_ok=True)
@@ -330,11 +330,3 @@ def _size(path: Path) -> int | None:
         return path.stat().st_size
     except FileNotFoundError:
         return None
-
-
-def _sync_path(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

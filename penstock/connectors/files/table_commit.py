@@ -11,10 +11,12 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.connectors.files.table_files import DataStorage, remove_files_of
+from penstock.connectors.files.table_schema import match_columns
 from penstock.connectors.sink import CommitOutcome, Committer
+from penstock.core.errors import ConnectorError
 
 _TRIES = 5
 """Per call; after that the coordinator's own retries, with their pauses."""
@@ -24,19 +26,33 @@ class TableConflict(Exception):
     """Somebody else changed the table since it was looked at."""
 
 
-class TableCommitter(Committer):
-    """Commits what has an ``epoch``, oldest first. ``run`` is in the names of the files of this run."""
+class Address(Protocol):
+    """Where a table is."""
 
-    def __init__(self, run: str = "") -> None:
+    def open(self) -> Any:
+        """The table as it is now; a ``ConnectorError`` if there is none."""
+        ...
+
+
+AddressT = TypeVar("AddressT", bound=Address)
+
+
+class TableCommitter(Committer, Generic[AddressT]):
+    """Commits what has an ``epoch``, oldest first. Runs on the driver.
+
+    ``schema`` and ``partition_by`` are the table's as the writers know it, ``run`` is in the names of the
+    files of this run.
+    """
+
+    def __init__(self, address: AddressT, schema: Any, partition_by: tuple[str, ...], run: str = "") -> None:
+        self._address = address
+        self._schema = schema
+        self._partition_by = partition_by
         self._run = run
 
     @abstractmethod
     def place(self) -> tuple[DataStorage, str]:
         """Where data files are: the storage, and the directory's name there."""
-
-    @abstractmethod
-    def look(self) -> Any:
-        """The table as it is now."""
 
     @abstractmethod
     def is_noted(self, table: Any, item: Any) -> bool:
@@ -45,6 +61,15 @@ class TableCommitter(Committer):
     @abstractmethod
     def append(self, table: Any, items: list[Any]) -> None:
         """Add the files of all ``items`` and their notes in one step; raises ``TableConflict``."""
+
+    def check_layout(self, what: str, schema: Any, partition_by: Sequence[str]) -> None:
+        """Refuse to append if the table, called ``what``, has changed since the job started."""
+        match_columns(what, self._schema, schema)
+        if tuple(partition_by) != self._partition_by:
+            raise ConnectorError(
+                f"{what} is partitioned by {list(partition_by)} now, and was by {list(self._partition_by)} "
+                "when the job started; start the job again"
+            )
 
     def make_durable(self, since: Any) -> None:
         """Wait for the disk, if the format's own client does not: for all that was noted after ``since``.
@@ -69,7 +94,7 @@ class TableCommitter(Committer):
 
     def _commit_epoch(self, items: list[Any]) -> list[CommitOutcome]:
         for _ in range(_TRIES):
-            table = self.look()
+            table = self._address.open()
             done = [self.is_noted(table, item) for item in items]
             fresh = [item for item, is_done in zip(items, done, strict=True) if not is_done]
             try:

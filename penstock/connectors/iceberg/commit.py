@@ -17,7 +17,6 @@ from typing import Any
 
 from penstock.connectors.files.table_commit import TableCommitter, TableConflict
 from penstock.connectors.files.table_files import DataStorage
-from penstock.connectors.files.table_schema import match_columns
 from penstock.connectors.iceberg.table import IcebergAddress, arrow_schema, data_storage, partition_names
 from penstock.connectors.iceberg.writer import IcebergCommittable
 from penstock.core.errors import ConnectorError
@@ -26,19 +25,8 @@ from penstock.core.optional import require
 _NO_RETRIES = {"commit.retry.num-retries": "0"}
 
 
-class IcebergCommitter(TableCommitter):
-    """Appends to the table. Runs on the driver."""
-
-    def __init__(
-        self, address: IcebergAddress, schema: Any, partition_by: tuple[str, ...], run: str = ""
-    ) -> None:
-        super().__init__(run)
-        self._address = address
-        self._schema = schema
-        self._partition_by = partition_by
-
-    def look(self) -> Any:
-        return self._address.open()
+class IcebergCommitter(TableCommitter[IcebergAddress]):
+    """Appends to the table."""
 
     def is_noted(self, table: Any, item: IcebergCommittable) -> bool:
         return _notes(table, item).get(str(item.subtask), -1) >= item.epoch
@@ -79,13 +67,8 @@ class IcebergCommitter(TableCommitter):
 
     def _check(self, table: Any) -> None:
         """The table may have changed since the job started."""
-        match_columns(self._address.describe(), self._schema, arrow_schema(table))
         partition_by = partition_names(self._address, table)
-        if partition_by != self._partition_by:
-            raise ConnectorError(
-                f"{self._address.describe()} is partitioned by {list(partition_by)} now, and was by "
-                f"{list(self._partition_by)} when the job started; start the job again"
-            )
+        self.check_layout(self._address.describe(), arrow_schema(table), partition_by)
 
 
 def _key(item: IcebergCommittable) -> str:

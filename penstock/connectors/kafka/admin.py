@@ -16,6 +16,7 @@ from penstock.connectors.kafka.offsets import KafkaTopicPartition, Offsets
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConnectorError
 from penstock.core.optional import require
+from penstock.core.retrying import retry, steadily
 
 T = TypeVar("T")
 
@@ -143,15 +144,17 @@ class Brokers:
         return self._asked("offsets cannot be looked up", ask)
 
     def _asked(self, what: str, ask: Callable[[], T]) -> T:
-        began = self._clock.monotonic()
-        while True:
-            try:
-                return ask()
-            except self._kafka.KafkaException as e:
-                self._admin.poll(_PAUSE_S)
-                late = self._clock.monotonic() - began > _PATIENCE_S
-                if late or e.args[0].name() not in _PASSING:
-                    raise self._trouble.explain(what, self._servers, e.args[0]) from None
-            except TimeoutError:
-                self._admin.poll(0)
-                raise self._trouble.explain(what, self._servers) from None
+        kafka_error = self._kafka.KafkaException
+
+        def passes(error: Exception) -> bool:
+            return isinstance(error, kafka_error) and error.args[0].name() in _PASSING
+
+        pauses = steadily(_PAUSE_S, _PATIENCE_S, self._clock)
+        try:
+            return retry(ask, passes, pauses, wait=self._admin.poll)
+        except kafka_error as e:
+            self._admin.poll(_PAUSE_S)
+            raise self._trouble.explain(what, self._servers, e.args[0]) from None
+        except TimeoutError:
+            self._admin.poll(0)
+            raise self._trouble.explain(what, self._servers) from None

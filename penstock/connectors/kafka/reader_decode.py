@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.connectors.decoding import Records
 from penstock.connectors.log.formats import SchemaFormat, as_format
-from penstock.connectors.on_error import DecodeError
+from penstock.connectors.on_error import deserialized
 
 
 class KafkaRecord(NamedTuple):
@@ -89,14 +89,7 @@ class RecordDecoder(MessageDecoder):
         return messages, [_record(message) for message in messages]
 
     def decode(self, items: list[Any]) -> Records:
-        deserialize = self._schema.deserialize
-        records: list[Any] = []
-        try:
-            for item in items:
-                records.append(deserialize(item))
-        except Exception as e:
-            raise DecodeError(len(records), f"{type(self._schema).__name__}: {e}") from e
-        return records
+        return deserialized(self._schema, items)
 
     def produced_type(self) -> Any | None:
         produced = getattr(self._schema, "get_produced_type", None)

@@ -7,7 +7,6 @@ is and how its fate is told), ``committer.py``.  The argument for exactly once i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any
 
 from penstock.connectors.kafka.client import ClientSettings, client_settings, log
@@ -16,7 +15,7 @@ from penstock.connectors.kafka.sink_checks import allowed_timeout, check_brokers
 from penstock.connectors.kafka.sink_records import RecordEncoder
 from penstock.connectors.kafka.transactions import Naming, Owner, check_prefix
 from penstock.connectors.kafka.writer import AppendingWriter, TransactionalWriter
-from penstock.connectors.sink import Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import Committer, DeliveryGuarantee, Sink, SinkWriter, WriterContext
 from penstock.core.errors import ConfigError
 
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
@@ -27,14 +26,6 @@ _ACKS = ("acks", "request.required.acks")
 _ACKNOWLEDGEMENTS = (*_ACKS, "enable.idempotence")
 
 
-class Guarantee(Enum):
-    """How often a record may be in the topic after failures. Any enum with these names will do."""
-
-    EXACTLY_ONCE = "exactly once"
-    AT_LEAST_ONCE = "at least once"
-    NONE = "none"
-
-
 class KafkaRecordSink(Sink):
     """Sends what ``encoder`` makes of the records to the brokers that ``properties`` name."""
 
@@ -42,33 +33,33 @@ class KafkaRecordSink(Sink):
         self,
         properties: Mapping[str, Any],
         encoder: RecordEncoder,
-        guarantee: Enum = Guarantee.NONE,
+        guarantee: DeliveryGuarantee = DeliveryGuarantee.NONE,
         transactional_id_prefix: str | None = None,
     ) -> None:
-        self._guarantee = Guarantee[guarantee.name]
+        self._guarantee = DeliveryGuarantee[guarantee.name]  # CheckpointingMode has the same names
+        self._exactly_once = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
         self._encoder = encoder
         self._properties = ClientSettings(properties)
         self._settings = producer_settings(properties, self._guarantee)
         self._prefix = ""
-        if self._guarantee is Guarantee.EXACTLY_ONCE:
+        if self._exactly_once:
             self._prefix = check_prefix(transactional_id_prefix)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        if self._guarantee is Guarantee.EXACTLY_ONCE:
+        if self._exactly_once:
             naming = Naming(self._prefix, context.job_name, context.sink_id)
             own = Owner(context.subtask, context.generation)
             return TransactionalWriter(self._settings, self._encoder, naming, own, context.parallelism)
         return AppendingWriter(
-            self._settings, self._encoder, wait_on_barrier=self._guarantee is Guarantee.AT_LEAST_ONCE
+            self._settings, self._encoder, wait_on_barrier=self._guarantee is DeliveryGuarantee.AT_LEAST_ONCE
         )
 
     def create_committer(self) -> Committer | None:
-        exactly = self._guarantee is Guarantee.EXACTLY_ONCE
-        return KafkaCommitter(self._settings, self._prefix) if exactly else None
+        return KafkaCommitter(self._settings, self._prefix) if self._exactly_once else None
 
     def check(self) -> None:
         brokers = check_brokers(self._settings, self._encoder.topics())
-        if self._guarantee is Guarantee.EXACTLY_ONCE:
+        if self._exactly_once:
             if TRANSACTION_TIMEOUT not in self._properties:
                 timeout = allowed_timeout(_TRANSACTION_TIMEOUT_MS, brokers)
                 given = {**self._properties, TRANSACTION_TIMEOUT: timeout}
@@ -77,7 +68,7 @@ class KafkaRecordSink(Sink):
 
     def check_interval(self, interval_ms: int | None) -> None:
         timeout = int(self._settings.get(TRANSACTION_TIMEOUT, 0))
-        if self._guarantee is Guarantee.EXACTLY_ONCE and interval_ms is not None and interval_ms >= timeout:
+        if self._exactly_once and interval_ms is not None and interval_ms >= timeout:
             raise ConfigError(
                 f"the checkpoint interval is {interval_ms} ms and {TRANSACTION_TIMEOUT} of the Kafka sink is "
                 f"{timeout}: transactions are committed by checkpoints, so the brokers would abort each one "
@@ -87,7 +78,7 @@ class KafkaRecordSink(Sink):
 
     def check_patience(self, longest_ms: int) -> None:
         timeout = int(self._settings.get(TRANSACTION_TIMEOUT, longest_ms))
-        if self._guarantee is Guarantee.EXACTLY_ONCE and timeout < longest_ms:
+        if self._exactly_once and timeout < longest_ms:
             log.warning(
                 "%s of the Kafka sink is %d, and a transaction may have to wait for %d ms: a checkpoint "
                 "interval, a checkpoint that takes as long as execution.checkpointing.timeout lets it, and "
@@ -100,7 +91,7 @@ class KafkaRecordSink(Sink):
             )
 
 
-def producer_settings(properties: Mapping[str, Any], guarantee: Guarantee) -> ClientSettings:
+def producer_settings(properties: Mapping[str, Any], guarantee: DeliveryGuarantee) -> ClientSettings:
     """The settings of the sink's producers: the given ones over our defaults.
 
     Keys go to the partitions that the Java client would choose (``murmur2_random``).
@@ -111,11 +102,11 @@ def producer_settings(properties: Mapping[str, Any], guarantee: Guarantee) -> Cl
             "the Kafka sink makes transactional ids of its own: set_transactional_id_prefix(...) instead of "
             "the property 'transactional.id'"
         )
-    if guarantee is Guarantee.AT_LEAST_ONCE:
+    if guarantee is DeliveryGuarantee.AT_LEAST_ONCE:
         _refuse_unacknowledged(given)
     settings = ClientSettings({"partitioner": "murmur2_random", **given})
     longest = _DELIVERY_TIMEOUT_MS
-    if guarantee is Guarantee.EXACTLY_ONCE:
+    if guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         settings.setdefault(TRANSACTION_TIMEOUT, _TRANSACTION_TIMEOUT_MS)
         # A producer that waits for a reason to connect needs 55 to 500 ms for its first transaction, not 5.
         settings.setdefault("enable.sparse.connections", False)

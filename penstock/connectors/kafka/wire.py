@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
-from threading import Event
 from typing import Any, TypeVar
 
 from penstock.connectors.kafka.client import BOOTSTRAP
@@ -20,6 +19,7 @@ from penstock.connectors.kafka.wire_settings import wire_settings
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConnectorError
 from penstock.core.optional import require
+from penstock.core.retrying import retry, steadily
 
 T = TypeVar("T")
 
@@ -77,17 +77,13 @@ class TransactionClient:
 
     def patiently(self, ask: Callable[[], T], patience_s: float = 30.0) -> T:
         """``ask`` until there is an answer: coordinators move and load, which takes moments."""
-        clock = SystemClock()
-        deadline = clock.monotonic() + patience_s
-        while True:
-            try:
-                return ask()
-            except Unavailable as e:
-                if clock.monotonic() > deadline:
-                    raise ConnectorError(
-                        f"the Kafka brokers at {self._servers} do not answer requests about transactions: {e}"
-                    ) from e
-                Event().wait(_PAUSE_S)
+        pauses = steadily(_PAUSE_S, patience_s, SystemClock())
+        try:
+            return retry(ask, Unavailable, pauses)
+        except Unavailable as e:
+            raise ConnectorError(
+                f"the Kafka brokers at {self._servers} do not answer requests about transactions: {e}"
+            ) from e
 
     def close(self) -> None:
         """Give connection and thread back."""

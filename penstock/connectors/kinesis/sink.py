@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event
 from typing import Any
 
 from penstock.connectors.kinesis.client import THROTTLED, KinesisAccess, code_of, errors, stream_argument
@@ -18,11 +17,13 @@ from penstock.connectors.log.formats import as_format
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.core.retrying import doubling, wait
 
 MOST_RECORDS, MOST_BYTES, MOST_RECORD_BYTES = 500, 5 * 1024 * 1024, 1024 * 1024
 """What AWS takes in one call, and as one record with its key."""
 _LONGEST_KEY = 256
-_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 50, 2000
+_PAUSES_S = (0.05, 2.0)
+"""The first and the longest."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,6 @@ class KinesisWriter(SinkWriter):
         self._buffer: list[_Entry] = []
         self._bytes = 0
         self._oldest_ms = 0
-        self._pause = Event()
 
     def write(self, batch: Batch) -> None:
         for data, key in zip(self._format.encode(batch), self._keys(batch), strict=True):
@@ -137,7 +137,7 @@ class KinesisWriter(SinkWriter):
 
     def _send(self) -> None:
         """Send the buffer, again and again until all is taken."""
-        pause, since = _FIRST_PAUSE_MS, self._clock.monotonic()
+        pauses, since = doubling(*_PAUSES_S), self._clock.monotonic()
         while self._buffer:
             refused, why = self._put(self._buffer)
             if not refused:
@@ -145,15 +145,14 @@ class KinesisWriter(SinkWriter):
             if self._settings.fail_on_error:
                 raise ConnectorError(f"{self._name} refuses {len(refused)} records: {why}")
             if len(refused) < len(self._buffer):
-                pause, since = _FIRST_PAUSE_MS, self._clock.monotonic()
+                pauses, since = doubling(*_PAUSES_S), self._clock.monotonic()
             elif (self._clock.monotonic() - since) * 1000 > self._settings.patience_ms:
                 raise ConnectorError(
                     f"{self._name} has taken no record for {self._settings.patience_ms // 1000} s: {why}. "
                     "Give it more shards, or choose partition keys that spread the records better"
                 )
             self._buffer = refused
-            self._pause.wait(pause / 1000)
-            pause = min(2 * pause, _LONGEST_PAUSE_MS)
+            wait(next(pauses))
         self._buffer, self._bytes = [], 0
 
     def _put(self, entries: list[_Entry]) -> tuple[list[_Entry], str]:

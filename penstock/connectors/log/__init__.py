@@ -18,7 +18,7 @@ from penstock.connectors.log.offsets import LogOffsets
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.producer import HashPartitioner, Producer
 from penstock.connectors.log.reader import PartitionReader
-from penstock.connectors.log.sink import Guarantee, LogCommitter, LogSink
+from penstock.connectors.log.sink import LogCommitter, LogSink
 from penstock.connectors.log.source import LogSource
 from penstock.connectors.log.staging import Committable, commit_staged
 from penstock.connectors.log.topic import Log, PartitionDescription, Topic, TopicDescription
@@ -29,7 +29,6 @@ __all__ = [
     "Consumer",
     "CorruptLogError",
     "DecodeError",
-    "Guarantee",
     "HashPartitioner",
     "Json",
     "Log",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.core.own_files import make_directory, open_file, write_file
+from penstock.core.own_files import make_directory, open_file, sync_path, write_file
 
 _LOCK = "lock"
 
@@ -49,15 +49,6 @@ def create_partition(directory: Path) -> None:
     write_file(directory / _LOCK, b"")
 
 
-def fsync_directory(directory: Path) -> None:
-    """Make created, renamed and removed names durable."""
-    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def write_durably(path: Path, content: bytes) -> None:
     """Replace ``path`` by ``content``, whole or not at all."""
     temporary = path.with_name(path.name + ".tmp")
@@ -66,7 +57,7 @@ def write_durably(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
-    fsync_directory(path.parent)
+    sync_path(path.parent)
 
 
 def write_all(fd: int, parts: Sequence[bytes | memoryview], position: int) -> int:

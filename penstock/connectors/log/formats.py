@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from penstock.connectors.log.errors import DecodeError
+from penstock.connectors.on_error import deserialized
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 
@@ -83,14 +84,7 @@ class SchemaFormat(ValueFormat):
 
     def decode_each(self, values: list[bytes]) -> list[Any]:
         """The same for values that are Python objects already."""
-        deserialize = self._schema.deserialize
-        records: list[Any] = []
-        try:
-            for value in values:
-                records.append(deserialize(value))
-        except Exception as e:
-            raise DecodeError(len(records), f"{type(self._schema).__name__}: {e}") from e
-        return records
+        return deserialized(self._schema, values)
 
     def encode(self, batch: Batch) -> list[bytes]:
         return [self._schema.serialize(record) for record in batch.to_rows()]

@@ -22,7 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.connectors.log.errors import CorruptLogError
-from penstock.connectors.log.files import fsync_directory, partition_lock, write_all
+from penstock.connectors.log.files import partition_lock, write_all
 from penstock.connectors.log.frame import FrameHeader, describe_batches
 from penstock.connectors.log.pending import staged_runs
 from penstock.connectors.log.producers import Producers, drop_older, load_producers, save_producers
@@ -30,7 +30,7 @@ from penstock.connectors.log.retention import Limits, apply_retention
 from penstock.connectors.log.segment import SegmentFile, segment_bases, segment_path
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError
-from penstock.core.own_files import FILE
+from penstock.core.own_files import FILE, sync_path
 
 _COPY_CHUNK = 8 << 20
 
@@ -180,7 +180,7 @@ class PartitionWriter:
         self._producers.forget_before(segment_bases(self.directory)[0], staged_runs(self.directory))
         save_producers(self.directory, base, self._producers)
         self._open(base)
-        fsync_directory(self.directory)
+        sync_path(self.directory)
         drop_older(self.directory, base)
         apply_retention(self.directory, self._limits, self._clock.now_ms())
 

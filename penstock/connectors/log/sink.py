@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,14 @@ from penstock.connectors.log.staging import (
     remove_leftovers,
 )
 from penstock.connectors.log.topic import Log, Topic
-from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import (
+    CommitOutcome,
+    Committer,
+    DeliveryGuarantee,
+    Sink,
+    SinkWriter,
+    WriterContext,
+)
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
@@ -38,13 +44,6 @@ from penstock.core.ids import MIN_TIME, Epoch
 Key = Callable[[Any], Any] | str | None
 
 _SPOOL_BYTES = 16 << 20
-
-
-class Guarantee(Enum):
-    """How often a record may be in the topic after failures. Any enum with these names will do."""
-
-    EXACTLY_ONCE = "exactly once"
-    AT_LEAST_ONCE = "at least once"
 
 
 class LogSink(Sink):
@@ -64,27 +63,27 @@ class LogSink(Sink):
         topic: str,
         value_format: Any,
         key: Key = None,
-        guarantee: Enum = Guarantee.EXACTLY_ONCE,
+        guarantee: DeliveryGuarantee = DeliveryGuarantee.EXACTLY_ONCE,
     ) -> None:
-        if guarantee.name not in Guarantee.__members__:
+        if guarantee.name not in ("EXACTLY_ONCE", "AT_LEAST_ONCE"):
             raise ConfigError(f"LogSink writes EXACTLY_ONCE or AT_LEAST_ONCE, not {guarantee.name}")
         self._root = str(root)
         self._topic = topic
         self._format = as_format(value_format)
         self._key = key
-        self._guarantee = Guarantee[guarantee.name]
+        self._guarantee = DeliveryGuarantee[guarantee.name]  # CheckpointingMode has the same names
 
     def check(self) -> None:
         self._open()
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         rows = _RowEncoder(self._format, self._key, self._open().partitions, context.clock)
-        if self._guarantee is Guarantee.EXACTLY_ONCE:
+        if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return _TransactionalWriter(self._open(), rows, context)
         return _AppendingWriter(self._open(), rows, context)
 
     def create_committer(self) -> Committer | None:
-        if self._guarantee is Guarantee.EXACTLY_ONCE:
+        if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return LogCommitter(self._open(), SystemClock())
         return None
 

@@ -31,14 +31,14 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from penstock.connectors.log.errors import CorruptLogError
-from penstock.connectors.log.files import fsync_directory, write_all
+from penstock.connectors.log.files import write_all
 from penstock.connectors.log.frame import MAX_HEADER_SIZE, FrameHeader, describe_batches, parse_header
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.pending import NAME, PENDING
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
-from penstock.core.own_files import open_file
+from penstock.core.own_files import open_file, sync_path
 
 _log = logging.getLogger("penstock")
 
@@ -120,7 +120,7 @@ class Transaction:
         os.fsync(self._file.fileno())
         name = f"{self._identity.stem}-{epoch}.frame"
         self._spool.rename(self._pending / name)
-        fsync_directory(self._pending)
+        sync_path(self._pending)
         self.abandon()
         return Committable(self._partition, name, header.producer, epoch, header.records)
 

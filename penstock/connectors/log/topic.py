@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from penstock.connectors.log.errors import CorruptLogError
-from penstock.connectors.log.files import create_partition, fsync_directory, write_durably
+from penstock.connectors.log.files import create_partition, write_durably
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.reader import PartitionReader
 from penstock.connectors.log.retention import Limits
@@ -27,7 +27,7 @@ from penstock.connectors.log.segment import segment_bases, segment_path
 from penstock.connectors.on_truncated import OnTruncated
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
-from penstock.core.own_files import make_directory
+from penstock.core.own_files import make_directory, sync_path
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _META = "meta.json"
@@ -143,7 +143,7 @@ class Log:
         except OSError as e:
             shutil.rmtree(building)
             raise ConnectorError(f"topic {name!r} exists already in {self.root}") from e
-        fsync_directory(self.root)
+        sync_path(self.root)
         return Topic(path, partitions, limits, topic_id)
 
     def delete_topic(self, name: str) -> None:

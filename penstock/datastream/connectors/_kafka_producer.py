@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any
 
 from penstock.connectors.kafka.sink_records import SchemaEncoder
@@ -16,15 +15,8 @@ from penstock.datastream.connectors.base import DeliveryGuarantee
 __all__ = ["FlinkKafkaProducer", "FlinkKafkaProducerBase", "Semantic"]
 
 
-class Semantic(Enum):
-    """The guarantees, under their older name."""
-
-    EXACTLY_ONCE = 0
-    """Transactions, committed by checkpoints."""
-    AT_LEAST_ONCE = 1
-    """Acknowledged at every checkpoint."""
-    NONE = 2
-    """Acknowledged at the end of input."""
+Semantic = DeliveryGuarantee
+"""The guarantees, under their older name."""
 
 
 class FlinkKafkaProducerBase(SinkFunction):
@@ -40,7 +32,7 @@ class FlinkKafkaProducerBase(SinkFunction):
 
     def _made(self) -> Sink:
         encoder = SchemaEncoder(self._topic, self._value, with_times=self._timestamps)
-        return KafkaSink(self._properties, encoder, DeliveryGuarantee[self._semantic.name], self._topic)
+        return KafkaSink(self._properties, encoder, self._semantic, self._topic)
 
     def set_log_failures_only(self, log_failures_only: bool) -> None:
         """Whether records that cannot be delivered are only logged: not here, they fail the job."""

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import Enum
 from typing import Any
 
-from penstock.connectors.sink import Sink
+from penstock.connectors.sink import DeliveryGuarantee, Sink
 from penstock.connectors.source import Source
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
-
-
-class DeliveryGuarantee(Enum):
-    """How often a record may arrive outside when the job fails and recovers."""
-
-    EXACTLY_ONCE = 0
-    """Once. What is written becomes visible when a checkpoint completes."""
-    AT_LEAST_ONCE = 1
-    """Once or more: records since the last checkpoint are written again."""
-    NONE = 2
-    """Any number of times, also never."""
 
 
 class StreamTransformer(ABC):

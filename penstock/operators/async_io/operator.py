@@ -63,7 +63,7 @@ class AsyncWaitOperator(FunctionOperator):
         self._again_for_error = predicate.exception_predicate()
         virtual = ctx.wake is None
         self._runner = SteppedRunner(ctx.clock) if virtual else ThreadRunner(ctx.info.operator_name)
-        if ctx.settings.get("in_order"):
+        if ctx.runtime.in_order:
             self._queue = OrderedQueue()
         self._pending = ctx.operator_state.list_state(STATE_NAME)
         self._take(Request(value, time) for value, time in self._pending.get())

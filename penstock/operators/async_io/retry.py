@@ -106,7 +106,33 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT]):
         return RetryPredicate(None, None)
 
 
-class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
+class _CountedRetryStrategy(AsyncRetryStrategy[OUT]):
+    """So many further attempts, if a predicate says so."""
+
+    def __init__(
+        self,
+        max_attempts: int,
+        delay: int,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ErrorPredicate | None,
+    ) -> None:
+        if max_attempts < 1 or delay < 0:
+            raise ConfigError(
+                f"a retry strategy needs at least one further attempt and a delay of 0 ms or more; got "
+                f"{max_attempts} attempts and {delay} ms"
+            )
+        self._max_attempts = max_attempts
+        self._delay = delay
+        self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        return current_attempts <= self._max_attempts
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        return self._predicate
+
+
+class FixedDelayRetryStrategy(_CountedRetryStrategy[OUT]):
     """The same delay before every further attempt."""
 
     def __init__(
@@ -116,22 +142,13 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ErrorPredicate | None,
     ) -> None:
-        _check(max_attempts, backoff_time_millis)
-        self._max_attempts = max_attempts
-        self._backoff_time_millis = backoff_time_millis
-        self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
-
-    def can_retry(self, current_attempts: int) -> bool:
-        return current_attempts <= self._max_attempts
+        super().__init__(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        return self._backoff_time_millis
-
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        return self._predicate
+        return self._delay
 
 
-class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
+class ExponentialBackoffDelayRetryStrategy(_CountedRetryStrategy[OUT]):
     """Delays that grow by a factor up to a limit."""
 
     def __init__(
@@ -143,36 +160,19 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         result_predicate: ResultPredicate | None,
         exception_predicate: ErrorPredicate | None,
     ) -> None:
-        _check(max_attempts, initial_delay)
+        super().__init__(max_attempts, initial_delay, result_predicate, exception_predicate)
         if multiplier < 1 or max_retry_delay < initial_delay:
             raise ConfigError(
                 f"exponential backoff needs a multiplier of at least 1 and a largest delay of at least the "
                 f"first one; got multiplier {multiplier}, {initial_delay} ms up to {max_retry_delay} ms"
             )
-        self._max_attempts = max_attempts
-        self._initial_delay = initial_delay
         self._max_retry_delay = max_retry_delay
         self._multiplier = multiplier
-        self._predicate: RetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
-
-    def can_retry(self, current_attempts: int) -> bool:
-        return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        delay = float(self._initial_delay)
+        delay = float(self._delay)
         for _ in range(current_attempts - 1):
             delay *= self._multiplier
             if delay >= self._max_retry_delay:
                 return self._max_retry_delay
         return int(delay)
-
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        return self._predicate
-
-
-def _check(max_attempts: int, delay: int) -> None:
-    if max_attempts < 1 or delay < 0:
-        raise ConfigError(
-            f"a retry strategy needs at least one further attempt and a delay of 0 ms or more; got "
-            f"{max_attempts} attempts and {delay} ms"
-        )

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.batch.vertex import run_vertex
 from penstock.batch.wire import HERE
-from penstock.batch.work import Try, VertexWork
+from penstock.batch.work import TaskAttempt, VertexWork
 from penstock.core.clock import SystemClock
 from penstock.spark.batch.failures import packed
 
@@ -29,7 +29,7 @@ def run_task(work: bytes, mark: str, attempt: tuple[int, int], rows: Rows) -> Ro
         found = _of_table(rows) if vertex.at_hand else _of_exchange(rows)
         if found is not None:
             subtask, rest = found
-            yield from run_vertex(vertex, Try(subtask, *attempt), rest, SystemClock())
+            yield from run_vertex(vertex, TaskAttempt(subtask, *attempt), rest, SystemClock())
             # A source never looks at it; but Spark gives up a worker that has not read its input to the end.
             deque(rest, maxlen=0)
     except Exception as error:

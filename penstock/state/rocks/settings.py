@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,6 @@ class RocksSettings:
     """Whether checkpoints keep RocksDB's own files, of which only new ones are written."""
 
     @classmethod
-    def from_plan(cls, plan_settings: Mapping[str, object]) -> RocksSettings | None:
-        """The settings in a plan; ``None`` if the job keeps its state on the heap."""
-        found = plan_settings.get("rocksdb")
-        return cls(**found) if isinstance(found, dict) else None
+    def from_plan(cls, found: Mapping[str, Any] | None) -> RocksSettings | None:
+        """From ``PlanSettings.rocksdb``; ``None`` if the job keeps its state on the heap."""
+        return None if found is None else cls(**found)

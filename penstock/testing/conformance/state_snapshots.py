@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
-from penstock.core.keygroups import key_group_range
+from penstock.core.keygroups import key_group_range, owner
 from penstock.state.backend import KeyedState
 from penstock.state.chunks import ChunkStore
 from penstock.testing.conformance.state_base import EMPTY, Handles, New, StateBase, copied, file_of, filled
@@ -212,7 +212,7 @@ class FileTests(StateBase):
                 groups = key_groups(hash_values(keys), KEY_GROUPS)
                 for key, group in zip(keys, groups.tolist(), strict=True):
                     owners = [n for n, part in enumerate(parts) if Handles(part).at(key).read() != EMPTY]
-                    assert owners == [group * parallelism // KEY_GROUPS], f"key {key!r}"
+                    assert owners == [owner(group, parallelism, KEY_GROUPS)], f"key {key!r}"
                 files = [file_of(part) for part in parts]
             timers = [key for _, key, _ in fired(_divided(files, 1, new)[0].timers.event)]
             assert Counter(timers) == Counter(keys)

@@ -45,7 +45,7 @@ class ChannelBound:
     @classmethod
     def of(cls, plan: Plan, limits: Limits) -> ChannelBound:
         """As the plan's settings say."""
-        return cls(int(plan.settings["channel_bytes"]), limits.rows)
+        return cls(plan.settings.channel_bytes, limits.rows)
 
     def most(self, heaviest_row: int) -> int:
         """Bytes that may wait in one channel, or in front of it, in a job with rows of that weight."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.core.errors import SnapshotError
 from penstock.snapshot.paths import TEMPORARY, check_path
-from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, missing, too_short
+from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, part_of
 from penstock.snapshot.store import register_scheme
 from penstock.testing.sim.audit import Auditor, is_temporary
 from penstock.testing.sim.faults import SIMULATED
@@ -55,12 +55,7 @@ class SimStore(SnapshotStore):
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         check_range(offset, length)
         data = self._world.files.get(self._begin("read", path))
-        if data is None:
-            raise missing(self.url, path)
-        end = len(data) if length is None else offset + length
-        if offset > len(data) or end > len(data):
-            raise too_short(self.url, path, offset, length)
-        return data[offset:end]
+        return part_of(data, self.url, path, offset, length)
 
     def size(self, path: str) -> int | None:
         data = self._world.files.get(self._begin("size", path))

@@ -20,7 +20,7 @@ from penstock.batch.local import LocalStages
 from penstock.batch.runner import Stage
 from penstock.batch.vertex import run_vertex
 from penstock.batch.wire import FIRST_PART, HERE, SCHEMA
-from penstock.batch.work import Try, VertexWork
+from penstock.batch.work import TaskAttempt, VertexWork
 from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.connectors.at_hand import RowsAtHand, RowsReader
 from penstock.connectors.collect import CollectSink
@@ -86,7 +86,7 @@ class BringingStages(LocalStages):
         self.seen.append(stage.work)
         written: list[pa.RecordBatch] = []
         for subtask, part in enumerate(stage.table):
-            written += run_vertex(stage.work, Try(subtask), iter(part), self._clock)
+            written += run_vertex(stage.work, TaskAttempt(subtask), iter(part), self._clock)
         return pa.Table.from_batches(written, SCHEMA)
 
 

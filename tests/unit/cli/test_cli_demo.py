@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from penstock.cli.demo import verdict_line
 from penstock.cli.main import cli
 from penstock.connectors.log import Log, Producer
 from penstock.core.clock import SystemClock
-from penstock.demo.chart import draw
+from penstock.demo.chart import bars, draw, top_countries
 from penstock.demo.clicks import (
     FIRST_MS,
     HOUR_MS,
@@ -25,7 +26,7 @@ from penstock.demo.clicks import (
 )
 from penstock.demo.drive import DemoSettings, Outcome
 from penstock.demo.producer import produce
-from penstock.demo.verdict import ALERTS, COUNTS, judge, true_counts
+from penstock.demo.verdict import ALERTS, COUNTS, Verdict, judge, true_counts
 
 EVENTS = 2000
 THRESHOLD = 12
@@ -90,6 +91,24 @@ def test_right_output_is_ok(log, tmp_path):
     assert line == f"exactly-once: ok events={EVENTS} lost=0 duplicated=0 crashes=1 recovery_s=1.25"
     draw(verdict, THRESHOLD, tmp_path / "new" / "chart.png")
     assert (tmp_path / "new" / "chart.png").stat().st_size > 10_000
+    most = max(verdict.counts.values())
+    rows = [bars(verdict, country, most) for country, _ in top_countries(verdict, 5)]
+    assert {len(row) for row in rows} == {HOURS} and "█" in "".join(rows)
+
+
+def test_a_bar_is_as_high_as_its_share_of_the_most():
+    clicks = dict(enumerate([0, 1, 50, 51, 100]))
+    counts = {("x", FIRST_MS + hour * HOUR_MS): count for hour, count in clicks.items()}
+    verdict = Verdict(EVENTS, 0, 0, 0, 0, counts, frozenset())
+    assert bars(verdict, "x", 100) == " ▁▄▅█" + " " * (HOURS - 5)
+    assert bars(verdict, "y", 0) == " " * HOURS
+
+
+def test_a_picture_needs_its_package_and_the_demo_says_so_before_it_runs(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = CliRunner().invoke(cli, ["demo", "--chart", str(tmp_path / "chart.png")])
+    assert done.exit_code == 1 and not done.stdout
+    assert "pip install 'penstock[charts]'" in " ".join(done.stderr.split())
 
 
 def test_a_crash_that_did_not_happen_is_no_success(log, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Configuration
-from penstock.coordinator.backend import backend_settings
+from penstock.coordinator.backend import rocksdb_settings
 from penstock.core import options
 from penstock.core.errors import ConfigError
 from penstock.datastream import (
@@ -18,7 +18,7 @@ from penstock.state.rocks.settings import RocksSettings
 
 
 def plan_settings(env: StreamExecutionEnvironment) -> RocksSettings | None:
-    return RocksSettings.from_plan(backend_settings(env.configuration()))
+    return RocksSettings.from_plan(rocksdb_settings(env.configuration()))
 
 
 def test_the_heap_is_the_default() -> None:

@@ -59,12 +59,21 @@ def misfit(signature: str, function: Any, owner: type | None) -> str | None:
         parameter = ours[position]
         if name != stars.get(parameter.kind, "") + parameter.name:
             return f"parameter {position} is {parameter.name}, not {name}"
-        if default is not None and _value(default) not in (parameter.default, str(parameter.default)):
+        if default is not None and not _is_default(default, parameter.default, function):
             return f"{name} defaults to {parameter.default!r}, not {default}"
     for parameter in ours[len(wanted_parameters(signature)) :]:
         if parameter.default is inspect.Parameter.empty and parameter.kind not in stars:
             return f"{parameter.name} is required"
     return None
+
+
+def _is_default(wanted: str, ours: object, function: Any) -> bool:
+    """Whether a default is the wanted one; an enum may have it under another of its names."""
+    if _value(wanted) in (ours, str(ours)):
+        return True
+    name, _, member = wanted.partition(".")
+    kind = getattr(importlib.import_module(function.__module__), name, None)
+    return member in getattr(kind, "__members__", {}) and getattr(kind, member) is ours
 
 
 def _value(source: str) -> object:

@@ -17,7 +17,6 @@ from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
-from penstock.graph.bounded import BATCH
 from penstock.testing.conformance import SourceConformance
 from penstock.testing.cue import AwaitCheckpoint, Crash, Pause, cued_source
 from penstock.testing.local import local_cluster
@@ -173,7 +172,7 @@ def test_batch_reads_all_sources(mode: str, parallelism: int) -> None:
     with local_cluster(slots=parallelism) as cluster:
         sums = stream.key_by(lambda i: i % 2).reduce(lambda a, b: a + b)
         assert sorted(sums.execute_and_collect()) == [210, 225]
-        assert cluster.jobs[-1].job.plan.settings[BATCH]
+        assert cluster.jobs[-1].job.plan.settings.batch
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.connectors.kafka.sink import Guarantee, producer_settings
+from penstock.connectors.kafka.sink import producer_settings
 from penstock.connectors.kafka.wire_settings import wire_settings
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.errors import ConfigError, ConnectorError
@@ -107,15 +107,15 @@ def test_a_setting_the_client_does_not_take(kafka_server: Any) -> None:
 
 
 def test_defaults_of_producers() -> None:
-    plain = producer_settings(SERVERS, Guarantee.AT_LEAST_ONCE)
+    plain = producer_settings(SERVERS, DeliveryGuarantee.AT_LEAST_ONCE)
     assert plain["partitioner"] == "murmur2_random" and plain["enable.idempotence"] is True
     assert plain["message.timeout.ms"] == 120_000
-    assert "enable.idempotence" not in producer_settings({**SERVERS, "acks": "1"}, Guarantee.NONE)
-    once = producer_settings({**SERVERS, "transaction.timeout.ms": "9000"}, Guarantee.EXACTLY_ONCE)
+    assert "enable.idempotence" not in producer_settings({**SERVERS, "acks": "1"}, DeliveryGuarantee.NONE)
+    once = producer_settings({**SERVERS, "transaction.timeout.ms": "9000"}, DeliveryGuarantee.EXACTLY_ONCE)
     assert once["message.timeout.ms"] == 9000
-    assert producer_settings(SERVERS, Guarantee.EXACTLY_ONCE)["transaction.timeout.ms"] == 3_600_000
+    assert producer_settings(SERVERS, DeliveryGuarantee.EXACTLY_ONCE)["transaction.timeout.ms"] == 3_600_000
     with pytest.raises(ConfigError, match="number of milliseconds"):
-        producer_settings({**SERVERS, "transaction.timeout.ms": "1 h"}, Guarantee.EXACTLY_ONCE)
+        producer_settings({**SERVERS, "transaction.timeout.ms": "1 h"}, DeliveryGuarantee.EXACTLY_ONCE)
 
 
 @pytest.mark.parametrize("given", [{"acks": "0"}, {"acks": 0}, {"request.required.acks": "0"}])
@@ -126,9 +126,9 @@ def test_what_is_never_acknowledged_is_not_at_least_once(given: dict[str, Any]) 
     sink.set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
     with pytest.raises(ConfigError, match=f"waits for acknowledgements.*{name!r} = 0.*lost"):
         sink.build()
-    assert producer_settings({**SERVERS, **given}, Guarantee.NONE)[name] == given[name]
+    assert producer_settings({**SERVERS, **given}, DeliveryGuarantee.NONE)[name] == given[name]
     for enough in ("1", "all", "-1"):
-        producer_settings({**SERVERS, name: enough}, Guarantee.AT_LEAST_ONCE)
+        producer_settings({**SERVERS, name: enough}, DeliveryGuarantee.AT_LEAST_ONCE)
 
 
 def test_settings_for_coordinators(tmp_path: Path) -> None:

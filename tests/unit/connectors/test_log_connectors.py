@@ -10,7 +10,6 @@ import pytest
 
 from penstock.connectors.log import (
     Consumer,
-    Guarantee,
     Json,
     Log,
     LogOffsets,
@@ -21,7 +20,7 @@ from penstock.connectors.log import (
     Text,
 )
 from penstock.connectors.log.source import PartitionRange
-from penstock.connectors.sink import CommitOutcome, WriterContext
+from penstock.connectors.sink import CommitOutcome, DeliveryGuarantee, WriterContext
 from penstock.connectors.source import EndOfSplit, Split
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock, SystemClock
@@ -240,7 +239,7 @@ def test_keys_decide_the_partition_and_times_are_kept(tmp_path):
     rows = [{"user": f"u{i % 5}", "n": i} for i in range(30)]
     batches = [Batch.of_columns(columns), Batch.of_rows(rows, times=[7, MIN_TIME] * 15)]
     for key, batch in itertools.product(["user", lambda row: row["user"]], batches):
-        sink = LogSink(tmp_path, "t", Json(), key=key, guarantee=Guarantee.AT_LEAST_ONCE)
+        sink = LogSink(tmp_path, "t", Json(), key=key, guarantee=DeliveryGuarantee.AT_LEAST_ONCE)
         writer = sink.create_writer(_context())
         writer.write(batch)
         writer.flush(True)

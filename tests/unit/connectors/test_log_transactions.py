@@ -116,7 +116,7 @@ def test_a_crash_at_any_step_and_a_second_commit_give_one_copy(tmp_path, monkeyp
     assert _values(topic) == [b"before", b"a", b"b"] and _pending(topic) == []
 
 
-@pytest.mark.parametrize("step", ["save_producers", "fsync_directory", "drop_older", "apply_retention"])
+@pytest.mark.parametrize("step", ["save_producers", "sync_path", "drop_older", "apply_retention"])
 def test_a_crash_while_rolling_loses_no_producer(tmp_path, monkeypatch, step):
     topic = Log(tmp_path).create_topic("t", segment_bytes=1)
     first, second = _stage(topic, 1, b"a"), _stage(topic, 2, b"b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,12 @@ def test_ranges_tile_the_groups_and_agree_with_the_owner(sizes: tuple[int, int])
         following = last + 1
     assert following == most
     assert max(lengths) - min(lengths) <= 1 and min(lengths) >= 1
+
+
+def test_the_owners_of_many_are_those_of_each() -> None:
+    groups = np.arange(32768, dtype=np.int64)
+    many = owner(groups, 30001, 32768)
+    assert many.tolist() == [owner(KeyGroup(group), 30001, 32768) for group in range(32768)]
 
 
 @pytest.mark.parametrize(

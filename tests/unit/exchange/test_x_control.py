@@ -115,7 +115,7 @@ def test_an_error_where_nobody_expects_one_costs_the_slots_and_not_the_thread(
     def broken(*arguments: Any) -> None:
         raise RuntimeError("no room in the selector")
 
-    monkeypatch.setattr(desk.server, "_flush", broken)
+    monkeypatch.setattr(FramedSocket, "send_by", broken)
     desk.server.send(SlotId(1), "x")  # type: ignore[arg-type]
     assert desk.wait(lambda: len(desk.lost) == 1) and "no room in the selector" in desk.lost[0]
     monkeypatch.undo()

@@ -12,6 +12,7 @@ from penstock.graph.budget import NetworkBudget
 from penstock.graph.explain import plan_text
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.graph.settings import PlanSettings
 from penstock.operators.stateless import MapOperator
 
 
@@ -22,7 +23,9 @@ def plan(parallelism: int, *exchanges: Partitioning, **settings: Any) -> Plan:
         link = Link(last, partitioning=exchange)
         kind = NodeKind.SINK if n == len(exchanges) - 1 else NodeKind.OPERATOR
         last = builder.add(kind, f"s{n}", lambda: MapOperator(str), uid=f"s{n}", links=(link,))
-    return compile_plan(builder.nodes, "job", PlanOptions(parallelism, chaining=False), settings)
+    return compile_plan(
+        builder.nodes, "job", PlanOptions(parallelism, chaining=False), PlanSettings(**settings)
+    )
 
 
 def worst(made: Plan, slot: int) -> int:

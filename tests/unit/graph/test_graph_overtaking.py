@@ -21,6 +21,7 @@ from penstock.graph.explain import plan_text
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.overtaking import may_overtake
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.graph.settings import PlanSettings
 from penstock.operators.operator import Operator
 
 
@@ -31,7 +32,9 @@ def plan_of(*inputs: Partitioning, unaligned: bool = True) -> Plan:
     ]
     links = tuple(Link(source, partitioning=way) for source, way in zip(sources, inputs, strict=True))
     builder.add(NodeKind.SINK, "sink", Operator, uid="sink", links=links)
-    return compile_plan(builder.nodes, "job", PlanOptions(2, chaining=False), {"unaligned": unaligned})
+    return compile_plan(
+        builder.nodes, "job", PlanOptions(2, chaining=False), PlanSettings(unaligned=unaligned)
+    )
 
 
 @pytest.mark.parametrize("way", [Hash(str, ()), Rebalance(), Shuffle(), Global()])

@@ -11,7 +11,7 @@ from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.ids import OperatorId
 from penstock.core.metrics import MetricGroup
-from penstock.operators.operator import OperatorContext, RuntimeInfo
+from penstock.operators.operator import OperatorContext, OperatorRuntime, RuntimeInfo
 from penstock.state.backend import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 
@@ -48,7 +48,7 @@ def make_ctx(
     store: OperatorStateStore | None = None,
     subtask: int = 0,
     parallelism: int = 1,
-    **settings: Any,
+    **runtime: Any,
 ) -> OperatorContext:
     return OperatorContext(
         operator_id=OperatorId("op"),
@@ -58,7 +58,7 @@ def make_ctx(
         keyed=keyed or KeyedState(),
         operator_state=store or OperatorStateStore(),
         metrics=MetricGroup(),
-        settings=settings,
+        runtime=OperatorRuntime(**runtime),
     )
 
 

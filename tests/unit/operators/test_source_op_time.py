@@ -28,7 +28,7 @@ def tick(op, clock, ms=200):
 def aligned(**lists):
     clock, reports = ManualClock(0), []
     op, _, out = opened(
-        SourceOperator(ListSource(endless=True), ALIGNED), clock=clock, to_coordinator=reports.append
+        SourceOperator(ListSource(endless=True), ALIGNED), clock=clock, report_watermark=reports.append
     )
     (begun,) = reports
     assert begun.watermark == MIN_TIME and begun.reading, "the group waits for all its members"
@@ -80,7 +80,7 @@ def test_a_subtask_without_splits_says_so():
 def test_no_watermarks_no_reports():
     clock, reports = ManualClock(0), []
     source = SourceOperator(ListSource(endless=True), WatermarkStrategy.no_watermarks())
-    op, _, _ = opened(source, clock=clock, to_coordinator=reports.append)
+    op, _, _ = opened(source, clock=clock, report_watermark=reports.append)
     op.add_splits(splits(a=[1]))
     drain(op)
     tick(op, clock, 5000)
@@ -91,7 +91,7 @@ def test_a_paused_split_does_not_go_idle():
     clock, reports = ManualClock(0), []
     strategy = ALIGNED.with_idleness(1000)
     op, _, out = opened(
-        SourceOperator(ListSource(endless=True), strategy), clock=clock, to_coordinator=reports.append
+        SourceOperator(ListSource(endless=True), strategy), clock=clock, report_watermark=reports.append
     )
     op.add_splits(splits(a=[100, 101]))
     op.poll(1)
@@ -130,7 +130,7 @@ def test_also_behind_an_assigner():
 def test_backpressure_is_named_as_the_holder():
     clock, reports = ManualClock(0), []
     op, ctx, _ = opened(
-        SourceOperator(ListSource(endless=True), IDLE), clock=clock, to_coordinator=reports.append
+        SourceOperator(ListSource(endless=True), IDLE), clock=clock, report_watermark=reports.append
     )
     ctx.blocked_ms = clock.now_ms
     op.add_splits(splits(a=[5]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from penstock.core.messages import AssignSplits, Deploy, TaskFailed
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.graph.settings import PlanSettings
 from penstock.operators.operator import Operator
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.task import Task
@@ -45,13 +47,8 @@ def line(
         link = Link(last)
     link = Link(last, partitioning=Rebalance())
     builder.add(NodeKind.SINK, "collect", sink, uid="collect", links=(link,))
-    known = {
-        "checkpointing": True,
-        "max_rows": 8192,
-        "channel_bytes": LIMIT,
-        "auto_watermark_interval_ms": 10,
-    }
-    return compile_plan(builder.nodes, "job", PlanOptions(1, buffer_timeout_ms=0), {**known, **settings})
+    known = PlanSettings(checkpointing=True, channel_bytes=LIMIT, auto_watermark_interval_ms=10)
+    return compile_plan(builder.nodes, "job", PlanOptions(1, buffer_timeout_ms=0), replace(known, **settings))
 
 
 class Line(Rig):

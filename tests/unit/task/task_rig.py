@@ -28,6 +28,7 @@ from penstock.exchange.channel import InputChannel
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.graph.settings import PlanSettings
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_operator import SourceOperator
 from penstock.snapshot.memory import MemoryStore
@@ -181,7 +182,7 @@ def plan() -> Plan:
     builder.add(
         NodeKind.SINK, "collect", Collect, uid="collect", links=(Link(relay, partitioning=Rebalance()),)
     )
-    return compile_plan(builder.nodes, "job", PlanOptions(1), {"checkpointing": True, "max_rows": 10})
+    return compile_plan(builder.nodes, "job", PlanOptions(1), PlanSettings(checkpointing=True, max_rows=10))
 
 
 def first_letter(row: str) -> str:

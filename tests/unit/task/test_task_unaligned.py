@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from penstock.exchange.overtaken import encode
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
+from penstock.graph.settings import PlanSettings
 from penstock.operators.source_operator import SourceOperator
 from penstock.snapshot.memory import MemoryStore
 from penstock.task.pacing import BUDGET_S, FIRST_ROWS, Pace
@@ -48,9 +50,9 @@ def two_sources(parallelism: int = 1, **settings: Any) -> Plan:
     builder.add(
         NodeKind.SINK, "collect", Collect, uid="collect", links=(Link(count, partitioning=Rebalance()),)
     )
-    known = {"checkpointing": True, "max_rows": 10, "channel_bytes": 1, "unaligned": True}
+    known = PlanSettings(checkpointing=True, max_rows=10, channel_bytes=1, unaligned=True)
     return compile_plan(
-        builder.nodes, "job", PlanOptions(parallelism, buffer_timeout_ms=0), {**known, **settings}
+        builder.nodes, "job", PlanOptions(parallelism, buffer_timeout_ms=0), replace(known, **settings)
     )
 
 

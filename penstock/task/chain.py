@@ -1,0 +1,142 @@
+"""One subtask's chain of operators, from the plan: linked, handed what they run with, opened.
+
+Streams, BATCH mode and tests build their operators here.  What differs between them is in a
+:class:`ChainSetup`; the operators cannot tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from penstock.core.clock import Clock
+from penstock.core.ids import Epoch, OperatorId, Subtask, SubtaskIndex
+from penstock.core.metrics import MetricGroup
+from penstock.graph.nodes import NodeId
+from penstock.graph.plan import PlannedOperator, Vertex
+from penstock.graph.settings import PlanSettings
+from penstock.operators.chain import FanOut, OnFailure, OperatorInput
+from penstock.operators.operator import Operator, OperatorContext, OperatorRuntime, Output, RuntimeInfo
+from penstock.operators.typed import typed_output
+from penstock.state.backend import KeyedState
+from penstock.state.operator_state import OperatorStateStore
+from penstock.state.private import never_changes
+from penstock.task.failures import explain_failure
+
+Chain = list[tuple[OperatorId, OperatorInput]]
+"""Opened operators in the order of the plan; the first is the head."""
+
+
+def _explained(step: str, subtask: Subtask) -> OnFailure:
+    where = f"{subtask.index}"
+    return lambda error, operator: explain_failure(error, step, where, operator)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSetup:
+    """What the operators of one subtask are built with."""
+
+    job_name: str
+    vertex: Vertex
+    index: SubtaskIndex
+    settings: PlanSettings
+    clock: Clock
+    metrics: MetricGroup
+    """Of the task; each operator gets a group of its own in it."""
+    runtime: Callable[[PlannedOperator], OperatorRuntime]
+    """How it is run; see :func:`runtime_of` for the part that the plan's settings say."""
+    state: Callable[[PlannedOperator], tuple[KeyedState, OperatorStateStore]]
+    """Its state: empty, or restored."""
+    attempt: int = 0
+    """How often the task was started before."""
+    restored_epoch: Epoch | None = None
+    wake: Callable[[], None] | None = None
+    """See ``OperatorContext.wake``."""
+    output: Callable[[Operator, Output], Output] = lambda operator, out: out
+    """The output that an operator is given, around or instead of the one that leads to its consumers."""
+    opening: Callable[[str], None] = lambda step: None
+    """Told the name of the step whose state is restored, or which is opened, next."""
+    on_failure: Callable[[str, Subtask], OnFailure] = _explained
+    """What turns a failure of a step into the error to raise."""
+
+
+def runtime_of(settings: PlanSettings) -> OperatorRuntime:
+    """What the plan's settings say of how operators are run; the ways to the driver are still missing."""
+    return OperatorRuntime(
+        checkpointing=settings.checkpointing,
+        auto_watermark_interval_ms=settings.auto_watermark_interval_ms,
+        batch=settings.batch,
+        object_reuse=settings.object_reuse,
+    )
+
+
+def build_chain(setup: ChainSetup, edges: Mapping[int, Output]) -> Chain:
+    """Make the operators back to front, so that each finds its consumers ready, then open them.
+
+    ``edges`` are the exchanges that leave the task.  If an operator fails to open, all that were opened are
+    closed, the half open one as well, and so is the state of all.
+    """
+    inputs: dict[NodeId, OperatorInput] = {}
+    contexts: list[OperatorContext] = []
+    opened: list[Operator] = []
+    last_to_first = setup.vertex.operators[::-1]
+    subtask = Subtask(setup.vertex.id, setup.index)
+    try:
+        for planned in last_to_first:
+            node, operator = planned.node, planned.node.factory()
+            inputs[node.id] = OperatorInput(operator, setup.on_failure(node.name, subtask))
+            setup.opening(node.name)
+            contexts.append(_context(setup, planned, operator, inputs, edges))
+        for planned, context in zip(last_to_first, contexts, strict=True):
+            entry = inputs[planned.node.id]
+            opened.append(entry.operator)
+            setup.opening(planned.node.name)
+            entry.run(lambda entry=entry, context=context: entry.operator.open(context))  # type: ignore[misc]
+    except Exception:
+        for operator in reversed(opened):
+            with contextlib.suppress(Exception):
+                operator.close()
+        for context in contexts:
+            context.keyed.close()
+        raise
+    return [(planned.operator_id, inputs[planned.node.id]) for planned in setup.vertex.operators]
+
+
+def _context(
+    setup: ChainSetup,
+    planned: PlannedOperator,
+    operator: Operator,
+    inputs: Mapping[NodeId, OperatorInput],
+    edges: Mapping[int, Output],
+) -> OperatorContext:
+    node, vertex = planned.node, setup.vertex
+    consumers: list[tuple[str | None, Output]] = [
+        *((tag, inputs[consumer]) for tag, consumer in planned.chained),
+        *((tag, edges[edge]) for tag, edge in planned.edges),
+    ]
+    fan = FanOut(consumers, not setup.settings.object_reuse, never_changes(node.output_type))
+    typed = typed_output(fan, node.output_type if node.casts else None, node.side_types)
+    keyed, operator_state = setup.state(planned)
+    info = RuntimeInfo(
+        job_name=setup.job_name,
+        task_name=vertex.name,
+        operator_name=node.name,
+        subtask=int(setup.index),
+        parallelism=vertex.parallelism,
+        max_parallelism=vertex.max_parallelism,
+        attempt=setup.attempt,
+        job_parameters=dict(setup.settings.job_parameters),
+    )
+    return OperatorContext(
+        operator_id=planned.operator_id,
+        info=info,
+        out=setup.output(operator, typed),
+        clock=setup.clock,
+        keyed=keyed,
+        operator_state=operator_state,
+        metrics=setup.metrics.add_group(node.name),
+        restored_epoch=setup.restored_epoch,
+        runtime=setup.runtime(planned),
+        wake=setup.wake,
+    )
