@@ -21,7 +21,7 @@ from penstock.graph.plan import PlannedOperator
 from penstock.operators.chain import FanOut, OperatorInput
 from penstock.operators.operator import REMARK, Operator, OperatorContext, Output, RuntimeInfo
 from penstock.operators.typed import typed_output
-from penstock.state.backend import KeyedState
+from penstock.state.heap.backend import heap_state
 from penstock.state.operator_state import OperatorStateStore
 from penstock.state.private import never_changes
 from penstock.task.build import on_failure, open_operators
@@ -122,7 +122,7 @@ def build_chain(
             info=_info(work, planned, attempt),
             out=ends[node.id],
             clock=clock,
-            keyed=KeyedState(),
+            keyed=heap_state(),
             operator_state=OperatorStateStore(),
             metrics=metrics.add_group(node.name),
             settings=_settings(work, planned, attempt, to_driver),

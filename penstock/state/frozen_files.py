@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.core.handles import Blob, digest
-from penstock.state.chunks import FrozenChunks
-from penstock.state.table import Frozen
 
 _SHARED = "shared"
 
@@ -33,7 +31,7 @@ class FileStorage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FrozenFiles:
-    """A directory that holds everything as it was at one moment; nobody changes a file in it."""
+    """A directory that holds everything as it was at one moment; no file in it changes."""
 
     backend: str
     directory: Path
@@ -72,9 +70,5 @@ class FrozenFiles:
         return {**{file.name: file.read_bytes() for file in files}, **self.description}
 
     def release(self) -> None:
-        """Called on the task's thread when the writer is done (or was given up)."""
+        """Called on the task's thread when the writer is done, or the snapshot was aborted."""
         shutil.rmtree(self.directory, ignore_errors=True)
-
-
-FrozenPart = Frozen | FrozenChunks | FrozenFiles
-"""What freezing keyed state gives; each part is released when it has been written."""

@@ -261,7 +261,8 @@ def _context(
 ) -> OperatorContext:
     deploy, env = place.deploy, place.env
     restore = deploy.restore.get(subtask, {}).get(planned.operator_id)
-    keyed = restored_keyed(restore, place.plan, vertex, subtask, _restored_storage(place), env.storage)
+    storage = _restored_storage(place)
+    keyed = restored_keyed(restore, place.plan, vertex, subtask, storage, env.storage, env.backends)
     operator_id = planned.operator_id
     info = RuntimeInfo(
         job_name=place.plan.job_name,

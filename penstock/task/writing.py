@@ -25,8 +25,9 @@ from penstock.core.ids import ChannelId, EdgeId, OperatorId, Subtask
 from penstock.core.signals import Barrier
 from penstock.core.unpicklable import stored
 from penstock.exchange.overtaken import Overtaken, encode
+from penstock.state.backend import FrozenPart
 from penstock.state.files import write_blocks
-from penstock.state.frozen_files import FrozenFiles, FrozenPart
+from penstock.state.frozen_files import FrozenFiles
 from penstock.state.operator_state import ListSnapshot
 from penstock.task.environment import StateStorage, TaskEnvironment
 

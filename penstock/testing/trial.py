@@ -26,11 +26,12 @@ from penstock.core.metrics import MetricGroup
 from penstock.core.pickling import dumps
 from penstock.operators.operator import Operator, OperatorContext, Output, RuntimeInfo
 from penstock.snapshot.rescale import redistribute
-from penstock.state.backend import KeyedState
+from penstock.state.backend import FrozenTable
 from penstock.state.chunks import FrozenChunks
 from penstock.state.files import StateBlocks, write_blocks
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
-from penstock.state.table import Frozen
 
 KEY_GROUPS = 128
 
@@ -100,7 +101,7 @@ class Trial:
         self._watermark = MIN_TIME
         self._epoch = 0
         nothing = [OperatorStateStore() for _ in range(parallelism)]
-        self._operators = self._open([KeyedState() for _ in range(parallelism)], nothing)
+        self._operators = self._open([heap_state() for _ in range(parallelism)], nothing)
 
     @property
     def results(self) -> list[Result]:
@@ -248,7 +249,7 @@ def _write_keyed(keyed: KeyedState) -> bytes:
 
 
 def _read_keyed(files: list[bytes], subtask: int, parallelism: int) -> KeyedState:
-    keyed = KeyedState()
+    keyed = heap_state()
     first, last = key_group_range(SubtaskIndex(subtask), parallelism, KEY_GROUPS)
     for data in files:
         restore_keyed(keyed, data, first, last)
@@ -260,7 +261,7 @@ def restore_keyed(keyed: KeyedState, data: bytes, first: int = 0, last: int = KE
     keyed.restore(StateBlocks(data, first, last))
 
 
-def write_frozen(frozen: list[Frozen | FrozenChunks]) -> bytes:
+def write_frozen(frozen: list[FrozenTable | FrozenChunks]) -> bytes:
     """A state file, as the snapshot writer makes it. Whoever froze releases."""
     return b"".join(block for block, _ in write_blocks(frozen, KEY_GROUPS))
 

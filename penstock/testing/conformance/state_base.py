@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from penstock.state.backend import KeyedState
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -16,6 +15,7 @@ from penstock.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from penstock.state.keyed import KeyedState
 from penstock.testing.trial import restore_keyed, write_frozen
 
 New = Callable[[], KeyedState]

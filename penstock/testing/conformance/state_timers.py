@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.state.backend import KeyedState
-from penstock.state.timers import TimerQueue
+from penstock.state.backend import TimerQueue
+from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import StateBase, copied
 from penstock.testing.trial import restore_keyed, write_frozen
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.common import Configuration
@@ -18,7 +20,8 @@ from penstock.state.rocks.settings import RocksSettings
 
 
 def plan_settings(env: StreamExecutionEnvironment) -> RocksSettings | None:
-    return RocksSettings.from_plan(backend_settings(env.configuration()))
+    found: Any = backend_settings(env.configuration()).get("rocksdb")
+    return None if found is None else RocksSettings(**found)
 
 
 def test_the_heap_is_the_default() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from penstock.state.backend import EVENT_TIMERS, KeyedState
-from penstock.state.table import Table
-from penstock.state.timers import TimerQueue
+from penstock.state.backend import EVENT_TIMERS
+from penstock.state.heap.backend import heap_state
+from penstock.state.heap.table import HeapTable
+from penstock.state.keyed import KeyedState
+from penstock.state.timers import IndexedTimerQueue
 from penstock.testing.conformance import StateConformance
 
 Patch = pytest.MonkeyPatch
@@ -21,23 +23,23 @@ class Suite(StateConformance):
     histories = 30
 
     def make(self, directory: Path) -> KeyedState:
-        return KeyedState()
+        return heap_state()
 
 
 def hand_out_what_is_frozen(patch: Patch) -> None:
-    patch.setattr(Table, "guard", lambda self, value: value)
+    patch.setattr(HeapTable, "guard", lambda self, value: value)
 
 
 def change_what_is_frozen(patch: Patch) -> None:
-    patch.setattr(Table, "own", lambda self, entry: self.peek(entry))
+    patch.setattr(HeapTable, "own", lambda self, entry: self.peek(entry))
 
 
 def forget_deletions(patch: Patch) -> None:
-    patch.setattr(Table, "_remove_layered", lambda self, entry: self._layers[-1].pop(entry, None))
+    patch.setattr(HeapTable, "_remove_layered", lambda self, entry: self._layers[-1].pop(entry, None))
 
 
 def fire_deleted_timers(patch: Patch) -> None:
-    patch.setattr(TimerQueue, "delete", lambda self, time, key, namespace: None)
+    patch.setattr(IndexedTimerQueue, "delete", lambda self, time, key, namespace: None)
 
 
 def snapshots_without_timers(patch: Patch) -> None:
@@ -49,13 +51,13 @@ def snapshots_without_timers(patch: Patch) -> None:
 
 def one_snapshot_at_a_time(patch: Patch) -> None:
     """Releasing one snapshot folds the layers under the others."""
-    released = Table._released
+    released = HeapTable._released
 
-    def all_at_once(self: Table, frozen: Any) -> None:
+    def all_at_once(self: HeapTable, frozen: Any) -> None:
         self._active = []
         released(self, frozen)
 
-    patch.setattr(Table, "_released", all_at_once)
+    patch.setattr(HeapTable, "_released", all_at_once)
 
 
 def late_freeze(patch: Patch) -> None:
@@ -68,7 +70,7 @@ def late_freeze(patch: Patch) -> None:
 
         return Late()
 
-    patch.setattr(Table, "freeze", freeze)
+    patch.setattr(HeapTable, "freeze", freeze)
 
 
 BUGS: list[Callable[[Patch], None]] = [
