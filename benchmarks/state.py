@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT))
 from penstock.core.clock import SystemClock  # noqa: E402
 from penstock.core.handles import Blob  # noqa: E402
 from penstock.snapshot.store import LocalStore  # noqa: E402
+from penstock.state.backend import FrozenFiles  # noqa: E402
 from penstock.state.descriptors import ValueStateDescriptor  # noqa: E402
-from penstock.state.frozen_files import FrozenFiles  # noqa: E402
 from penstock.state.heap.backend import heap_state  # noqa: E402
 from penstock.state.keyed import KeyedState  # noqa: E402
 from penstock.state.rocks.backend import RocksBackend  # noqa: E402

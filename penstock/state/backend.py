@@ -25,7 +25,7 @@ Call order
 
 Threads
     Everything is called on the task's thread, with one exception: what a freeze gave (:class:`FrozenTable`,
-    :class:`~penstock.state.frozen_files.FrozenFiles`) is read on the thread that writes the snapshot, while
+    :class:`FrozenFiles`) is read on the thread that writes the snapshot, while
     the task goes on changing the tables.
 
 Keys
@@ -35,18 +35,20 @@ Keys
 
 from __future__ import annotations
 
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from penstock.core.copying import copied
-from penstock.core.handles import NativeHandle
+from penstock.core.handles import Blob, NativeHandle, digest
 from penstock.core.ids import EventTime
 from penstock.state.chunks import FrozenChunks
-from penstock.state.frozen_files import FileStorage, FrozenFiles
 from penstock.state.schema import StateSchema, StoredForm
 
 if TYPE_CHECKING:
@@ -288,15 +290,72 @@ class StoredBlocks(Protocol):
         ...
 
 
+class FileStorage(Protocol):
+    """Where checkpoints are kept, as far as state needs it."""
+
+    def write_file(self, path: str, chunks: Iterable[bytes]) -> Blob:
+        """Write a file durably; one that is there is replaced."""
+        ...
+
+    def read_blob(self, blob: Blob) -> bytes:
+        """The bytes of a blob, verified."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenFiles:
+    """A directory that holds everything as it was at one moment; no file in it changes."""
+
+    backend: str
+    directory: Path
+    is_lasting: Callable[[str], bool]
+    """Whether a file, by name, never changes and its name is never used again: it is worth sharing."""
+    description: Mapping[str, bytes]
+    """More files, by name, that say what is in the others."""
+    pickled: bool
+    owner: str
+    """Stands for the backend's instance, so that no two of them ever store a file under one name."""
+    known: dict[str, Blob]
+    """Lasting files that are stored already. :meth:`upload` adds those it stores, and takes out those that
+    are gone from the directory: they never come back."""
+
+    def upload(self, storage: FileStorage) -> tuple[dict[str, Blob], int]:
+        """Store the lasting files that are not stored yet. Gives all of them, and the bytes written."""
+        found: dict[str, Blob] = {}
+        written = 0
+        for file in sorted(self.directory.iterdir()):
+            if not self.is_lasting(file.name):
+                continue
+            blob = self.known.get(file.name)
+            if blob is None:
+                data = file.read_bytes()
+                blob = storage.write_file(f"shared/{digest(data)}-{self.owner}", [data])
+                self.known[file.name] = blob
+                written += len(data)
+            found[file.name] = blob
+        for gone in self.known.keys() - found.keys():
+            del self.known[gone]
+        return found, written
+
+    def small_files(self) -> dict[str, bytes]:
+        """The rest, by name: it goes with each checkpoint."""
+        files = (file for file in self.directory.iterdir() if not self.is_lasting(file.name))
+        return {**{file.name: file.read_bytes() for file in files}, **self.description}
+
+    def release(self) -> None:
+        """Called on the task's thread when the writer is done, or the snapshot was aborted."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
 class RestoredFiles(NamedTuple):
     """What a backend made of its files."""
 
     tables: Sequence[Table]
-    """Tables that hold what the files did."""
+    """Tables that were taken over with their entries."""
     schemas: Mapping[str, StateSchema | None]
-    """What the files say about each state, also about one without entries in the range."""
-    unmatched: Sequence[TableBlock] = ()
-    """Entries of a state whose schema differs from the one in ``schemas``: they are not in its table."""
+    """What the files say about these, and about states without entries in the range."""
+    blocks: Iterable[TableBlock] = ()
+    """The other entries: of states that were not taken over, or that ``schemas`` has another schema of."""
 
 
 class FileBackend(StateBackend):
@@ -316,6 +375,9 @@ class FileBackend(StateBackend):
         """
 
     @abstractmethod
+    def read_files(self, handle: NativeHandle, storage: FileStorage, first: int, last: int) -> StoredBlocks:
+        """What the key groups ``first`` to ``last`` have in files of this backend. Changes nothing here."""
+
     def restore_files(
         self, handles: Sequence[NativeHandle], storage: FileStorage, first: int, last: int, own_files: bool
     ) -> RestoredFiles:
@@ -323,10 +385,8 @@ class FileBackend(StateBackend):
 
         ``own_files`` says that they are in the directory this job writes to, and need not be stored again.
         """
-
-    @abstractmethod
-    def read_files(self, handle: NativeHandle, storage: FileStorage, first: int, last: int) -> StoredBlocks:
-        """The same entries as blocks, for backends of other names. Changes nothing here."""
+        found = (self.read_files(handle, storage, first, last).tables() for handle in handles)
+        return RestoredFiles((), {}, (block for blocks in found for block in blocks))
 
 
 FrozenPart = FrozenTable | FrozenChunks | FrozenFiles

@@ -26,6 +26,7 @@ from penstock.state.backend import (
     PROCESSING_TIMERS,
     EntryShape,
     FileBackend,
+    FileStorage,
     FrozenPart,
     FrozenTable,
     StateBackend,
@@ -38,7 +39,6 @@ from penstock.state.columns import encode
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.evolution import does_not_fit, plan_migration
 from penstock.state.files import CHUNK
-from penstock.state.frozen_files import FileStorage
 from penstock.state.handle_factory import make_handle
 from penstock.state.handles import Scope
 from penstock.state.private import private
@@ -243,7 +243,7 @@ class KeyedState:
             self._tables[table.name] = table
             if table.shape is not EntryShape.TIMER:
                 self.restored_kinds |= kinds_of(map(table.shape.key_of, table.some_entries(_SAMPLE)))
-        for block in found.unmatched:
+        for block in found.blocks:
             self._take(block)
 
     def restore_chunks(self, name: str, batches: Iterable[pa.RecordBatch]) -> None:

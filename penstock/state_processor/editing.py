@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from penstock.core.errors import SnapshotError
 from penstock.state.backend import EntryShape, FrozenTable, Table, TableBlock
 from penstock.state.files import MAX_GROUP, StateBlocks, block_head, write_blocks
-from penstock.state.heap.table import HeapTable
+from penstock.state.heap.backend import HeapTable
 from penstock.state.schema import StateSchema, StoredForm
 from penstock.state_processor.block import untrusted
 

@@ -26,7 +26,7 @@ from penstock.snapshot.storage import SnapshotStore
 from penstock.state.backend import EntryShape, Table
 from penstock.state.columns import decode, encode
 from penstock.state.files import write_blocks
-from penstock.state.heap.table import HeapTable
+from penstock.state.heap.backend import HeapTable
 from penstock.state.schema import StateSchema, type_lines
 from penstock.state_processor.editing import frozen
 from penstock.state_processor.layouts import stored

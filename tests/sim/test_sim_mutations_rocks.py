@@ -11,8 +11,7 @@ import penstock.snapshot.repository
 import penstock.state.rocks.backend
 from penstock.core.handles import Blob, digest
 from penstock.snapshot.retain import Deletions, plan_deletions
-from penstock.state.backend import RestoredFiles
-from penstock.state.frozen_files import FrozenFiles
+from penstock.state.backend import FrozenFiles, RestoredFiles
 from penstock.state.rocks.cache import CachedRows
 from penstock.state.rocks.files import rows_in_range
 

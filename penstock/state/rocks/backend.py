@@ -12,9 +12,17 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.core.handles import Blob, NativeHandle
-from penstock.state.backend import EntryShape, FileBackend, RestoredFiles, Table, TableBlock, TimerQueue
+from penstock.state.backend import (
+    EntryShape,
+    FileBackend,
+    FileStorage,
+    FrozenFiles,
+    RestoredFiles,
+    Table,
+    TableBlock,
+    TimerQueue,
+)
 from penstock.state.columns import has_columns
-from penstock.state.frozen_files import FileStorage, FrozenFiles
 from penstock.state.handles import ListState, MapState, Scope, State
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.cache import CachedRows, TableInfo

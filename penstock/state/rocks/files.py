@@ -19,9 +19,8 @@ import pyarrow as pa
 from penstock.core.errors import CorruptSnapshotError
 from penstock.core.handles import NativeHandle
 from penstock.core.own_files import make_directory, write_file
-from penstock.state.backend import EntryShape, TableBlock
+from penstock.state.backend import EntryShape, FileStorage, TableBlock
 from penstock.state.files import CHUNK, rows_out_of_range
-from penstock.state.frozen_files import FileStorage
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.cache import TableInfo
 from penstock.state.rocks.database import Rows, open_files, table_rows

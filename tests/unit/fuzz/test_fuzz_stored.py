@@ -27,7 +27,7 @@ from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry, si
 from penstock.state.backend import EntryShape, Table
 from penstock.state.chunks import KEY_GROUP
 from penstock.state.files import StateBlocks, write_blocks
-from penstock.state.heap.table import HeapTable
+from penstock.state.heap.backend import HeapTable
 
 INLINE = Blob(5, digest(b"bytes"), inline=b"bytes")
 STORED = Blob(7, digest(b"another"), "chk-3/v-0-1.state", 12)

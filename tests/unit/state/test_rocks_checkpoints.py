@@ -12,8 +12,8 @@ from penstock.core.handles import Blob, NativeHandle
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.snapshot.store import LocalStore
+from penstock.state.backend import FrozenFiles
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from penstock.state.frozen_files import FrozenFiles
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend

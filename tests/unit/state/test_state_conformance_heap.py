@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.state.heap.backend import heap_state
-from penstock.state.keyed import KeyedState
+from penstock.state.backend import StateBackend
+from penstock.state.heap.backend import HeapBackend
 from penstock.testing.conformance import StateConformance
 
 
 class TestHeapState(StateConformance):
-    def make(self, directory: Path) -> KeyedState:
-        return heap_state()
+    def make(self, directory: Path) -> StateBackend:
+        return HeapBackend()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.state.keyed import KeyedState
+from penstock.state.backend import StateBackend
 from penstock.state.rocks import large_collections
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import RocksSettings
@@ -22,12 +22,9 @@ class TestRocksState(StateConformance):
     def _disk(self, quick_disk: Path) -> None:
         self.disk = str(quick_disk)
 
-    def make(self, directory: Path) -> KeyedState:
+    def make(self, directory: Path) -> StateBackend:
         settings = RocksSettings(self.disk, memory_bytes=8 << 20, cache_entries=self.entries)
-        return KeyedState(RocksBackend(settings, KEY_GROUPS))
-
-    def close(self, state: KeyedState) -> None:
-        state.close()
+        return RocksBackend(settings, KEY_GROUPS)
 
 
 class TestRocksStateWithHardlyAnyCache(TestRocksState):

@@ -25,8 +25,7 @@ from penstock.state.descriptors import (
     ValueStateDescriptor,
 )
 from penstock.state.files import StateBlocks, write_blocks
-from penstock.state.heap.backend import heap_state
-from penstock.state.heap.table import HeapTable
+from penstock.state.heap.backend import HeapTable, heap_state
 from penstock.state.keyed import KeyedState
 
 GROUPS = 16

@@ -17,7 +17,7 @@ from penstock.core.keygroups import key_group_range
 from penstock.core.row import Row
 from penstock.state.backend import EntryShape
 from penstock.state.files import CHUNK, StateBlocks, write_blocks
-from penstock.state.heap.table import HeapTable
+from penstock.state.heap.backend import HeapTable
 
 GROUPS = 16
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)

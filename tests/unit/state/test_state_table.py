@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from penstock.state.backend import EntryShape, FrozenTable
-from penstock.state.heap.table import HeapTable
+from penstock.state.heap.backend import HeapTable
 
 KEYS = st.integers(0, 6)
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.state.backend import EntryShape
-from penstock.state.heap.backend import heap_state
-from penstock.state.heap.table import HeapTable
+from penstock.state.heap.backend import HeapTable, heap_state
 from penstock.state.timers import IndexedTimerQueue
 
 Timer = tuple[int, Any, Any]

@@ -20,9 +20,9 @@ from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
 from penstock.snapshot.repository import write_savepoint
 from penstock.snapshot.signing import KEY_VARIABLE
 from penstock.snapshot.store import LocalStore
+from penstock.state.backend import FrozenFiles
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.state.files import write_blocks
-from penstock.state.frozen_files import FrozenFiles
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend

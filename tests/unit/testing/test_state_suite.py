@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.state.backend import EVENT_TIMERS
-from penstock.state.heap.backend import heap_state
-from penstock.state.heap.table import HeapTable
+from penstock.state.backend import EVENT_TIMERS, StateBackend
+from penstock.state.heap.backend import HeapBackend, HeapTable
 from penstock.state.keyed import KeyedState
 from penstock.state.timers import IndexedTimerQueue
 from penstock.testing.conformance import StateConformance
@@ -22,8 +21,8 @@ Patch = pytest.MonkeyPatch
 class Suite(StateConformance):
     histories = 30
 
-    def make(self, directory: Path) -> KeyedState:
-        return heap_state()
+    def make(self, directory: Path) -> StateBackend:
+        return HeapBackend()
 
 
 def hand_out_what_is_frozen(patch: Patch) -> None:
