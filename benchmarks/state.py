@@ -24,10 +24,11 @@ sys.path.insert(0, str(ROOT))
 from penstock.core.clock import SystemClock  # noqa: E402
 from penstock.core.handles import Blob  # noqa: E402
 from penstock.snapshot.store import LocalStore  # noqa: E402
-from penstock.state.backend import KeyedState  # noqa: E402
+from penstock.state.backend import FrozenFiles  # noqa: E402
 from penstock.state.descriptors import ValueStateDescriptor  # noqa: E402
-from penstock.state.frozen_files import FrozenFiles  # noqa: E402
-from penstock.state.rocks.backend import RocksKeyedState  # noqa: E402
+from penstock.state.heap.backend import heap_state  # noqa: E402
+from penstock.state.keyed import KeyedState  # noqa: E402
+from penstock.state.rocks.backend import RocksBackend  # noqa: E402
 from penstock.state.rocks.settings import RocksSettings  # noqa: E402
 
 CLOCK = SystemClock()
@@ -35,8 +36,8 @@ GROUPS = 128
 WORK = ("compaction-pending", "num-running-compactions", "mem-table-flush-pending", "num-running-flushes")
 
 
-def rocks(place: str, **changes: int) -> RocksKeyedState:
-    return RocksKeyedState(RocksSettings(place, **changes), GROUPS)
+def rocks(place: str, **changes: int) -> KeyedState:
+    return KeyedState(RocksBackend(RocksSettings(place, **changes), GROUPS))
 
 
 # --- speed ----------------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ def speed(place: str, records: int) -> None:
             ("tuple", lambda key: (key, 1.0)),
         ]
         for name, value_of in kinds:
-            heap, disk = KeyedState(), rocks(place)
+            heap, disk = heap_state(), rocks(place)
             fast, slow = count_per_key(heap, chosen, value_of), count_per_key(disk, chosen, value_of)
             disk.close()
             print(f"  {keys:>9,}  {name:<6} {fast:>7.2f} {slow:>8.2f} {slow / fast:>6.1f}")
@@ -129,11 +130,11 @@ def take(state: KeyedState, store: LocalStore) -> tuple[int, int, float, float]:
     return full, written + small, synced - began, CLOCK.monotonic() - synced
 
 
-def settle(state: RocksKeyedState) -> None:
+def settle(state: KeyedState) -> None:
     """Wait until RocksDB has merged what was loaded at once: a job gathers its state over days."""
     state.freeze()[0].release()
-    assert state._database is not None
-    asked = state._database._rdict.property_int_value
+    assert isinstance(state.backend, RocksBackend) and state.backend._database is not None
+    asked = state.backend._database._rdict.property_int_value
     while any(asked(f"rocksdb.{name}") for name in WORK):
         time.sleep(0.2)
 

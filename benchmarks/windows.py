@@ -31,7 +31,7 @@ from penstock.operators.operator import Operator, OperatorContext, RuntimeInfo  
 from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows  # noqa: E402
 from penstock.operators.window.contents import AggregateContents, ReduceContents  # noqa: E402
 from penstock.operators.window.operator import WindowOperator  # noqa: E402
-from penstock.state.backend import KeyedState  # noqa: E402
+from penstock.state.heap.backend import heap_state  # noqa: E402
 from penstock.state.operator_state import OperatorStateStore  # noqa: E402
 
 CLOCK = SystemClock()
@@ -92,7 +92,7 @@ def throughput(operator: Operator, batches: list[tuple[Batch, int]]) -> tuple[fl
     """Records a second, counted from the second hour on, and results in that time."""
     out = Counted()
     info = RuntimeInfo("windows", "windows", "windows", 0, 1, 128, 0)
-    state, store = KeyedState(), OperatorStateStore()
+    state, store = heap_state(), OperatorStateStore()
     operator.open(OperatorContext(OperatorId("windows"), info, out, CLOCK, state, store, MetricGroup()))
     warm = 60
     for batch, watermark in batches[:warm]:

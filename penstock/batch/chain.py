@@ -18,7 +18,7 @@ from penstock.core.clock import Clock
 from penstock.core.ids import MAX_TIME, EventTime, OperatorId, SubtaskIndex
 from penstock.core.metrics import MetricGroup
 from penstock.operators.operator import Operator, OperatorRuntime, Output
-from penstock.state.backend import KeyedState
+from penstock.state.heap.backend import heap_state
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import Chain, ChainSetup, build_chain, runtime_of
 
@@ -110,7 +110,7 @@ def build_batch_chain(
         clock=clock,
         metrics=MetricGroup(),
         runtime=lambda planned: _runtime(work, attempt, partial(to_driver, planned.operator_id)),
-        state=lambda planned: (KeyedState(), OperatorStateStore()),
+        state=lambda planned: (heap_state(), OperatorStateStore()),
         attempt=attempt.number,
         wake=wake,
         output=ending,

@@ -29,9 +29,10 @@ from penstock.core.copying import Copier, copied, itself
 from penstock.core.ids import Epoch, EventTime, OperatorId
 from penstock.core.messages import Remark, WatermarkReport
 from penstock.core.metrics import MetricGroup
-from penstock.state.backend import KeyedState
+from penstock.state.backend import Timer
+from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
-from penstock.state.timers import Timer, Timers
+from penstock.state.timers import Timers
 
 _TIMERS_PER_STEP = 16
 """How many timers fire before the outputs are looked at, whatever they emit."""

@@ -13,7 +13,7 @@ from enum import Enum
 from penstock.core.clock import Clock
 from penstock.core.errors import GraphError
 from penstock.core.ids import MIN_TIME, EventTime
-from penstock.state.backend import KeyedState
+from penstock.state.keyed import KeyedState
 
 
 class TimeDomain(Enum):

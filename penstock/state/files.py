@@ -18,7 +18,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +30,10 @@ from penstock.core.hashing import hash_values, key_groups
 from penstock.core.keys import canonical_keys
 from penstock.core.unpicklable import stored
 from penstock.core.unpickling import loads_stored
-from penstock.state.chunks import FrozenChunks
+from penstock.state.backend import EntryShape, FrozenTable, TableBlock
+from penstock.state.chunks import KEY_GROUP, FrozenChunks
 from penstock.state.columns import decode, encode
 from penstock.state.schema import StateSchema
-from penstock.state.table import EntryShape, Frozen
 
 MAX_GROUP = 2**15 - 1
 GroupRange = tuple[int, int]
@@ -50,11 +50,10 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
     bool: pa.bool_(),
     type(None): pa.null(),
 }
-KEY_GROUP = "__key_group"
 
 
 def write_blocks(
-    frozen: Iterable[Frozen | FrozenChunks], max_parallelism: int, owned: GroupRange | None = None
+    frozen: Iterable[FrozenTable | FrozenChunks], max_parallelism: int, owned: GroupRange | None = None
 ) -> Iterator[tuple[bytes, bool]]:
     """The blocks of frozen state, each with whether it holds pickled values.
 
@@ -70,7 +69,7 @@ def write_blocks(
             yield _table_block(part, chunk, max_parallelism, owned)
 
 
-def _kept(part: Frozen) -> Iterator[tuple[Any, Any]]:
+def _kept(part: FrozenTable) -> Iterator[tuple[Any, Any]]:
     """The entries, without what has expired if the state is to be stored so."""
     trim = None if part.form is None else part.form.trim
     if trim is None:
@@ -83,16 +82,16 @@ def _kept(part: Frozen) -> Iterator[tuple[Any, Any]]:
 
 
 def _table_block(
-    part: Frozen, chunk: list[tuple[Any, Any]], max_parallelism: int, owned: GroupRange | None
+    part: FrozenTable, chunk: list[tuple[Any, Any]], max_parallelism: int, owned: GroupRange | None
 ) -> tuple[bytes, bool]:
     columns = _columns(part.shape, chunk)
     groups = key_groups(hash_values(columns["key"]), max_parallelism)
     if owned is not None:
-        astray = np.nonzero((groups < owned[0]) | (groups > owned[1]))[0]
-        if len(astray):
+        others = np.nonzero((groups < owned[0]) | (groups > owned[1]))[0]
+        if len(others):
             raise SnapshotError(
-                f"state {part.name!r} has {len(astray)} keys that belong to another subtask, such as "
-                f"{columns['key'][int(astray[0])]!r}: they were changed after they had become keys. Key by "
+                f"state {part.name!r} has {len(others)} keys that belong to another subtask, such as "
+                f"{columns['key'][int(others[0])]!r}: they were changed after they had become keys. Key by "
                 "values that nothing changes, such as a tuple of numbers and strings"
             )
     arrays: dict[str, pa.Array] = {KEY_GROUP: pa.array(groups, pa.int32())}
@@ -164,17 +163,6 @@ def _block(header: dict[str, Any], body: bytes) -> bytes:
     return b"".join((_HEADER.pack(len(head)), head, _BODY.pack(len(body)), body))
 
 
-class TableBlock(NamedTuple):
-    """The entries of one block within the range, and what the block says about their state."""
-
-    name: str
-    shape: EntryShape
-    entries: list[Any]
-    values: list[Any]
-    schema: StateSchema | None
-    """``None`` if the block does not describe its state: it is the engine's own, or of format 1."""
-
-
 class StateBlocks:
     """Reads what :func:`write_blocks` wrote, cut to a range of key groups (inclusive)."""
 
@@ -196,11 +184,6 @@ class StateBlocks:
         self._last = last_group
         self._owned = owned
         self._rehashed = rehashed
-
-    def entries(self) -> Iterator[tuple[str, EntryShape, list[Any], list[Any]]]:
-        """For each table block: table name, shape, entries and values within the range."""
-        for block in self.tables():
-            yield block[:4]
 
     def tables(self) -> Iterator[TableBlock]:
         """The table blocks, read as far as they are within the range."""
@@ -240,9 +223,9 @@ class StateBlocks:
     def _mask(self, batch: pa.RecordBatch) -> pa.Array:
         groups = batch.column(KEY_GROUP)
         if self._owned is not None:
-            strays = len(groups) - int(pc.sum(_within(groups, *self._owned)).as_py() or 0)
-            if strays:
-                raise stray_rows(strays)
+            others = len(groups) - int(pc.sum(_within(groups, *self._owned)).as_py() or 0)
+            if others:
+                raise rows_out_of_range(others)
         return _within(groups, self._first, self._last)
 
     def _kept(self, batch: pa.RecordBatch, opaque: dict[str, list[Any]]) -> npt.NDArray[np.int64]:
@@ -294,7 +277,7 @@ class StateBlocks:
             position = after
 
 
-def stray_rows(count: int) -> SnapshotError:
+def rows_out_of_range(count: int) -> SnapshotError:
     """The error for rows that no subtask would take."""
     return SnapshotError(
         f"{count} rows of a piece of keyed state are in key groups that the piece does not have: no subtask "

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from penstock.state.backend import Table
 from penstock.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
-from penstock.state.table import Table
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -6,6 +6,7 @@ and a few kinds of keys had other hashes.  What has become of them is checked he
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,7 @@ import numpy.typing as npt
 from penstock.core.errors import KeyError_, SnapshotError
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.keys import canonical_keys
-from penstock.state.files import TableBlock
-from penstock.state.table import EntryShape, Table
+from penstock.state.backend import EntryShape, TableBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Rehashed:
 
     def refuse(self, name: str, found: list[npt.NDArray[np.int64]]) -> None:
         """Refuse key groups that are another subtask's."""
-        strays = sum(int(((groups < self.first) | (groups > self.last)).sum()) for groups in found)
-        if strays:
+        others = sum(int(((groups < self.first) | (groups > self.last)).sum()) for groups in found)
+        if others:
             raise SnapshotError(
-                f"{strays} rows of state {name!r} have keys that an older version of Penstock kept on "
+                f"{others} rows of state {name!r} have keys that an older version of Penstock kept on "
                 "other subtasks than this one does. Start from this snapshot with parallelism 1 once, take a "
                 "savepoint, and go on from that with the parallelism you want"
             )
@@ -60,15 +60,15 @@ def canonical_entries(block: TableBlock) -> list[Any]:
     return [(entry[0], key, entry[2]) for key, entry in zip(keys, entries, strict=True)]
 
 
-def refuse_doubles(block: TableBlock, entries: list[Any], table: Table) -> None:
-    """Refuse values of keys that are one today and were several: which one counts, only people know.
+def refuse_doubles(block: TableBlock, entries: list[Any], kept: Container[Any]) -> None:
+    """Refuse values of keys that are one today and were several: which one counts, only the user knows.
 
-    A timer that is there twice fires once, as it should.
+    ``kept`` has the entries that came before.  A timer that is there twice fires once, as it should.
     """
     if block.shape is EntryShape.TIMER:
         return
     distinct = set(entries)
-    doubles = len(entries) - len(distinct) + sum(entry in table for entry in distinct)
+    doubles = len(entries) - len(distinct) + sum(entry in kept for entry in distinct)
     if doubles:
         raise SnapshotError(
             f"state {block.name!r} has {doubles} values too many: an older Penstock held equal keys "

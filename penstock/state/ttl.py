@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from penstock.core.durations import to_millis
 from penstock.core.ids import MIN_TIME
+from penstock.state.backend import Table
 from penstock.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
 from penstock.state.handles import (
     AggregatingState,
@@ -27,7 +28,6 @@ from penstock.state.handles import (
     ValueState,
 )
 from penstock.state.schema import StateKind
-from penstock.state.table import Table
 from penstock.state.ttl_config import StateTtlConfig
 
 T = TypeVar("T")
@@ -98,8 +98,8 @@ class Lifetime:
         cleanup = config.get_cleanup_strategies()
         self._in_snapshots = cleanup.in_full_snapshot()
         strategy = cleanup.get_incremental_cleanup_strategy()
-        # Walking is cheap in a dictionary only; other tables drop on reading and in snapshots.
-        self._batch = strategy.get_cleanup_size() if strategy and type(table) is Table else 0
+        # Tables that are not in memory drop what has expired on reading and in snapshots.
+        self._batch = strategy.get_cleanup_size() if strategy and table.scans_cheaply else 0
         self._next = clock() + max(1, self.ttl // _ROUNDS_PER_LIFE)
         self._due: float = self._next if self._batch > 0 else math.inf
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.core.errors import SnapshotError
+from penstock.state.backend import EntryShape
 from penstock.state.schema import StateSchema
-from penstock.state.table import EntryShape
 from penstock.state_processor.layouts import shown
 
 

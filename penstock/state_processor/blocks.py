@@ -19,9 +19,10 @@ from penstock.core.handles import Blob, KeyedHandle, NativeHandle
 from penstock.core.stand_ins import loads_anywhere
 from penstock.snapshot.finding import signing_of
 from penstock.snapshot.storage import SnapshotStore
-from penstock.state.files import KEY_GROUP, MAX_GROUP, StateBlocks, block_head
+from penstock.state.backend import EntryShape
+from penstock.state.chunks import KEY_GROUP
+from penstock.state.files import MAX_GROUP, StateBlocks, block_head
 from penstock.state.schema import StateSchema
-from penstock.state.table import EntryShape
 from penstock.state_processor.block import Block, Outline
 from penstock.state_processor.layouts import shown_type
 from penstock.state_processor.rocksdb import rocksdb_blocks

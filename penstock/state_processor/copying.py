@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece
 from penstock.snapshot.storage import SnapshotStore
-from penstock.state.rocks.native import read_native
+from penstock.state.rocks.files import NativeBlocks
 from penstock.state_processor.block import untrusted
 from penstock.state_processor.editing import Edits, converted, edited
 from penstock.state_processor.files import new_path
@@ -55,7 +55,7 @@ class Copier:
             return edited(data, edits, max_parallelism, self._trusted)
         if not self._trusted:
             raise untrusted(f"a checkpoint of the backend {piece.backend}", ["keyed state"])
-        tables = read_native(piece, self._source, *piece.key_groups).tables()
+        tables = NativeBlocks(piece, self._source, *piece.key_groups).tables()
         return converted(tables, edits, max_parallelism)
 
     def _written(self, data: Iterable[bytes]) -> Blob:

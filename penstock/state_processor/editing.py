@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from penstock.core.errors import SnapshotError
-from penstock.state.files import MAX_GROUP, StateBlocks, TableBlock, block_head, write_blocks
+from penstock.state.backend import EntryShape, FrozenTable, Table, TableBlock
+from penstock.state.files import MAX_GROUP, StateBlocks, block_head, write_blocks
+from penstock.state.heap.backend import HeapTable
 from penstock.state.schema import StateSchema, StoredForm
-from penstock.state.table import EntryShape, Frozen, Table
 from penstock.state_processor.block import untrusted
 
 Change = Callable[..., Any]
@@ -99,7 +100,7 @@ def _changed(tables: Tables, edits: Edits, max_parallelism: int) -> Iterator[tup
         yield from write_blocks([frozen(loaded.table, loaded.schema)], max_parallelism)
 
 
-def frozen(table: Table, schema: StateSchema | None) -> Frozen:
+def frozen(table: Table, schema: StateSchema | None) -> FrozenTable:
     """The table as the writer of blocks takes it, with what was declared for it."""
     part = table.freeze()
     part.form = None if schema is None else StoredForm(schema)
@@ -120,7 +121,7 @@ def _load(raw: bytes, header: dict[str, Any], tables: Tables, trusted: bool) -> 
 
 def _gather(block: TableBlock, tables: Tables) -> None:
     version = None if block.schema is None else json.dumps(block.schema.to_json())
-    fresh = Loaded(Table(block.name, block.shape), block.schema)
+    fresh = Loaded(HeapTable(block.name, block.shape), block.schema)
     loaded = tables.setdefault((block.name, version), fresh)
     for entry, value in zip(block.entries, block.values, strict=True):
         loaded.table.put(entry, value)

@@ -23,10 +23,11 @@ from penstock.core.keygroups import key_group_range, owner
 from penstock.core.keys import canonical_keys
 from penstock.operators.window.windows import CountWindow, TimeWindow
 from penstock.snapshot.storage import SnapshotStore
+from penstock.state.backend import EntryShape, Table
 from penstock.state.columns import decode, encode
 from penstock.state.files import write_blocks
+from penstock.state.heap.backend import HeapTable
 from penstock.state.schema import StateSchema, type_lines
-from penstock.state.table import EntryShape, Table
 from penstock.state_processor.editing import frozen
 from penstock.state_processor.layouts import stored
 from penstock.state_processor.values import to_python
@@ -138,7 +139,7 @@ def _windows(column: pa.Array) -> list[Any]:
 
 def filled(target: Target, rows: Iterable[tuple[Any, Any]]) -> Table:
     """A table with these entries; one that comes twice is an error, since one of them would be lost."""
-    table = Table(target.state, target.shape)
+    table = HeapTable(target.state, target.shape)
     count = 0
     for entry, value in rows:
         if value is None:

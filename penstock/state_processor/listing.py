@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.snapshot.manifest import OperatorEntry
-from penstock.state.table import EntryShape
+from penstock.state.backend import EntryShape
 from penstock.state_processor.scan import Surveyed
 
 

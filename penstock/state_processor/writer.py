@@ -25,10 +25,9 @@ from penstock.snapshot.paths import METADATA
 from penstock.snapshot.repository import write_savepoint
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
-from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS
+from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, EntryShape
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.schema import StateSchema
-from penstock.state.table import EntryShape
 from penstock.state_processor.copying import Copier
 from penstock.state_processor.drafts import Draft
 from penstock.state_processor.editing import Change

@@ -21,7 +21,7 @@ from penstock.graph.budget import NetworkBudget
 from penstock.graph.overtaking import may_overtake
 from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
 from penstock.operators.operator import OperatorRuntime
-from penstock.state.backend import KeyedState
+from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import Chain, ChainSetup, build_chain, runtime_of
 from penstock.task.environment import StateStorage, TaskEnvironment
@@ -222,7 +222,7 @@ def _runtime(place: _Place, planned: PlannedOperator) -> OperatorRuntime:
 def _state(
     place: _Place, vertex: Vertex, subtask: Subtask, planned: PlannedOperator
 ) -> tuple[KeyedState, OperatorStateStore]:
-    restore = place.deploy.restore.get(subtask, {}).get(planned.operator_id)
-    storage = _restored_storage(place)
-    keyed = restored_keyed(restore, place.plan, vertex, subtask, storage, place.env.storage)
+    restore, env = place.deploy.restore.get(subtask, {}).get(planned.operator_id), place.env
+    source = _restored_storage(place)
+    keyed = restored_keyed(restore, place.plan, vertex, subtask, source, env.storage, env.backends)
     return keyed, restored_lists(restore)

@@ -19,7 +19,7 @@ from penstock.graph.settings import PlanSettings
 from penstock.operators.chain import FanOut, OnFailure, OperatorInput
 from penstock.operators.operator import Operator, OperatorContext, OperatorRuntime, Output, RuntimeInfo
 from penstock.operators.typed import typed_output
-from penstock.state.backend import KeyedState
+from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.state.private import never_changes
 from penstock.task.failures import explain_failure

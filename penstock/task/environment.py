@@ -14,6 +14,7 @@ from penstock.core.clock import Clock
 from penstock.core.handles import Blob
 from penstock.core.ids import Generation
 from penstock.core.messages import FromSlot, Opening
+from penstock.state.registry import BUILT_IN, StateBackends
 
 IN_DRIVER_MEMORY = "driver-memory:"
 """URL of storage that keeps nothing itself: all state travels to the driver."""
@@ -62,3 +63,5 @@ class TaskEnvironment:
     """Told what the slot is at while it builds its tasks."""
     wake: Callable[[], None] | None = None
     """Has the slot look at its tasks again, from any thread; ``None`` if everything runs on one thread."""
+    backends: StateBackends = BUILT_IN
+    """What may keep keyed state."""

@@ -27,7 +27,7 @@ from penstock.core.messages import SnapshotAck, SnapshotDeclined
 from penstock.core.signals import Barrier
 from penstock.exchange.overtaken import Overtaken
 from penstock.operators.chain import OperatorInput
-from penstock.state.frozen_files import FrozenPart
+from penstock.state.backend import FrozenPart
 from penstock.task.environment import TaskEnvironment
 from penstock.task.writing import FrozenOperator, StateWriter
 

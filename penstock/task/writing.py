@@ -1,6 +1,6 @@
 """Rung 4 of the ladder: a subtask's frozen state as one file, or inline in the acknowledgement.
 
-Files of a backend that outlive one snapshot are stored beside it, once (``state/frozen_files.py``).
+Files of a backend that outlive one snapshot are stored beside it, once (``state/backend.py``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from penstock.core.ids import ChannelId, EdgeId, OperatorId, Subtask
 from penstock.core.signals import Barrier
 from penstock.core.unpicklable import stored
 from penstock.exchange.overtaken import Overtaken, encode
+from penstock.state.backend import FrozenFiles, FrozenPart
 from penstock.state.files import write_blocks
-from penstock.state.frozen_files import FrozenFiles, FrozenPart
 from penstock.state.operator_state import ListSnapshot
 from penstock.task.environment import StateStorage, TaskEnvironment
 

@@ -31,8 +31,8 @@ from penstock.core.signals import EndOfInput
 from penstock.operators.functions import Function
 from penstock.operators.operator import Operator
 from penstock.operators.timer_service import TimeDomain
-from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, KeyedState
-from penstock.state.table import EntryShape, Frozen
+from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, EntryShape, FrozenTable
+from penstock.state.keyed import KeyedState
 from penstock.testing.items import ProcessingTimeTo, Record, WatermarkTo, atoms_of, operator_for
 from penstock.testing.pipeline import Stage, single_stage, stages_of
 from penstock.testing.trial import Collector, TrialSnapshot, run_clock
@@ -224,13 +224,13 @@ def _is_pipeline(subject: Any) -> bool:
     return True
 
 
-def _entries(stage: Stage) -> list[tuple[Frozen, Any, Any]]:
-    found: list[tuple[Frozen, Any, Any]] = []
+def _entries(stage: Stage) -> list[tuple[FrozenTable, Any, Any]]:
+    found: list[tuple[FrozenTable, Any, Any]] = []
     for operator in stage.trial.operators:
         keyed: KeyedState = operator.ctx.keyed
         frozen = keyed.freeze()
         for part in frozen:
-            if isinstance(part, Frozen):
+            if isinstance(part, FrozenTable):
                 found += [(part, entry, value) for entry, value in part.items()]
         for part in frozen:
             part.release()

@@ -29,11 +29,12 @@ from penstock.graph.plan import PlannedOperator, Vertex
 from penstock.graph.settings import PlanSettings
 from penstock.operators.operator import Operator, OperatorRuntime, Output
 from penstock.snapshot.rescale import redistribute
-from penstock.state.backend import KeyedState
+from penstock.state.backend import FrozenTable
 from penstock.state.chunks import FrozenChunks
 from penstock.state.files import StateBlocks, write_blocks
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
-from penstock.state.table import Frozen
 from penstock.task.chain import ChainSetup, build_chain
 
 KEY_GROUPS = 128
@@ -106,7 +107,7 @@ class Trial:
         self._watermark = MIN_TIME
         self._epoch = 0
         nothing = [OperatorStateStore() for _ in range(parallelism)]
-        self._operators = self._open([KeyedState() for _ in range(parallelism)], nothing)
+        self._operators = self._open([heap_state() for _ in range(parallelism)], nothing)
 
     @property
     def results(self) -> list[Result]:
@@ -262,7 +263,7 @@ def _write_keyed(keyed: KeyedState) -> bytes:
 
 
 def _read_keyed(files: list[bytes], subtask: int, parallelism: int) -> KeyedState:
-    keyed = KeyedState()
+    keyed = heap_state()
     first, last = key_group_range(SubtaskIndex(subtask), parallelism, KEY_GROUPS)
     for data in files:
         restore_keyed(keyed, data, first, last)
@@ -274,7 +275,7 @@ def restore_keyed(keyed: KeyedState, data: bytes, first: int = 0, last: int = KE
     keyed.restore(StateBlocks(data, first, last))
 
 
-def write_frozen(frozen: list[Frozen | FrozenChunks]) -> bytes:
+def write_frozen(frozen: list[FrozenTable | FrozenChunks]) -> bytes:
     """A state file, as the snapshot writer makes it. Whoever froze releases."""
     return b"".join(block for block, _ in write_blocks(frozen, KEY_GROUPS))
 

@@ -19,8 +19,8 @@ from penstock.core.batch import Batch
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
 from penstock.graph.nodes import Node
 from penstock.operators.operator import Operator, OperatorContext, Output
-from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, KeyedState
-from penstock.state.table import EntryShape
+from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, EntryShape
+from penstock.state.keyed import KeyedState
 
 StateView = dict[str, str]
 """Name of a state (with its window, if it has one) to its value as text."""

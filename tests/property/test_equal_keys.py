@@ -16,8 +16,8 @@ from penstock.core.hashing import hash_array, hash_value, hash_values, key_group
 from penstock.core.keys import canonical_keys
 from penstock.core.pickling import dumps
 from penstock.core.row import Row
-from penstock.state.backend import KeyedState
 from penstock.state.files import StateBlocks, write_blocks
+from penstock.state.heap.backend import heap_state
 from penstock.state.rocks import keys as row_keys
 
 GROUPS = 128
@@ -46,11 +46,11 @@ def test_equal_keys_are_in_one_place(pair: tuple[Any, Any]) -> None:
 @given(EQUAL_PAIRS)
 def test_equal_keys_find_their_state_after_a_restore(pair: tuple[Any, Any]) -> None:
     one, other = canonical_keys(list(pair))
-    before = KeyedState()
+    before = heap_state()
     before.table("count").put(one, 41)
     data = b"".join(block for block, _ in write_blocks(before.freeze(), GROUPS))
     group = int(key_groups(hash_values([other]), GROUPS)[0])
-    after = KeyedState()
+    after = heap_state()
     after.restore(StateBlocks(data, group, group))
     assert after.table("count").get(other) == 41
 

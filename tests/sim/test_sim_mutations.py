@@ -29,7 +29,8 @@ from penstock.exchange.align import NOTHING, AtLeastOnce, ExactlyOnce
 from penstock.snapshot import permit as permits
 from penstock.snapshot.journal import Append, Refused, Seq, history, link, may_publish
 from penstock.snapshot.retain import Deletions, plan_deletions
-from penstock.state.backend import EVENT_TIMERS, KeyedState
+from penstock.state.backend import EVENT_TIMERS
+from penstock.state.keyed import KeyedState
 from penstock.task.snapshot import SnapshotLadder
 
 

@@ -11,9 +11,9 @@ import penstock.snapshot.repository
 import penstock.state.rocks.backend
 from penstock.core.handles import Blob, digest
 from penstock.snapshot.retain import Deletions, plan_deletions
-from penstock.state.frozen_files import FrozenFiles
-from penstock.state.rocks.native import rows_in_range
-from penstock.state.rocks.table import RocksTable
+from penstock.state.backend import FrozenFiles, RestoredFiles
+from penstock.state.rocks.cache import CachedRows
+from penstock.state.rocks.files import rows_in_range
 
 
 def delete_shared_files_in_use(patch: Patch) -> None:
@@ -41,14 +41,14 @@ def restore_whole_files(patch: Patch) -> None:
     """Key groups of others are taken over with the files that they are in."""
 
     def all_of_it(
-        self: Any, handles: Any, storage: Any, first: int, last: int, own_files: bool, _: Any
-    ) -> None:
-        if handles:
-            self._open_restored(handles[0], storage, own_files)
+        self: Any, handles: Any, storage: Any, first: int, last: int, own_files: bool
+    ) -> RestoredFiles:
+        found = self._open_restored(handles[0], storage, own_files)
         for handle in handles[1:]:
-            self._copy(handle, storage, first, last)
+            self._copy(handle, storage, first, last, dict(found.schemas))
+        return found
 
-    patch.setattr(penstock.state.rocks.backend.RocksKeyedState, "restore_native", all_of_it)
+    patch.setattr(penstock.state.rocks.backend.RocksBackend, "restore_files", all_of_it)
 
 
 def known_before_it_is_stored(patch: Patch) -> None:
@@ -71,14 +71,14 @@ def known_before_it_is_stored(patch: Patch) -> None:
 
 def checkpoint_without_the_cache(patch: Patch) -> None:
     """What is only in memory is left out."""
-    original = penstock.state.rocks.backend.RocksKeyedState.checkpoint
+    original = penstock.state.rocks.backend.RocksBackend.checkpoint
 
-    def checkpoint(self: Any) -> Any:
+    def checkpoint(self: Any, schemas: Any) -> Any:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(RocksTable, "flush", lambda table: None)
-            return original(self)
+            inner.setattr(CachedRows, "flush", lambda table: None)
+            return original(self, schemas)
 
-    patch.setattr(penstock.state.rocks.backend.RocksKeyedState, "checkpoint", checkpoint)
+    patch.setattr(penstock.state.rocks.backend.RocksBackend, "checkpoint", checkpoint)
 
 
 MUTATIONS: dict[str, Planted] = {

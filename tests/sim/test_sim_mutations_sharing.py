@@ -9,7 +9,7 @@ from sim_planted import Patch, Planted, must_be_found
 
 import penstock.operators.async_io.operator
 import penstock.operators.chain
-import penstock.state.backend
+import penstock.state.keyed
 import penstock.task.build
 from penstock.core.copying import itself
 
@@ -21,7 +21,7 @@ def share_between_branches(patch: Patch) -> None:
 
 def share_with_state(patch: Patch) -> None:
     """Functions hold what is in their state."""
-    patch.setattr(penstock.state.backend, "private", lambda handle, descriptor: handle)
+    patch.setattr(penstock.state.keyed, "private", lambda handle, descriptor: handle)
 
 
 def hand_out_requests(patch: Patch) -> None:

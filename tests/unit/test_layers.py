@@ -151,6 +151,22 @@ def test_task_and_coordinator_never_meet() -> None:
     assert not allowed("task", LAW["coordinator"])
 
 
+def test_state_backends_know_nothing_of_each_other() -> None:
+    """Nor does the rest of ``state`` know them, but for the registry that names them."""
+    backends = {file.parent.name for file in (PACKAGE / "state").glob("*/backend.py")}
+    assert backends == {"heap", "rocks"}
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        for backend in backends
+        if package_of(found.file) == "state"
+        and f"{found.module}.".startswith(f"penstock.state.{backend}.")
+        and found.file.parent.name != backend
+        and found.file != PACKAGE / "state" / "registry.py"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_only_spark_imports_pyspark() -> None:
     wrong = [
         str(found)

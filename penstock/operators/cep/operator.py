@@ -32,8 +32,8 @@ from penstock.operators.operator import OperatorContext
 from penstock.operators.user_function import FunctionOperator, require
 from penstock.operators.window.gather import Gathered
 from penstock.operators.window.operator import ALL_KEY
+from penstock.state.backend import EntryShape
 from penstock.state.operator_state import ListMode
-from penstock.state.table import EntryShape
 
 
 class PatternOperator(FunctionOperator):

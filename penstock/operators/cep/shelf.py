@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.operators.cep.buffer import Link
-from penstock.state.backend import KeyedState
-from penstock.state.table import EntryShape, Table
+from penstock.state.backend import EntryShape, Table
+from penstock.state.keyed import KeyedState
 
 
 class TableShelf:

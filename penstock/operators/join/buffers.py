@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from penstock.core.copying import Copier, copied, itself
-from penstock.state.table import Table
+from penstock.state.backend import Table
 
 Item = tuple[Any, ...]
 _time = itemgetter(0)

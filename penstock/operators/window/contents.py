@@ -18,9 +18,9 @@ from penstock.operators.functions import AggregateFunction, Function, ReduceFunc
 from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.window.running import NOTHING
 from penstock.operators.window.windows import Window
-from penstock.state.backend import KeyedState
+from penstock.state.backend import EntryShape, Table
 from penstock.state.handles import Scope
-from penstock.state.table import EntryShape, Table
+from penstock.state.keyed import KeyedState
 
 CONTENTS_TABLE = "_window/contents"
 

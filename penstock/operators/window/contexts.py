@@ -18,7 +18,6 @@ from penstock.operators.window.assigners import WindowAssigner
 from penstock.operators.window.functions import ProcessAllWindowFunction, ProcessWindowFunction
 from penstock.operators.window.triggers import Trigger
 from penstock.operators.window.windows import Window
-from penstock.state.backend import KeyedState
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -35,6 +34,7 @@ from penstock.state.handles import (
     ReducingState,
     ValueState,
 )
+from penstock.state.keyed import KeyedState
 
 TRIGGER_PREFIX = "_trigger/"
 WINDOW_PREFIX = "_window/state/"

@@ -11,7 +11,7 @@ from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.window.contents import ListContents, WindowContents
 from penstock.operators.window.evictors import Evictor, TimestampedValue
 from penstock.operators.window.windows import Window
-from penstock.state.backend import KeyedState
+from penstock.state.keyed import KeyedState
 
 
 class EvictingContents(ListContents):

@@ -34,7 +34,7 @@ from penstock.operators.window.merging import MergingWindowSet
 from penstock.operators.window.shared import SharedPanes, check_restored, shared_panes
 from penstock.operators.window.triggers import Trigger, TriggerResult
 from penstock.operators.window.windows import Window
-from penstock.state.table import EntryShape, Table
+from penstock.state.backend import EntryShape, Table
 
 MERGING_TABLE = "_window/merging"
 ALL_KEY = 0

@@ -31,7 +31,7 @@ from penstock.operators.window.gather import Gathered
 from penstock.operators.window.running import NOTHING, Running
 from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
 from penstock.operators.window.windows import TimeWindow
-from penstock.state.table import EntryShape, Table
+from penstock.state.backend import EntryShape, Table
 
 PANES_TABLE = "_window/panes"
 _MOST_KEPT = 1 << 22

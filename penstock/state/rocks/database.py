@@ -8,25 +8,32 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from penstock.core.errors import ConfigError
 from penstock.core.work_place import WorkPlace
 from penstock.state.rocks.keys import TABLE
-from penstock.state.rocks.library import database_options, reading_options, rocksdict, unlogged
-from penstock.state.rocks.place import work_place
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.settings import RocksSettings, local_directory
 
 Rows = Iterator[tuple[bytes, bytes]]
+_FILE_BYTES = 16 << 20
+"""Size that compaction aims at: small enough to be read whole when it is uploaded or checked."""
+_OPEN_FILES = 512
+_FLUSHES = 12
+"""Flushed files before they are merged. Every checkpoint flushes, and what is merged is uploaded again, so
+this is three times RocksDB's own choice; a read looks into more files for it, past Bloom filters."""
 
 
 class Database:
-    """A database that is removed from disk when it is closed, or when nobody refers to it any more."""
+    """A database that is removed from disk when it is closed, or when nothing refers to it any more."""
 
     def __init__(self, settings: RocksSettings) -> None:
-        self._place = work_place(settings.localdir)
+        self._place = local_directory(settings.localdir)
         self._settings = settings
-        self._unlogged = unlogged()
+        self._unlogged = _unlogged()
         self._batch_type = rocksdict().WriteBatch
         self._snapshots = 0
         self._rdict: Any = None
@@ -40,16 +47,11 @@ class Database:
 
     def open(self) -> None:
         """Open what is in the directory, or an empty database."""
-        options = database_options(self._settings.memory_bytes)
+        options = _database_options(self._settings.memory_bytes)
         self._rdict = rocksdict().Rdict(str(self.files), options)
         self._opened.append(self._rdict)
         self.get = self._rdict.get
         """The row of a key, or the rows of a list of keys; ``None`` for those that are not there."""
-
-    def scratch(self) -> Path:
-        """A new directory beside the database, removed with it."""
-        self._snapshots += 1
-        return self._place.path / f"scratch-{self._snapshots}"
 
     def write(self, rows: list[tuple[bytes, bytes]], gone: list[bytes]) -> None:
         """Store and delete rows, all at once."""
@@ -69,8 +71,9 @@ class Database:
         return Moment(self._rdict.iter())
 
     def checkpoint(self) -> Path:
-        """The files of what is there now, as links in a directory: nothing is copied."""
-        target = self.scratch()
+        """The files of what is there now, as links in a directory beside it: nothing is copied."""
+        self._snapshots += 1
+        target = self._place.path / f"scratch-{self._snapshots}"
         rocksdict().Checkpoint(self._rdict).create_checkpoint(str(target))
         for log in target.glob("*.log"):
             log.unlink()  # empty: nothing is ever logged
@@ -85,8 +88,8 @@ class Database:
 def _close_and_remove(opened: list[Any], place: WorkPlace) -> None:
     """In this order: without its files a database takes a second to close.
 
-    Closing writes what is in memory, which nobody will read: if it fails, because the disk is full or
-    somebody has removed the directory, nothing is lost.
+    Closing writes what is in memory, which is not read again: if it fails, because the disk is full or
+    the directory was removed, nothing is lost.
     """
     for rdict in opened:
         with contextlib.suppress(Exception):
@@ -123,7 +126,7 @@ def open_files(directory: Path) -> Any:
     """The files of a snapshot, to read only; an object for :func:`table_rows` with a ``close``."""
     library = rocksdict()
     access = library.AccessType.read_only(False)
-    return library.Rdict(str(directory), reading_options(), access_type=access)
+    return library.Rdict(str(directory), _plain_options(), access_type=access)
 
 
 def table_rows(source: Any, table: int, start: bytes) -> Rows:
@@ -136,3 +139,68 @@ def table_rows(source: Any, table: int, start: bytes) -> Rows:
         if not item[0].startswith(prefix):
             return
         yield item
+
+
+# --- the package -------------------------------------------------------------------------------------
+
+
+@cache
+def rocksdict() -> ModuleType:
+    """The package, or one sentence about how to get it."""
+    try:
+        import rocksdict
+    except ImportError as error:
+        raise ConfigError(
+            f"state.backend.type rocksdb needs the package rocksdict, which cannot be loaded here ({error}); "
+            "install it (pip install rocksdict) on the driver and on every worker, or use the backend hashmap"
+        ) from error
+    return rocksdict
+
+
+@cache
+def _memory(total: int) -> tuple[Any, Any]:
+    """One block cache for all databases of this process; what their write buffers use is taken from it."""
+    library = rocksdict()
+    blocks = library.Cache(total)
+    buffers = library.WriteBufferManager.new_write_buffer_manager_with_cache(total // 2, False, blocks)
+    return blocks, buffers
+
+
+def _database_options(memory_bytes: int) -> Any:
+    """Options of a working database."""
+    library = rocksdict()
+    blocks, buffers = _memory(memory_bytes)
+    table = library.BlockBasedOptions()
+    table.set_block_cache(blocks)
+    table.set_bloom_filter(10, False)
+    table.set_cache_index_and_filter_blocks(True)
+    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    options = _plain_options()
+    options.create_if_missing(True)
+    options.set_write_buffer_manager(buffers)
+    options.set_write_buffer_size(max(1 << 20, min(32 << 20, memory_bytes // 4)))
+    options.set_target_file_size_base(_FILE_BYTES)
+    options.set_max_bytes_for_level_base(8 * _FILE_BYTES)
+    options.set_level_zero_file_num_compaction_trigger(_FLUSHES)
+    options.set_level_zero_slowdown_writes_trigger(3 * _FLUSHES)
+    options.set_level_zero_stop_writes_trigger(5 * _FLUSHES)
+    options.set_level_compaction_dynamic_level_bytes(True)
+    options.set_compression_type(library.DBCompressionType.lz4())
+    options.set_block_based_table_factory(table)
+    return options
+
+
+def _plain_options() -> Any:
+    """Options to look into the files of a snapshot; a working database has more."""
+    options = rocksdict().Options(raw_mode=True)
+    options.set_max_open_files(_OPEN_FILES)
+    options.set_keep_log_file_num(1)
+    options.set_stats_dump_period_sec(0)
+    return options
+
+
+def _unlogged() -> Any:
+    """How rows are written: without a log, because a lost database is restored from a snapshot."""
+    options = rocksdict().WriteOptions()
+    options.disable_wal = True
+    return options

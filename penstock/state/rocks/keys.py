@@ -29,7 +29,7 @@ from penstock.core.errors import CorruptSnapshotError
 from penstock.core.key_texts import int_text, is_plain_member, moment_text, number_of, time_text
 from penstock.core.keys import NAN, compared_fields
 from penstock.core.row import Row
-from penstock.state.table import EntryShape
+from penstock.state.backend import EntryShape
 
 TABLE = struct.Struct(">H")
 GROUP = struct.Struct(">H")

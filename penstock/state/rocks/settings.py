@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import tempfile
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+
+from penstock.core.errors import ConfigError
+from penstock.core.work_place import WorkPlace
+
+PREFIX = "penstock-rocksdb-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,21 @@ class RocksSettings:
     native: bool = True
     """Whether checkpoints keep RocksDB's own files, of which only new ones are written."""
 
-    @classmethod
-    def from_plan(cls, found: Mapping[str, Any] | None) -> RocksSettings | None:
-        """From ``PlanSettings.rocksdb``; ``None`` if the job keeps its state on the heap."""
-        return None if found is None else cls(**found)
+
+def local_directory(base: str | None) -> WorkPlace:
+    """A new directory below ``base``, gone with the process; what dead ones left there is removed first."""
+    root = default_base() if base is None else Path(base)
+    try:
+        return WorkPlace.make(root, PREFIX)
+    except OSError as error:
+        raise ConfigError(
+            f"{root} cannot hold the working files of RocksDB ({error.strerror or error}); name another "
+            "directory with state.backend.rocksdb.localdir"
+        ) from error
+
+
+def default_base() -> Path:
+    """The first of Spark's local directories if this is a Spark task, else where temporary files go."""
+    spark = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
+    first = spark.split(",")[0].strip()
+    return Path(first) if first else Path(tempfile.gettempdir())

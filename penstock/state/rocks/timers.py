@@ -13,11 +13,11 @@ from typing import Any
 
 from penstock.core.hashing import hash_value
 from penstock.core.ids import EventTime
+from penstock.state.backend import EntryShape, FrozenTable, Table, Timer, TimerQueue
 from penstock.state.rocks import keys, values
+from penstock.state.rocks.cache import TableInfo
 from penstock.state.rocks.database import Database
-from penstock.state.rocks.table import RocksFrozen, read_entry
-from penstock.state.table import EntryShape, Frozen, Table
-from penstock.state.timers import Timer, TimerQueue
+from penstock.state.rocks.table import FrozenRows, read_entry
 
 HEAD = 4096
 """Timers that are read at once; up to twice as many are kept."""
@@ -28,22 +28,17 @@ _SET = values.encode(True)
 class TimerTable(Table):
     """The timers of one time domain: what snapshots and restores see."""
 
-    __slots__ = ("_database", "_groups", "_pending", "id", "pickled")
+    __slots__ = ("_database", "_groups", "_pending", "id", "name", "pickled", "shape")
 
-    keeps_owned = False
-
-    def __init__(self, name: str, number: int, database: Database, max_parallelism: int) -> None:
-        self.name = name
+    def __init__(self, info: TableInfo, database: Database, max_parallelism: int) -> None:
+        self.name = info.name
         self.shape = EntryShape.TIMER
-        self.id = number
+        self.id = info.id
         self.pickled = False
         self._database = database
         self._groups = max_parallelism
         self._pending: dict[bytes, bytes | None] = {}
         """Rows that are not written yet; ``None`` for those to be deleted."""
-        self.get = self._get
-        self.put = lambda entry, value: self.store(self.row_key(entry), entry)
-        self.remove = lambda entry: self.drop(self.row_key(entry))
 
     def row_key(self, entry: Any) -> bytes:
         """The row of a timer."""
@@ -88,23 +83,23 @@ class TimerTable(Table):
         for key, row in self._database.rows(self.id, start):
             yield key, read_entry(EntryShape.TIMER, key, row)
 
-    def _get(self, entry: Any) -> Any:
+    def get(self, entry: Any) -> Any:
         row_key = self.row_key(entry)
         if row_key in self._pending:
             return True if self._pending[row_key] is not None else None
         return None if self._database.get(row_key) is None else True
 
-    def peek(self, entry: Any) -> Any:
-        return self._get(entry)
+    def put(self, entry: Any, value: Any) -> None:
+        self.store(self.row_key(entry), entry)
+
+    def remove(self, entry: Any) -> None:
+        self.drop(self.row_key(entry))
 
     def own(self, entry: Any) -> Any:
-        return self._get(entry)
-
-    def guard(self, value: Any) -> Any:
-        return value
+        return self.get(entry)
 
     def __contains__(self, entry: Any) -> bool:
-        return self._get(entry) is not None
+        return self.get(entry) is not None
 
     def __len__(self) -> int:
         return sum(1 for _ in self.read_from(b""))
@@ -112,9 +107,12 @@ class TimerTable(Table):
     def entries(self) -> list[Any]:
         return [entry for _, entry in self.read_from(b"")]
 
-    def freeze(self) -> Frozen:
+    def some_entries(self, most: int) -> list[Any]:
+        return [entry for _, entry in islice(self.read_from(b""), most)]
+
+    def freeze(self) -> FrozenTable:
         self.flush()
-        return RocksFrozen(self, self.id, self._database.moment())
+        return FrozenRows(self, self.id, self._database.moment())
 
 
 class RocksTimerQueue(TimerQueue):
@@ -123,8 +121,7 @@ class RocksTimerQueue(TimerQueue):
     def __init__(self, table: TimerTable, head: int = HEAD) -> None:
         self._rows = table
         self._most = head
-        self.firing = None
-        self.rebuild()
+        super().__init__(table)
 
     def rebuild(self) -> None:
         self._alive: dict[bytes, Any] = {}

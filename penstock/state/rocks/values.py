@@ -25,7 +25,7 @@ from penstock.core.unpickling import loads_stored
 _INT = struct.Struct("<cq")
 _FLOAT = struct.Struct("<cd")
 _SIZE = struct.Struct("<cI")
-_SPREAD = struct.Struct("<ccQ")
+_LARGE = struct.Struct("<ccQ")
 _DATA = Codec()
 _PICKLE, _ENTRY, _PLAIN_ENTRY = b"p", b"K", b"k"
 _ENTRIES = (_ENTRY, _PLAIN_ENTRY)
@@ -33,7 +33,7 @@ _load: Callable[[Any], Any] = loads
 """Rows that this process wrote need no guard, and are read often."""
 
 
-class Spread(NamedTuple):
+class LargeCollection(NamedTuple):
     """Stands for a map or list whose elements are rows of their own."""
 
     kind: bytes
@@ -96,8 +96,8 @@ def holds_pickles(row: bytes) -> bool:
     return any(map(is_pickled, split_entry(row)))
 
 
-def is_spread(row: bytes) -> bool:
-    """Whether a row stands for a :class:`Spread`."""
+def is_large(row: bytes) -> bool:
+    """Whether a row stands for a :class:`LargeCollection`."""
     return split_entry(row)[1][:1] == b"S"
 
 
@@ -119,7 +119,7 @@ def _unreadable(row: bytes) -> CorruptSnapshotError:
 
 
 def guard() -> None:
-    """From here on rows may be somebody else's: files of a snapshot are being laid out in this process."""
+    """From here on rows may be of another process: files of a snapshot are being laid out in this one."""
     global _load
     _load = loads_stored
 
@@ -157,7 +157,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     bytes: lambda value: b"b" + value,
     bool: lambda value: b"T" if value else b"F",
     type(None): lambda value: b"n",
-    Spread: lambda value: _SPREAD.pack(b"S", *value),
+    LargeCollection: lambda value: _LARGE.pack(b"S", *value),
 }
 _DECODERS: dict[int, Callable[[bytes], Any]] = {
     b"i"[0]: lambda row: _INT.unpack(row)[1],
@@ -167,6 +167,6 @@ _DECODERS: dict[int, Callable[[bytes], Any]] = {
     b"T"[0]: lambda row: True,
     b"F"[0]: lambda row: False,
     b"n"[0]: lambda row: None,
-    b"S"[0]: lambda row: Spread(*_SPREAD.unpack(row)[1:]),
+    b"S"[0]: lambda row: LargeCollection(*_LARGE.unpack(row)[1:]),
     _PICKLE[0]: lambda row: unpickled(row[1:]),
 }

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from penstock.state.backend import KeyedState
+from penstock.state.backend import StateBackend
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -16,21 +16,22 @@ from penstock.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from penstock.state.keyed import KeyedState
 from penstock.testing.trial import restore_keyed, write_frozen
 
 New = Callable[[], KeyedState]
-"""Makes an empty backend that is closed at the end of the test."""
+"""Makes empty state on a backend of its own, which is closed at the end of the test."""
 
 
 class StateBase:
     """Makes and closes backends. A test that needs several of them gets several directories."""
 
-    def make(self, directory: Path) -> KeyedState:
-        """An empty backend that keeps its files, if any, in ``directory``, which exists and is empty."""
-        raise NotImplementedError
+    def make(self, directory: Path) -> StateBackend:
+        """An empty backend that keeps its files, if any, in ``directory``, which exists and is empty.
 
-    def close(self, state: KeyedState) -> None:
-        """Let go of what ``make`` acquired."""
+        Its number of key groups, if it asks for that, is ``penstock.testing.trial.KEY_GROUPS``.
+        """
+        raise NotImplementedError
 
     @contextmanager
     def backends(self, directory: Path) -> Iterator[New]:
@@ -40,14 +41,14 @@ class StateBase:
         def new() -> KeyedState:
             place = directory / f"backend-{len(made)}"
             place.mkdir(parents=True)
-            made.append(self.make(place))
+            made.append(KeyedState(self.make(place)))
             return made[-1]
 
         try:
             yield new
         finally:
             for state in made:
-                self.close(state)
+                state.close()
 
 
 class Gather:

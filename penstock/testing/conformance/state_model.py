@@ -10,9 +10,9 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.state.backend import KeyedState
+from penstock.state.backend import FrozenTable
 from penstock.state.chunks import FrozenChunks
-from penstock.state.table import Frozen
+from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import Handles, New
 from penstock.testing.trial import restore_keyed, write_frozen
 
@@ -65,7 +65,7 @@ class Duel:
         self._spaces = SPACES if namespaced else SPACES[:1]
         self._namespaced = namespaced
         self._model = Model()
-        self._frozen: list[tuple[list[Frozen | FrozenChunks], Model]] = []
+        self._frozen: list[tuple[list[FrozenTable | FrozenChunks], Model]] = []
         self._use(new())
 
     def _use(self, state: KeyedState) -> None:

@@ -15,8 +15,8 @@ import pyarrow as pa
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range, owner
-from penstock.state.backend import KeyedState
 from penstock.state.chunks import ChunkStore
+from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import EMPTY, Handles, New, StateBase, copied, file_of, filled
 from penstock.testing.conformance.state_kinds import NAMESPACES, ODD_KEYS
 from penstock.testing.conformance.state_timers import fired

@@ -4,13 +4,11 @@
 
     class TestMyState(StateConformance):
         def make(self, directory):
-            return MyKeyedState(directory)
+            return MyBackend(directory)
 
-        def close(self, state):
-            state.close()
-
-A backend has the methods of :class:`~penstock.state.backend.KeyedState`; the suite uses it as handles,
-timers and the snapshot writer do.  Read ``state_kinds.py`` first, then ``state_snapshots.py``.
+The contract is :mod:`penstock.state.backend`.  The suite calls every method of it, mostly as the engine does:
+through handles, timers and the snapshot writer.  Read ``state_kinds.py`` first, then ``state_tables.py`` and
+``state_snapshots.py``.
 """
 
 from __future__ import annotations
@@ -18,14 +16,16 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
+from penstock.testing.conformance.state_checkpoints import CheckpointTests
 from penstock.testing.conformance.state_kinds import KindTests
 from penstock.testing.conformance.state_model import CHANGES, Duel, Step
 from penstock.testing.conformance.state_snapshots import FileTests, FreezeTests
+from penstock.testing.conformance.state_tables import TableTests
 from penstock.testing.conformance.state_timers import TimerTests
 
 
-class StateConformance(KindTests, TimerTests, FreezeTests, FileTests):
-    """Subclass it as ``Test...`` and implement ``make``, and ``close`` if there is something to close."""
+class StateConformance(KindTests, TableTests, TimerTests, FreezeTests, FileTests, CheckpointTests):
+    """Subclass it as ``Test...`` and implement ``make``."""
 
     histories: int = 60
     """How many random histories to play; each with and without namespaces."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.state.backend import KeyedState
-from penstock.state.timers import TimerQueue
+from penstock.state.backend import TimerQueue
+from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import StateBase, copied
 from penstock.testing.trial import restore_keyed, write_frozen
 
@@ -87,6 +87,53 @@ class TimerTests(StateBase):
             queue.fire_until(10, fire)
             assert seen == [1, 2, 3, 4]
             assert [time for time, _, _ in fired(queue)] == [101, 102, 103]
+
+    def test_due_timers_are_given_one_by_one(self, tmp_path: Path) -> None:
+        """Each is gone when it is given, and says its time until the next; the rest waits."""
+        with self.backends(tmp_path) as new:
+            queue = new().timers.event
+            for time in (3, 1, 2, 9):
+                queue.register(time, "k", None)
+            seen = []
+            for time, key, namespace in queue.due(5):
+                seen.append((time, queue.firing))
+                assert (time, key, namespace) not in queue.table
+            assert seen == [(1, 1), (2, 2), (3, 3)] and queue.firing is None
+            given = queue.due(10)
+            assert next(given) == (9, "k", None) and len(queue.table) == 0
+            assert list(given) == []
+
+    def test_each_fires_once(self, tmp_path: Path) -> None:
+        """At the end of BATCH input: those that are there, in order, but none that firing registers."""
+        with self.backends(tmp_path) as new:
+            queue = new().timers.processing
+            for time in (20, 10, 30, 40):
+                queue.register(time, "k", None)
+            seen: list[tuple[int, int | None]] = []
+
+            def fire(time: int, key: Any, namespace: Any) -> None:
+                seen.append((time, queue.firing))
+                queue.register(time + 100, key, namespace)
+                queue.delete(30, "k", None)
+
+            queue.fire_each_once(fire)
+            assert seen == [(10, 10), (20, 20), (40, 40)] and queue.firing is None
+            assert [time for time, _, _ in fired(queue)] == [110, 120, 140]
+
+    def test_the_order_is_taken_from_the_table(self, tmp_path: Path) -> None:
+        """After a restore, and when the table was cleared."""
+        with self.backends(tmp_path) as new:
+            queue = new().timers.event
+            for time in (2, 1):
+                queue.register(time, "k", None)
+            queue.table.clear()
+            queue.rebuild()
+            assert queue.next_time() is None and fired(queue) == []
+            queue.register(7, "k", None)
+            queue.table.put((6, "k", None), True)
+            queue.rebuild()
+            assert queue.next_time() == 6
+            assert fired(queue) == [(6, "k", None), (7, "k", None)]
 
     def test_the_two_times_are_apart(self, tmp_path: Path) -> None:
         """Event time and processing time have timers of their own."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.state.registry import BUILT_IN, StateBackends
 from penstock.testing.sim.audit import home_of, transactions_in
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.life import Compiled, Life, Outputs
@@ -41,8 +42,15 @@ class RunResult:
 class Run:
     """Plays one seed of the first job; the others run in the same world."""
 
-    def __init__(self, compiled: Sequence[Compiled], seed: int, faults: Faults, forks: bool = False) -> None:
-        self._world = World(seed, faults)
+    def __init__(
+        self,
+        compiled: Sequence[Compiled],
+        seed: int,
+        faults: Faults,
+        forks: bool = False,
+        backends: StateBackends = BUILT_IN,
+    ) -> None:
+        self._world = World(seed, faults, backends)
         self._compiled = compiled
         self._seed = seed
         self._forks = forks
@@ -110,7 +118,7 @@ class Run:
         """Start the job from a savepoint in a world where nothing behind it ever happened."""
         world, epoch = self._world, int(savepoint.manifest.epoch)
         world.tell(f"another job starts from {savepoint.location} (epoch {epoch})")
-        other = Run(self._compiled[:1], self._seed, Faults(most=0))
+        other = Run(self._compiled[:1], self._seed, Faults(most=0), backends=world.backends)
         promised = transactions_in(savepoint.manifest)
         home = home_of(savepoint.location)
         other._world.files.update((k, v) for k, v in world.files.items() if k.startswith(home))

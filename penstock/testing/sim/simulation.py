@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from penstock.core.clock import SystemClock
+from penstock.state.registry import BUILT_IN, StateBackends
 from penstock.testing.sim.compiling import BuildJob, compile_job, has_real_sinks
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.life import Compiled, Outputs
@@ -54,9 +55,11 @@ class Simulation:
         beside: Sequence[BuildJob] = (),
         limits: Limits | None = None,
         expected: Mapping[str, Iterable[object]] | None = None,
+        backends: StateBackends = BUILT_IN,
     ) -> None:
         """``other`` writes the same job with other settings, to which a new driver may switch."""
         self.name = name
+        self._backends = backends
         bounds = limits or Limits()
         first = compile_job(build_job, slots, other, bounds)
         self._jobs = [first, *(compile_job(build, slots, None, bounds) for build in beside)]
@@ -84,7 +87,7 @@ class Simulation:
 
     def _play(self, jobs: list[Compiled], seed: int, faults: Faults) -> RunResult:
         with _quiet(), _without_collector(), small_frames():
-            return Run(jobs, seed, faults, self._forks).play()
+            return Run(jobs, seed, faults, self._forks, self._backends).play()
 
     def check(self, seed: int, faults: Faults) -> RunResult:
         """One run, compared; raises :class:`SimulationFailed`."""
@@ -112,6 +115,7 @@ def simulate(
     beside: Sequence[BuildJob] = (),
     limits: Limits | None = None,
     expected: Mapping[str, Iterable[object]] | None = None,
+    backends: StateBackends = BUILT_IN,
 ) -> Report:
     """Run the job once per seed, with faults, and check that its output is that of a run without.
 
@@ -119,13 +123,13 @@ def simulate(
     call ``env.execute()`` or leave that out.  ``other`` writes the same job with other settings: new
     drivers may switch between the two.  The jobs of ``beside`` run at the same time, with their checkpoints
     in the same place.  ``limits`` is what the jobs may hold at any moment.  ``expected`` says
-    what each sink must hold, where that is known better than by a run without faults.  The first seed that
-    fails raises :class:`SimulationFailed`.
+    what each sink must hold, where that is known better than by a run without faults.  ``backends`` are what
+    may keep keyed state.  The first seed that fails raises :class:`SimulationFailed`.
     """
     clock = SystemClock()
     began = clock.monotonic()
     told = name or str(getattr(build_job, "__name__", "job"))
-    simulation = Simulation(build_job, slots, told, other, beside, limits, expected)
+    simulation = Simulation(build_job, slots, told, other, beside, limits, expected, backends)
     mix = Faults.all() if faults is None else faults
     counts: Counter[str] = Counter()
     played, snapshots, virtual = 0, 0, 0.0

@@ -67,7 +67,9 @@ class SimSlot:
         self._stalled_until = 0.0
         self._inbox_free = self._outbox_free = self._writer_free = 0.0
         self._wake_at: float | None = None
-        environment = TaskEnvironment(self._clock, store, self, self._report, store.at, generation)
+        environment = TaskEnvironment(
+            self._clock, store, self, self._report, store.at, generation, backends=world.backends
+        )
         self.slot = Slot(SlotId(number), environment, SlotNetwork(network, self.wake, self._inside))
 
     @property

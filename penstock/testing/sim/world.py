@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.snapshot.manifest import Manifest
+from penstock.state.registry import BUILT_IN, StateBackends
 from penstock.testing.sim.faults import Faults, Injector
 from penstock.testing.sim.scheduler import Scheduler
 
@@ -62,7 +63,9 @@ class Savepoint:
 class World:
     """Shared by all actors of one run."""
 
-    def __init__(self, seed: int, faults: Faults) -> None:
+    def __init__(self, seed: int, faults: Faults, backends: StateBackends = BUILT_IN) -> None:
+        self.backends = backends
+        """What the slots may keep their state in."""
         self.scheduler = Scheduler(seed)
         self.rng = self.scheduler.rng
         self.story: list[tuple[float, str]] = []

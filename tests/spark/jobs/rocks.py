@@ -11,7 +11,7 @@ from pathlib import Path
 import disturb
 
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.state.rocks.place import PREFIX
+from penstock.state.rocks.settings import PREFIX
 
 
 def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:

@@ -18,7 +18,8 @@ from penstock.state.rocks.settings import RocksSettings
 
 
 def plan_settings(env: StreamExecutionEnvironment) -> RocksSettings | None:
-    return RocksSettings.from_plan(rocksdb_settings(env.configuration()))
+    found = rocksdb_settings(env.configuration())
+    return None if found is None else RocksSettings(**found)
 
 
 def test_the_heap_is_the_default() -> None:

@@ -24,8 +24,10 @@ from penstock.snapshot import journal
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import Fence, Published, Seq, Unreadable
 from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry, sign
-from penstock.state.files import KEY_GROUP, StateBlocks, write_blocks
-from penstock.state.table import EntryShape, Table
+from penstock.state.backend import EntryShape, Table
+from penstock.state.chunks import KEY_GROUP
+from penstock.state.files import StateBlocks, write_blocks
+from penstock.state.heap.backend import HeapTable
 
 INLINE = Blob(5, digest(b"bytes"), inline=b"bytes")
 STORED = Blob(7, digest(b"another"), "chk-3/v-0-1.state", 12)
@@ -101,7 +103,7 @@ def blocks_of(*tables: Table) -> bytes:
 
 
 def filled(shape: EntryShape, entries: dict[Any, Any]) -> Table:
-    table = Table("t", shape)
+    table = HeapTable("t", shape)
     for entry, value in entries.items():
         table.put(entry, value)
     return table
@@ -132,7 +134,7 @@ def test_damaged_state_blocks_are_refused_or_tables(data: bytes, first: int, las
         return
     with bounded():
         try:
-            for name, shape, entries, values in StateBlocks(data, first, last).entries():
+            for name, shape, entries, values, _ in StateBlocks(data, first, last).tables():
                 assert isinstance(name, str) and isinstance(shape, EntryShape)
                 assert len(entries) == len(values)
         except CorruptSnapshotError:

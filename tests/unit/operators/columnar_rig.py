@@ -26,8 +26,8 @@ from penstock.operators.columnar import (
     Sum,
 )
 from penstock.operators.operator import OperatorContext, RuntimeInfo
-from penstock.state.backend import KeyedState
 from penstock.state.chunks import FrozenChunks
+from penstock.state.heap.backend import heap_state
 from penstock.state.operator_state import OperatorStateStore
 
 MAX_PARALLELISM = 128
@@ -73,7 +73,7 @@ def context(out, keyed=None, subtask=0, parallelism=1):
         info,
         out,
         ManualClock(),
-        keyed or KeyedState(),
+        keyed or heap_state(),
         OperatorStateStore(),
         MetricGroup(),
     )
@@ -135,7 +135,7 @@ class Job:
         self.parallelism = parallelism
         self.windows = []
         for subtask in range(parallelism):
-            keyed = KeyedState()
+            keyed = heap_state()
             for part in frozen:
                 for batch in part.record_batches():
                     assert batch.schema.names[0] == "__key_group" and batch.schema.types[0] == pa.int32()

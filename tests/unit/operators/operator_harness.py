@@ -11,9 +11,9 @@ from penstock.core.clock import ManualClock
 from penstock.core.ids import EventTime, OperatorId
 from penstock.core.metrics import MetricGroup
 from penstock.operators.operator import Operator, OperatorContext, RuntimeInfo
-from penstock.state.backend import KeyedState
+from penstock.state.backend import EntryShape
+from penstock.state.heap.backend import heap_state
 from penstock.state.operator_state import OperatorStateStore
-from penstock.state.table import EntryShape
 
 Image = bytes
 """A snapshot: pickled (table name, shape, items)."""
@@ -60,7 +60,7 @@ class OperatorHarness:
         self.clock = ManualClock(start_ms)
         self.out = Collected()
         self.metrics = MetricGroup()
-        self.keyed = KeyedState()
+        self.keyed = heap_state()
         self._key = key
         for name, shape, items in pickle.loads(restored) if restored else ():
             table = self.keyed.table(name, EntryShape(shape))

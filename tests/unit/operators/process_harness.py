@@ -12,7 +12,8 @@ from penstock.core.clock import ManualClock
 from penstock.core.ids import OperatorId
 from penstock.core.metrics import MetricGroup
 from penstock.operators.operator import OperatorContext, OperatorRuntime, RuntimeInfo
-from penstock.state.backend import KeyedState
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 
 
@@ -55,7 +56,7 @@ def make_ctx(
         info=RuntimeInfo("job", "task", "step", subtask, parallelism, 128, 0, {"a": "b"}),
         out=RecordingOutput(),
         clock=clock or ManualClock(),
-        keyed=keyed or KeyedState(),
+        keyed=keyed or heap_state(),
         operator_state=store or OperatorStateStore(),
         metrics=MetricGroup(),
         runtime=OperatorRuntime(**runtime),
@@ -75,7 +76,7 @@ def copy_of(keyed: KeyedState) -> KeyedState:
     dump = pickle.dumps([(f.name, f.shape, list(f.items())) for f in frozen])
     for f in frozen:
         f.release()
-    rebuilt = KeyedState()
+    rebuilt = heap_state()
     for name, shape, items in pickle.loads(dump):
         table = rebuilt.table(name, shape)
         for entry, value in items:

@@ -21,7 +21,7 @@ from penstock.operators.columnar import (
     Panes,
     Sum,
 )
-from penstock.state.backend import KeyedState
+from penstock.state.heap.backend import heap_state
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def counts(operator):
 
 
 def restored(operator, panes, lateness=0):
-    keyed = KeyedState()
+    keyed = heap_state()
     for part in operator.ctx.keyed.freeze():
         keyed.restore_chunks(part.name, list(part.record_batches()))
         part.release()

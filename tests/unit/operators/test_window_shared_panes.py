@@ -20,9 +20,10 @@ from penstock.operators.window.contents import AggregateContents
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.running import NOTHING, Running
 from penstock.operators.window.triggers import CountTrigger, EventTimeTrigger
-from penstock.state.backend import KeyedState
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
-from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import RocksSettings
 from penstock.testing import EndOfInput, Harness, Record, WatermarkTo, verify
 from penstock.testing.trial import Collector
@@ -198,7 +199,7 @@ def test_state_on_disk_gives_the_same(function: Any, tmp_path: Path) -> None:
             operator.on_watermark(EventTime(watermark))
         return sorted((result.time, repr(result.value)) for result in out.results)
 
-    on_disk = RocksKeyedState(RocksSettings(str(tmp_path), cache_entries=4), 128)
+    on_disk = KeyedState(RocksBackend(RocksSettings(str(tmp_path), cache_entries=4), 128))
     found = results(on_disk)
     on_disk.close()
-    assert found == results(KeyedState()) and len(found) > 200
+    assert found == results(heap_state()) and len(found) > 200

@@ -12,11 +12,12 @@ from penstock.core.handles import Blob, NativeHandle
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.snapshot.store import LocalStore
-from penstock.state.backend import KeyedState
+from penstock.state.backend import FrozenFiles
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from penstock.state.frozen_files import FrozenFiles
-from penstock.state.rocks.backend import RocksKeyedState
-from penstock.state.rocks.native import read_native
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
+from penstock.state.rocks.backend import RocksBackend
+from penstock.state.rocks.files import NativeBlocks
 from penstock.state.rocks.settings import RocksSettings
 
 GROUPS = 128
@@ -30,7 +31,7 @@ class Subtasks:
         self.store = LocalStore(place / "job")
         self.ranges = [key_group_range(SubtaskIndex(n), count, GROUPS) for n in range(count)]
         settings = RocksSettings(str(place / "disk"), memory_bytes=8 << 20, cache_entries=100)
-        self.states = [RocksKeyedState(settings, GROUPS) for _ in range(count)]
+        self.states = [KeyedState(RocksBackend(settings, GROUPS)) for _ in range(count)]
 
     def checkpoint(self) -> tuple[list[NativeHandle], int]:
         """Handles, and the bytes that were stored."""
@@ -50,7 +51,7 @@ class Subtasks:
         other = Subtasks(self.place, count)
         for state, (first, last) in zip(other.states, other.ranges, strict=True):
             mine = [handle for handle in handles if handle.overlaps(first, last)]
-            state.restore_native(mine, self.store, first, last, own_files)
+            state.restore_files(mine, self.store, first, last, own_files)
         return other
 
     def close(self) -> None:
@@ -165,13 +166,13 @@ def test_any_division(quick_disk: Path) -> None:
     handles, _ = at.checkpoint()
     at.close()
 
-    heap = KeyedState()
+    heap = heap_state()
     for handle in handles:
-        heap.restore(read_native(handle, at.store, 0, GROUPS - 1, str(quick_disk / "disk")))
+        heap.restore(NativeBlocks(handle, at.store, 0, GROUPS - 1, str(quick_disk / "disk")))
     assert joined([heap]) == wanted
-    part = KeyedState()
+    part = heap_state()
     for handle in handles:
-        part.restore(read_native(handle, at.store, 5, 9, str(quick_disk / "disk")))
+        part.restore(NativeBlocks(handle, at.store, 5, 9, str(quick_disk / "disk")))
     assert 0 < len(part.table("value")) < 50
     assert not list((quick_disk / "disk").iterdir())
 
@@ -188,7 +189,7 @@ def test_damaged_files_are_refused(quick_disk: Path) -> None:
         one.restored(handles, 1)
     files = tuple((name, blob) for name, blob in handles[0].files if name != "tables.json")
     with pytest.raises(CorruptSnapshotError):
-        list(read_native(NativeHandle("rocksdb", files, (0, 127), False), one.store, 0, 127).tables())
+        list(NativeBlocks(NativeHandle("rocksdb", files, (0, 127), False), one.store, 0, 127).tables())
 
 
 @pytest.mark.parametrize("count", [1, 2])

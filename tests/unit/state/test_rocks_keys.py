@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.state.backend import EntryShape
 from penstock.state.rocks import keys, values
-from penstock.state.table import EntryShape
 
 plain = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary(), st.booleans())
 parts: st.SearchStrategy[Any] = st.recursive(

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.core.handles import Blob, digest
 from penstock.snapshot.memory import MemoryStore
-from penstock.state.frozen_files import FrozenFiles
+from penstock.state.backend import FrozenFiles
 from penstock.state.rocks.files import is_rows
 
 LIVE = 6

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.backend import EntryShape
+from penstock.state.keyed import KeyedState
+from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import RocksSettings
 from penstock.state.rocks.timers import RocksTimerQueue, TimerTable
-from penstock.state.table import EntryShape
 
 
-def make(place: Path, **changes: Any) -> RocksKeyedState:
-    return RocksKeyedState(RocksSettings(str(place), memory_bytes=8 << 20, **changes), 128)
+def make(place: Path, **changes: Any) -> KeyedState:
+    return KeyedState(RocksBackend(RocksSettings(str(place), memory_bytes=8 << 20, **changes), 128))
 
 
 @pytest.fixture
-def state(quick_disk: Path) -> Iterator[RocksKeyedState]:
+def state(quick_disk: Path) -> Iterator[KeyedState]:
     made = make(quick_disk, cache_entries=20)
     yield made
     made.close()
@@ -29,7 +30,7 @@ def cached(table: Any) -> int:
     return len(table._young) + len(table._held) + len(table._old)
 
 
-def test_more_entries_than_the_cache_holds(state: RocksKeyedState) -> None:
+def test_more_entries_than_the_cache_holds(state: KeyedState) -> None:
     table = state.table("t")
     for key in range(1000):
         table.put(key, key * 2 if key % 2 else [key])
@@ -51,7 +52,7 @@ def test_large_values_count_by_their_size(quick_disk: Path) -> None:
     state.close()
 
 
-def test_what_is_owned_may_change_until_the_next_call(state: RocksKeyedState) -> None:
+def test_what_is_owned_may_change_until_the_next_call(state: KeyedState) -> None:
     table = state.table("t")
     for turn in range(3):
         for key in range(100):
@@ -63,29 +64,20 @@ def test_what_is_owned_may_change_until_the_next_call(state: RocksKeyedState) ->
     assert all(table.get(key) == [0, 1, 2] for key in range(100))
 
 
-def test_reading_does_not_write(state: RocksKeyedState) -> None:
+def test_reading_does_not_write(state: KeyedState) -> None:
     table: Any = state.table("t")
+    backend: Any = state.backend
     for key in range(100):
         table.put(key, [key])
     table.flush()
-    before = state._database._rdict.latest_sequence_number()  # type: ignore[union-attr]
+    before = backend._database._rdict.latest_sequence_number()
     for key in range(100):
         assert table.get(key) == [key]
     table.flush()
-    assert state._database._rdict.latest_sequence_number() == before  # type: ignore[union-attr]
+    assert backend._database._rdict.latest_sequence_number() == before
 
 
-def test_many_at_once(state: RocksKeyedState) -> None:
-    table: Any = state.table("t")
-    table.put_many(range(50), [[key] for key in range(50)])
-    wanted = [3, 99, 3, 40, 41]
-    assert table.get_many(wanted) == [[3], None, [3], [40], [41]]
-    table.get_many([40])[0].append("changed")
-    table.flush()
-    assert table.get(40) == [40, "changed"]
-
-
-def test_none_is_a_value_of_a_table(state: RocksKeyedState) -> None:
+def test_none_is_a_value_of_a_table(state: KeyedState) -> None:
     table = state.table("t")
     table.put("k", None)
     assert table.get("k") is None and "k" in table
@@ -96,7 +88,7 @@ def test_none_is_a_value_of_a_table(state: RocksKeyedState) -> None:
     assert "k" not in table and "never" not in table
 
 
-def test_timers_beyond_memory(state: RocksKeyedState) -> None:
+def test_timers_beyond_memory(state: KeyedState) -> None:
     table = state.table("timers", EntryShape.TIMER)
     assert isinstance(table, TimerTable)
     queue = RocksTimerQueue(table, head=10)

@@ -22,11 +22,11 @@ from penstock.core.typeinfo import TypeInformation, Types
 from penstock.core.unpickling import loads_stored
 from penstock.operators.window.windows import TimeWindow
 from penstock.snapshot.storage import SnapshotStore
-from penstock.state.backend import KeyedState
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from penstock.state.keyed import KeyedState
 from penstock.state.rocks import values
-from penstock.state.rocks.native import read_native
-from penstock.state.rocks.spread import SPREAD_ABOVE
+from penstock.state.rocks.files import NativeBlocks
+from penstock.state.rocks.large_collections import LARGE_ABOVE
 from penstock.state.ttl_config import StateTtlConfig
 from penstock.state_processor.blocks import blocks
 from tests.plain_values import same
@@ -54,7 +54,7 @@ CASES: list[tuple[TypeInformation, Any]] = [
 
 def rows_of(handle: NativeHandle, store: SnapshotStore) -> Iterator[bytes]:
     """Every row of a checkpoint, as it is stored."""
-    with read_native(handle, store, 0, GROUPS - 1).opened() as (source, _):
+    with NativeBlocks(handle, store, 0, GROUPS - 1).opened() as (source, _):
         yield from (row for _, row in source.items())
 
 
@@ -84,7 +84,7 @@ def test_a_declared_value_is_data(kind: TypeInformation, value: Any, tmp_path: P
 
 
 def grown(state: KeyedState) -> tuple[Any, Any, Any]:
-    """A map and a list that are spread, and a value that expires, each of a declared type, in windows."""
+    """A map and a list that are large, and a value that expires, each of a declared type, in windows."""
     timed = ValueStateDescriptor("timed", Types.TUPLE([Types.LONG(), Types.STRING()]))
     timed.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
     kept = MapStateDescriptor("map", Types.SQL_DATE(), Types.TUPLE([Types.LONG(), Types.BIG_DEC()]))
@@ -99,13 +99,13 @@ def test_large_maps_and_lists_windows_and_times_to_live_too(tmp_path: Path) -> N
     for key in ("a", dt.date(2024, 1, 1), decimal.Decimal("1.5"), (1, "x")):
         state.scope.key, state.scope.namespace = key, TimeWindow(0, 1000)
         timed.update((1, "x"))
-        for number in range(SPREAD_ABOVE + 5):
+        for number in range(LARGE_ABOVE + 5):
             kept.put(dt.date.fromordinal(1 + number), (number, decimal.Decimal(number)))
             listed.add(Row(number))
         state.timers.event.register(5, key, TimeWindow(0, 1000))
     handles, _ = one.checkpoint()
     found = list(rows_of(handles[0], one.store))
-    assert len(found) > 8 * SPREAD_ABOVE and not any(map(values.holds_pickles, found))
+    assert len(found) > 8 * LARGE_ABOVE and not any(map(values.holds_pickles, found))
     assert not handles[0].pickled
     after = one.restored(handles, 1)
     state = after.states[0]
@@ -113,7 +113,7 @@ def test_large_maps_and_lists_windows_and_times_to_live_too(tmp_path: Path) -> N
     state.scope.key, state.scope.namespace = decimal.Decimal("1.5"), TimeWindow(0, 1000)
     assert timed.value() == (1, "x")
     assert kept.get(dt.date.fromordinal(7)) == (6, decimal.Decimal(6))
-    assert [row[0] for row in listed.get()] == list(range(SPREAD_ABOVE + 5))
+    assert [row[0] for row in listed.get()] == list(range(LARGE_ABOVE + 5))
     assert {type(key) for _, key, _ in state.timers.event.due(5)} == {str, dt.date, decimal.Decimal, tuple}
     one.close(), after.close()
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from penstock.core.durations import Instant
 from penstock.core.row import Row, RowKind
 from penstock.core.typeinfo import ExternalTypeInfo, LocalTimeTypeInfo, TypeInformation, Types
-from penstock.state.backend import KeyedState
 from penstock.state.columns import decode, encode
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
@@ -27,6 +26,7 @@ from penstock.state.descriptors import (
     ValueStateDescriptor,
 )
 from penstock.state.files import StateBlocks, write_blocks
+from penstock.state.heap.backend import heap_state
 from penstock.state.schema import StateSchema, type_from_json, type_to_json
 
 GROUPS = 8
@@ -144,7 +144,7 @@ def test_any_value_survives_a_state_file_whatever_was_declared(
         "map": st.dictionaries(st.integers(), item, min_size=1, max_size=3),
     }.get(kind, item)
     content = data.draw(st.dictionaries(st.integers(0, 99), values, min_size=1, max_size=5))
-    state = KeyedState()
+    state = heap_state()
     descriptor: StateDescriptor = {
         "value": ValueStateDescriptor("s", declared),
         "list": ListStateDescriptor("s", declared),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.state.backend import KeyedState
-from penstock.state.rocks import spread
-from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.backend import StateBackend
+from penstock.state.rocks import large_collections
+from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import RocksSettings
 from penstock.testing.conformance import StateConformance
 from penstock.testing.trial import KEY_GROUPS
@@ -22,12 +22,9 @@ class TestRocksState(StateConformance):
     def _disk(self, quick_disk: Path) -> None:
         self.disk = str(quick_disk)
 
-    def make(self, directory: Path) -> KeyedState:
+    def make(self, directory: Path) -> StateBackend:
         settings = RocksSettings(self.disk, memory_bytes=8 << 20, cache_entries=self.entries)
-        return RocksKeyedState(settings, KEY_GROUPS)
-
-    def close(self, state: KeyedState) -> None:
-        state.close()
+        return RocksBackend(settings, KEY_GROUPS)
 
 
 class TestRocksStateWithHardlyAnyCache(TestRocksState):
@@ -35,10 +32,10 @@ class TestRocksStateWithHardlyAnyCache(TestRocksState):
 
 
 class TestRocksStateInRowsOfItsOwn(TestRocksState):
-    """Every map and list with two elements is spread over rows."""
+    """Every map and list with two elements has rows of its own."""
 
     entries = 4
 
     @pytest.fixture(autouse=True)
-    def _spread_early(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(spread, "SPREAD_ABOVE", 1)
+    def _large_early(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(large_collections, "LARGE_ABOVE", 1)

@@ -15,7 +15,7 @@ from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.row import Row
 from penstock.core.typeinfo import TypeInformation, Types
-from penstock.state.backend import KeyedState
+from penstock.state.backend import EntryShape
 from penstock.state.chunks import ChunkStore
 from penstock.state.descriptors import (
     ListStateDescriptor,
@@ -25,7 +25,8 @@ from penstock.state.descriptors import (
     ValueStateDescriptor,
 )
 from penstock.state.files import StateBlocks, write_blocks
-from penstock.state.table import EntryShape, Table
+from penstock.state.heap.backend import HeapTable, heap_state
+from penstock.state.keyed import KeyedState
 
 GROUPS = 16
 USER = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -40,7 +41,7 @@ def written(keyed: KeyedState) -> bytes:
 
 
 def restored(*files: bytes, first: int = 0, last: int = GROUPS - 1) -> KeyedState:
-    keyed = KeyedState()
+    keyed = heap_state()
     for data in files:
         keyed.restore(StateBlocks(data, first, last))
     return keyed
@@ -48,7 +49,7 @@ def restored(*files: bytes, first: int = 0, last: int = GROUPS - 1) -> KeyedStat
 
 def stored(descriptor: StateDescriptor, **content: Any) -> bytes:
     """A state file with ``content``, raw, under a descriptor."""
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.handle(descriptor)
     table = keyed.table(descriptor.get_name())
     for key, value in content.items():
@@ -268,7 +269,7 @@ def test_gaps_and_downgrades_of_versions_are_refused() -> None:
 
 def test_defaults_must_name_fields() -> None:
     with pytest.raises(ConfigError, match="default for 'nam'.*name, age"):
-        KeyedState().handle(value(USER).with_defaults(nam="x"))
+        heap_state().handle(value(USER).with_defaults(nam="x"))
 
 
 def test_a_class_that_is_gone_is_named() -> None:
@@ -283,7 +284,7 @@ def test_a_class_that_is_gone_is_named() -> None:
     "description", ["5", '{"kind":"odd"}', '{"kind":"value","type":"LONG"}', '{"kind":"value","type":{}}']
 )
 def test_descriptions_that_make_no_sense_are_refused(description: str) -> None:
-    table = Table("t")
+    table = HeapTable("t")
     table.put(1, 1)
     ((block, _),) = write_blocks([table.freeze()], GROUPS)
     length = int.from_bytes(block[:4], "little")
@@ -296,7 +297,7 @@ def test_descriptions_that_make_no_sense_are_refused(description: str) -> None:
 
 
 def test_blocks_without_description_are_taken_as_declared() -> None:
-    table = Table("s")
+    table = HeapTable("s")
     table.put("k", 1)
     data = b"".join(block for block, _ in write_blocks([table.freeze()], GROUPS))
     for descriptor, expected in [
@@ -322,7 +323,7 @@ def test_columnar_state_nobody_registers_goes_on_as_it_came() -> None:
     def store() -> ChunkStore:
         return ChunkStore("c", ["k"], ["k", "n"], lambda tables: pa.concat_tables(tables), GROUPS)
 
-    keyed, chunks = KeyedState(), store()
+    keyed, chunks = heap_state(), store()
     keyed.register_chunks("c", chunks)
     chunks.append(0, chunks.conform(pa.table({"k": ["a", "b"], "n": [1, 2]})))
     first = written(keyed)
@@ -350,7 +351,7 @@ def test_a_snapshot_taken_in_the_middle_of_a_migration_is_whole() -> None:
 
 
 def test_namespaced_state_evolves_too() -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.handle(value(Types.INT()), namespaced=True)
     keyed.scope.key, keyed.scope.namespace = "k", "w"
     keyed.handle(value(Types.INT()), namespaced=True).update(1)

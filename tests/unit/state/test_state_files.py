@@ -15,8 +15,9 @@ from penstock.core.hashing import hash_value
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.row import Row
+from penstock.state.backend import EntryShape
 from penstock.state.files import CHUNK, StateBlocks, write_blocks
-from penstock.state.table import EntryShape, Table
+from penstock.state.heap.backend import HeapTable
 
 GROUPS = 16
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
@@ -44,14 +45,14 @@ def entries_of(shape: EntryShape) -> st.SearchStrategy[Any]:
     return st.tuples(st.integers(-(2**63), 2**63 - 1), KEYS, NAMESPACES)
 
 
-def write(tables: list[Table]) -> tuple[bytes, bool]:
+def write(tables: list[HeapTable]) -> tuple[bytes, bool]:
     blocks = list(write_blocks([table.freeze() for table in tables], GROUPS))
     return b"".join(block for block, _ in blocks), any(pickled for _, pickled in blocks)
 
 
 def read(data: bytes, first: int = 0, last: int = GROUPS - 1) -> dict[str, dict[Any, Any]]:
     found: dict[str, dict[Any, Any]] = {}
-    for name, _, entries, values in StateBlocks(data, first, last).entries():
+    for name, _, entries, values, _ in StateBlocks(data, first, last).tables():
         content = found.setdefault(name, {})
         for entry, value in zip(entries, values, strict=True):
             assert entry not in content
@@ -66,7 +67,7 @@ def test_ranges_together_give_everything_and_nothing_twice(
     shape: EntryShape, data: st.DataObject, parallelism: int
 ) -> None:
     content = data.draw(st.dictionaries(entries_of(shape), VALUES, max_size=12))
-    table = Table("state", shape)
+    table = HeapTable("state", shape)
     for entry, value in content.items():
         table.put(entry, value)
     raw, pickled = write([table])
@@ -81,14 +82,14 @@ def test_ranges_together_give_everything_and_nothing_twice(
     assert whole == content
     for entry, value in whole.items():
         assert type(value) is type(content[entry])
-    assert {name for name, _, _, _ in StateBlocks(raw, 0, GROUPS - 1).entries()} == (
+    assert {block.name for block in StateBlocks(raw, 0, GROUPS - 1).tables()} == (
         {"state"} if content else set()
     )
     assert pickled or all(type(value) in (int, float, str, bytes, bool) for value in content.values())
 
 
 def test_plain_types_are_not_pickled_and_others_are() -> None:
-    plain, opaque = Table("plain"), Table("opaque")
+    plain, opaque = HeapTable("plain"), HeapTable("opaque")
     for n in range(10):
         plain.put(f"k{n}", n)
         opaque.put(n, [n])
@@ -100,7 +101,7 @@ def test_plain_types_are_not_pickled_and_others_are() -> None:
 
 
 def test_mixed_and_large_values_keep_their_types() -> None:
-    table = Table("mixed")
+    table = HeapTable("mixed")
     values = {1: True, 2: 1, 3: 1.0, 4: "1", 5: b"1", 6: 2**80, 7: None, 8: "\ud800"}
     for key, value in values.items():
         table.put(key, value)
@@ -109,7 +110,7 @@ def test_mixed_and_large_values_keep_their_types() -> None:
 
 
 def test_large_tables_are_cut_into_blocks() -> None:
-    table = Table("large")
+    table = HeapTable("large")
     for n in range(2 * CHUNK + 5):
         table.put(n, str(n))
     blocks = list(write_blocks([table.freeze()], GROUPS))
@@ -118,12 +119,12 @@ def test_large_tables_are_cut_into_blocks() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    assert write([Table("empty")]) == (b"", False)
+    assert write([HeapTable("empty")]) == (b"", False)
     assert read(b"") == {}
 
 
 def sample() -> bytes:
-    plain, opaque = Table("plain"), Table("timers", EntryShape.TIMER)
+    plain, opaque = HeapTable("plain"), HeapTable("timers", EntryShape.TIMER)
     for n in range(50):
         plain.put(n, float(n))
         opaque.put((n, str(n), None), True)
@@ -133,7 +134,7 @@ def sample() -> bytes:
 def try_to_read(data: bytes) -> None:
     """Reads or refuses; unpickling may also fail in its own ways, behind a checksum."""
     try:
-        list(StateBlocks(data, 0, GROUPS - 1).entries())
+        list(StateBlocks(data, 0, GROUPS - 1).tables())
         list(StateBlocks(data, 0, GROUPS - 1).chunk_batches())
     except CorruptSnapshotError:
         pass
@@ -160,7 +161,7 @@ def test_arbitrary_bytes_are_refused_with_one_error(data: bytes) -> None:
 
 def test_damaged_files_are_refused_with_one_error() -> None:
     rng = random.Random(5)
-    table = Table("plain")
+    table = HeapTable("plain")
     for n in range(40):
         table.put(n, float(n))
     original = write([table])[0]
@@ -185,7 +186,7 @@ def test_damaged_files_are_refused_with_one_error() -> None:
     ],
 )
 def test_headers_that_make_no_sense_are_refused(header: bytes) -> None:
-    table = Table("t")
+    table = HeapTable("t")
     table.put(1, 1)
     block = write([table])[0]
     head_length = int.from_bytes(block[:4], "little")
@@ -194,7 +195,7 @@ def test_headers_that_make_no_sense_are_refused(header: bytes) -> None:
 
 
 def test_pickled_columns_that_do_not_fit_are_refused() -> None:
-    table = Table("t")
+    table = HeapTable("t")
     table.put(1, [1])
     table.put(2, [2])
     block = write([table])[0]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import ConfigError
-from penstock.state.backend import KeyedState
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -17,6 +16,8 @@ from penstock.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
 
 
 class Gather:
@@ -48,7 +49,7 @@ def frozen_content(state: KeyedState) -> tuple[list[Any], dict[str, dict[Any, An
 
 
 def test_everything_frozen_stays_while_every_handle_writes() -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     value = keyed.handle(ValueStateDescriptor("value"))
     items = keyed.handle(ListStateDescriptor("list"))
     mapped = keyed.handle(MapStateDescriptor("map"))
@@ -85,7 +86,7 @@ def test_everything_frozen_stays_while_every_handle_writes() -> None:
 
 
 def test_changing_an_element_of_a_list_that_was_appended_to_leaves_the_snapshot_alone() -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.scope.key = "k"
     items = keyed.handle(ListStateDescriptor("list"))
     items.add({"n": 1})
@@ -97,7 +98,7 @@ def test_changing_an_element_of_a_list_that_was_appended_to_leaves_the_snapshot_
 
 
 def test_changing_a_value_of_a_map_that_was_put_into_leaves_the_snapshot_alone() -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.scope.key = "k"
     mapped = keyed.handle(MapStateDescriptor("map"))
     mapped.put("x", [1])
@@ -111,7 +112,7 @@ def test_changing_a_value_of_a_map_that_was_put_into_leaves_the_snapshot_alone()
 
 @pytest.mark.parametrize("freeze", [False, True])
 def test_map_state(freeze: bool) -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.scope.key = 1
     state = keyed.handle(MapStateDescriptor("m"))
     assert state.is_empty() and list(state.keys()) == [] and state.get("a") is None and "a" not in state
@@ -133,7 +134,7 @@ def test_map_state(freeze: bool) -> None:
 
 @pytest.mark.parametrize("freeze", [False, True])
 def test_list_state(freeze: bool) -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.scope.key = 1
     state = keyed.handle(ListStateDescriptor("l"))
     assert list(state.get()) == []
@@ -152,7 +153,7 @@ def test_list_state(freeze: bool) -> None:
 
 @pytest.mark.parametrize("freeze", [False, True])
 def test_none_and_clear_forget_a_value(freeze: bool) -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.scope.key = 1
     state = keyed.handle(ValueStateDescriptor("v"))
     state.update(0)
@@ -177,7 +178,7 @@ def test_none_and_clear_forget_a_value(freeze: bool) -> None:
     ids=["list", "reducing", "aggregating"],
 )
 def test_namespaces_merge(freeze: bool, descriptor: StateDescriptor, added: list[int], merged: Any) -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.scope.key = "k"
     state = keyed.handle(descriptor, namespaced=True)
     for namespace, value in zip(("w1", "w2", "w1"), added, strict=True):
@@ -197,7 +198,7 @@ def test_namespaces_merge(freeze: bool, descriptor: StateDescriptor, added: list
 
 
 def test_one_name_with_two_shapes_is_refused() -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     keyed.handle(ValueStateDescriptor("x"))
     with pytest.raises(ConfigError, match="x"):
         keyed.handle(ValueStateDescriptor("x"), namespaced=True)

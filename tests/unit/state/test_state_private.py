@@ -11,7 +11,6 @@ from penstock.common import Types
 from penstock.common.time import Time
 from penstock.core.copying import itself
 from penstock.operators.functions import AggregateFunction
-from penstock.state.backend import KeyedState
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -28,6 +27,7 @@ from penstock.state.handles import (
     ReducingState,
     ValueState,
 )
+from penstock.state.heap.backend import heap_state
 from penstock.state.private import never_changes
 from penstock.state.ttl_config import StateTtlConfig
 
@@ -98,7 +98,7 @@ KINDS: dict[str, tuple[StateDescriptor, type, Store, Read]] = {
 
 
 def handle_of(kind: str, namespaced: bool, ttl: bool, reuse: bool = False) -> Any:
-    state = KeyedState()
+    state = heap_state()
     if reuse:
         state.own = itself
     state.scope.key, state.scope.namespace = "key", "window"
@@ -165,7 +165,7 @@ def test_values_that_cannot_change(value: Any) -> None:
 
 
 def test_state_of_a_type_that_cannot_change_is_handed_out_as_it_is() -> None:
-    assert type(KeyedState().private_handle(ValueStateDescriptor("n", Types.LONG()))) is KeyedValueState
+    assert type(heap_state().private_handle(ValueStateDescriptor("n", Types.LONG()))) is KeyedValueState
     pair = Types.TUPLE([Types.STRING(), Types.SQL_DATE()])
     assert never_changes(pair) and not never_changes(Types.ROW([Types.LONG()]))
     assert not never_changes(Types.TUPLE([Types.LIST(Types.LONG())])) and not never_changes(None)

@@ -9,7 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.state.table import EntryShape, Frozen, Table
+from penstock.state.backend import EntryShape, FrozenTable
+from penstock.state.heap.backend import HeapTable
 
 KEYS = st.integers(0, 6)
 
@@ -19,9 +20,9 @@ class TableMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = Table("t")
+        self.table = HeapTable("t")
         self.model: dict[int, Any] = {}
-        self.frozen: list[tuple[Frozen, dict[int, Any]]] = []
+        self.frozen: list[tuple[FrozenTable, dict[int, Any]]] = []
 
     @rule(key=KEYS, value=st.one_of(st.integers(), st.lists(st.lists(st.integers(), max_size=2), max_size=2)))
     def put(self, key: int, value: Any) -> None:
@@ -96,7 +97,7 @@ TestTable.settings = settings(max_examples=60, stateful_step_count=30, deadline=
 
 
 def test_an_iteration_that_has_begun_is_not_disturbed() -> None:
-    table = Table("t")
+    table = HeapTable("t")
     for n in range(10):
         table.put(n, n)
     view = table.freeze()
@@ -112,7 +113,7 @@ def test_an_iteration_that_has_begun_is_not_disturbed() -> None:
 
 
 def test_unfrozen_access_is_the_dict_itself() -> None:
-    table = Table("t")
+    table = HeapTable("t")
     value = [1]
     table.put("a", value)
     assert table.get("a") is value and table.own("a") is value

@@ -7,19 +7,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.state.backend import KeyedState
-from penstock.state.table import EntryShape, Table
-from penstock.state.timers import TimerQueue
+from penstock.state.backend import EntryShape
+from penstock.state.heap.backend import HeapTable, heap_state
+from penstock.state.timers import IndexedTimerQueue
 
 Timer = tuple[int, Any, Any]
 
 
-def new_queue() -> tuple[TimerQueue, Table]:
-    table = Table("t", EntryShape.TIMER)
-    return TimerQueue(table), table
+def new_queue() -> tuple[IndexedTimerQueue, HeapTable]:
+    table = HeapTable("t", EntryShape.TIMER)
+    return IndexedTimerQueue(table), table
 
 
-def fire(queue: TimerQueue, until: int) -> list[Timer]:
+def fire(queue: IndexedTimerQueue, until: int) -> list[Timer]:
     fired: list[Timer] = []
     queue.fire_until(until, lambda *timer: fired.append(timer))
     return fired
@@ -98,14 +98,14 @@ def test_a_restored_table_is_indexed() -> None:
     _, table = new_queue()
     for time in (7, 3, 5):
         table.put((time, "k", None), True)
-    queue = TimerQueue(table)
+    queue = IndexedTimerQueue(table)
     assert queue.next_time() == 3
     queue.register(4, "k", None)
     assert [time for time, _, _ in fire(queue, 6)] == [3, 4, 5]
 
 
 def test_timers_of_a_backend_are_there_after_a_restore_and_only_then() -> None:
-    keyed = KeyedState()
+    keyed = heap_state()
     assert not keyed.has_timers
     keyed.table("_timers/event", EntryShape.TIMER).put((4, "k", None), True)
     assert keyed.has_timers

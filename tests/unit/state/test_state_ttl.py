@@ -23,13 +23,13 @@ from penstock.core.errors import ConfigError
 from penstock.core.ids import EventTime
 from penstock.datastream import KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import StateTtlConfig
+from penstock.state.backend import EntryShape
 from penstock.state.descriptors import (
     ListStateDescriptor,
     MapStateDescriptor,
     ValueStateDescriptor,
 )
 from penstock.state.files import StateBlocks
-from penstock.state.table import EntryShape
 from penstock.testing import Harness
 
 # --- rules -----------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_expired_entries_are_left_out_of_snapshots_if_asked_for(in_snapshots: bo
     handles["list"].add(2)
     keyed.scope.key = "old"
     handles["list"].add(3)
-    found = {name: (entries, values) for name, _, entries, values in _blocks(written(keyed))}
+    found = {name: (entries, values) for name, _, entries, values, _ in _blocks(written(keyed))}
     for name in handles:
         assert sorted(found[name][0]) == (["new"] if in_snapshots and name != "list" else ["new", "old"])
     lists = dict(zip(*found["list"], strict=True))
@@ -256,7 +256,7 @@ def test_expired_entries_are_left_out_of_snapshots_if_asked_for(in_snapshots: bo
 
 
 def _blocks(data: bytes) -> Any:
-    return StateBlocks(data, 0, GROUPS - 1).entries()
+    return StateBlocks(data, 0, GROUPS - 1).tables()
 
 
 def test_cleaning_up_does_not_disturb_a_snapshot_being_written() -> None:

@@ -22,8 +22,8 @@ from penstock.core.hashing import hash_value
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.datastream.state import StateTtlConfig
-from penstock.state.backend import KeyedState
 from penstock.state.files import StateBlocks
+from penstock.state.keyed import KeyedState
 
 
 class Model:

@@ -21,8 +21,9 @@ from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.keys import NAN
 from penstock.state import files
-from penstock.state.backend import KeyedState
 from penstock.state.files import StateBlocks, write_blocks
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
 from penstock.state.rekeying import Rehashed
 from penstock.state.rocks import table, values
 
@@ -42,7 +43,7 @@ def older(values: Any) -> Any:
 
 def stored(keys: list[Any], monkeypatch: pytest.MonkeyPatch | None = None) -> bytes:
     """State of these keys, by the hashes of an older version if there is a patch."""
-    state = KeyedState()
+    state = heap_state()
     for place, key in enumerate(keys):
         state.table("count").put(key, place)
         state.timers.event.register(place, key, None)
@@ -58,7 +59,7 @@ def restored(pieces: list[bytes], parallelism: int, rehashes: bool = True) -> li
     subtasks = []
     for index in range(parallelism):
         first, last = key_group_range(SubtaskIndex(index), parallelism, GROUPS)
-        state = KeyedState()
+        state = heap_state()
         for data in pieces:
             groups = GROUPS if rehashes else None
             rehashed = Rehashed(first, last, GROUPS) if rehashes else None
@@ -91,7 +92,7 @@ def test_keys_of_an_older_version_are_where_they_are_looked_for(
     for place, key in enumerate(keys):
         mine = found[owner(key.to_pydatetime(), parallelism)]
         assert mine.table("count").get(key.to_pydatetime()) == place
-        assert (place, key, None) in mine.timers.event._table  # type: ignore[attr-defined]
+        assert (place, key, None) in mine.timers.event.table
 
 
 def test_values_of_keys_that_were_held_apart_are_not_dropped() -> None:
@@ -111,13 +112,13 @@ def test_a_nan_of_an_older_version_is_the_nan_of_today() -> None:
 def test_rows_outside_of_their_piece_are_counted_and_refused() -> None:
     data = stored(list(range(100)))
     inside = StateBlocks(data, 0, 63, (0, GROUPS - 1))
-    KeyedState().restore(inside)
+    heap_state().restore(inside)
     with pytest.raises(SnapshotError, match=r"\d+ rows of a piece of keyed state.*no subtask"):
-        KeyedState().restore(StateBlocks(data, 0, 63, (0, 63)))
+        heap_state().restore(StateBlocks(data, 0, 63, (0, 63)))
 
 
 def test_a_key_that_changed_after_it_came_is_not_written_elsewhere() -> None:
-    state = KeyedState()
+    state = heap_state()
     state.table("count").put("a", 1)
     group = hashing.hash_value("a") % GROUPS
     assert list(write_blocks(state.freeze(), GROUPS, (group, group)))
@@ -157,7 +158,7 @@ def test_older_rows_of_rocksdb(tmp_path: Path, count: int, monkeypatch: pytest.M
     monkeypatch.undo()
     after = Subtasks(tmp_path, count)
     first, last = after.ranges[0]
-    restore = after.states[0].restore_native
+    restore = after.states[0].restore_files
     if count == 1:
         restore(handles, before.store, first, last, True, Rehashed(first, last, GROUPS))
         assert [after.states[0].table("count").get(key) for key in keys] == list(range(40))

@@ -10,7 +10,6 @@ import pytest
 
 from penstock.core.clock import ManualClock
 from penstock.datastream.state import StateTtlConfig
-from penstock.state.backend import KeyedState
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -20,7 +19,9 @@ from penstock.state.descriptors import (
     ValueStateDescriptor,
 )
 from penstock.state.files import StateBlocks, write_blocks
-from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
+from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import RocksSettings
 
 GROUPS = 16
@@ -37,9 +38,9 @@ class Backends:
     def make(self) -> KeyedState:
         """An empty one."""
         if self._directory is None:
-            return KeyedState()
+            return heap_state()
         settings = RocksSettings(str(self._directory), memory_bytes=4 << 20, cache_entries=4)
-        self._made.append(RocksKeyedState(settings, GROUPS))
+        self._made.append(KeyedState(RocksBackend(settings, GROUPS)))
         return self._made[-1]
 
     def close(self) -> None:

@@ -20,11 +20,12 @@ from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
 from penstock.snapshot.repository import write_savepoint
 from penstock.snapshot.signing import KEY_VARIABLE
 from penstock.snapshot.store import LocalStore
-from penstock.state.backend import KeyedState
+from penstock.state.backend import FrozenFiles
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.state.files import write_blocks
-from penstock.state.frozen_files import FrozenFiles
-from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.heap.backend import heap_state
+from penstock.state.keyed import KeyedState
+from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import RocksSettings
 from penstock.state_processor import SavepointWriter, open_snapshot
 from penstock.state_processor.blocks import outlines
@@ -98,7 +99,7 @@ def savepoint(place: Path, piece: KeyedPiece) -> str:
 
 
 def on_heap(place: Path) -> str:
-    state = KeyedState()
+    state = heap_state()
     fill(state)
     data = b"".join(block for block, _ in write_blocks(state.freeze(), GROUPS))
     return savepoint(place, KeyedHandle(Blob.of(data), (0, GROUPS - 1), True))
@@ -106,7 +107,7 @@ def on_heap(place: Path) -> str:
 
 def in_rocksdb(place: Path) -> str:
     pytest.importorskip("rocksdict")
-    state = RocksKeyedState(RocksSettings(str(place / "disk"), memory_bytes=8 << 20), GROUPS)
+    state = KeyedState(RocksBackend(RocksSettings(str(place / "disk"), memory_bytes=8 << 20), GROUPS))
     fill(state)
     (frozen,) = state.checkpoint()
     assert isinstance(frozen, FrozenFiles)
@@ -118,7 +119,7 @@ def in_rocksdb(place: Path) -> str:
 
 def lying(place: Path) -> str:
     """Blocks whose headers deny that anything in them is pickled."""
-    state = KeyedState()
+    state = heap_state()
     fill(state)
     data = b"".join(block for block, _ in write_blocks(state.freeze(), GROUPS))
     forged = b"".join(map(denying, blocks_in(data)))
@@ -200,7 +201,7 @@ def test_a_manifest_may_not_claim_that_files_are_of_another_kind(tmp_path: Path)
 def test_with_a_key_not_even_the_head_of_a_changed_file_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = KeyedState()
+    state = heap_state()
     state.scope.key = 1
     state.handle(ValueStateDescriptor("visits")).update(1)
     data = b"".join(block for block, _ in write_blocks(state.freeze(), GROUPS))

@@ -15,7 +15,6 @@ from penstock.core.metrics import MetricGroup
 from penstock.graph.nodes import Node, NodeId, NodeKind
 from penstock.graph.plan import PlannedOperator, Vertex
 from penstock.graph.settings import PlanSettings
-from penstock.state.backend import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import ChainSetup, build_chain, runtime_of
 from penstock.testing.trial import Trial

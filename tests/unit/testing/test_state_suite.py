@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock.state.backend import EVENT_TIMERS, KeyedState
-from penstock.state.table import Table
-from penstock.state.timers import TimerQueue
+from penstock.state.backend import EVENT_TIMERS, StateBackend, TimerQueue
+from penstock.state.heap.backend import HeapBackend, HeapTable
+from penstock.state.keyed import KeyedState
+from penstock.state.timers import IndexedTimerQueue
 from penstock.testing.conformance import StateConformance
 
 Patch = pytest.MonkeyPatch
@@ -20,24 +21,24 @@ Patch = pytest.MonkeyPatch
 class Suite(StateConformance):
     histories = 30
 
-    def make(self, directory: Path) -> KeyedState:
-        return KeyedState()
+    def make(self, directory: Path) -> StateBackend:
+        return HeapBackend()
 
 
 def hand_out_what_is_frozen(patch: Patch) -> None:
-    patch.setattr(Table, "guard", lambda self, value: value)
+    patch.setattr(HeapTable, "guard", lambda self, value: value)
 
 
 def change_what_is_frozen(patch: Patch) -> None:
-    patch.setattr(Table, "own", lambda self, entry: self.peek(entry))
+    patch.setattr(HeapTable, "own", lambda self, entry: self.peek(entry))
 
 
 def forget_deletions(patch: Patch) -> None:
-    patch.setattr(Table, "_remove_layered", lambda self, entry: self._layers[-1].pop(entry, None))
+    patch.setattr(HeapTable, "_remove_layered", lambda self, entry: self._layers[-1].pop(entry, None))
 
 
 def fire_deleted_timers(patch: Patch) -> None:
-    patch.setattr(TimerQueue, "delete", lambda self, time, key, namespace: None)
+    patch.setattr(IndexedTimerQueue, "delete", lambda self, time, key, namespace: None)
 
 
 def snapshots_without_timers(patch: Patch) -> None:
@@ -49,13 +50,13 @@ def snapshots_without_timers(patch: Patch) -> None:
 
 def one_snapshot_at_a_time(patch: Patch) -> None:
     """Releasing one snapshot folds the layers under the others."""
-    released = Table._released
+    released = HeapTable._released
 
-    def all_at_once(self: Table, frozen: Any) -> None:
+    def all_at_once(self: HeapTable, frozen: Any) -> None:
         self._active = []
         released(self, frozen)
 
-    patch.setattr(Table, "_released", all_at_once)
+    patch.setattr(HeapTable, "_released", all_at_once)
 
 
 def late_freeze(patch: Patch) -> None:
@@ -68,7 +69,59 @@ def late_freeze(patch: Patch) -> None:
 
         return Late()
 
-    patch.setattr(Table, "freeze", freeze)
+    patch.setattr(HeapTable, "freeze", freeze)
+
+
+def own_a_copy(patch: Patch) -> None:
+    patch.setattr(HeapTable, "own", lambda self, entry: copy.deepcopy(self.peek(entry)))
+
+
+def guard_nothing_and_keep_looking(patch: Patch) -> None:
+    """What was peeked at is handed out as it is, also while a snapshot reads it."""
+    patch.setattr(HeapTable, "guard", lambda self, value: value)
+    patch.setattr(HeapTable, "_get_layered", lambda self, entry: copy.deepcopy(self.peek(entry)))
+
+
+def count_in_entries_only(patch: Patch) -> None:
+    """An entry whose value is ``None`` is not there."""
+    patch.setattr(HeapTable, "__contains__", lambda self, entry: self.get(entry) is not None)
+
+
+def some_are_all(patch: Patch) -> None:
+    patch.setattr(HeapTable, "some_entries", lambda self, most: self.entries())
+
+
+def clear_no_timers(patch: Patch) -> None:
+    patch.setattr(IndexedTimerQueue, "rebuild", lambda self: vars(self).setdefault("_heap", []))
+    patch.setattr(IndexedTimerQueue, "_serial", 0, raising=False)
+    patch.setattr(IndexedTimerQueue, "_deleted", 0, raising=False)
+
+
+def fire_what_firing_registers(patch: Patch) -> None:
+    patch.setattr(TimerQueue, "fire_each_once", lambda self, fire: self.fire_until(150, fire))
+
+
+def firing_is_forgotten(patch: Patch) -> None:
+    due = IndexedTimerQueue.due
+
+    def silent(self: IndexedTimerQueue, time: int) -> Any:
+        for timer in due(self, time):
+            self.firing = None
+            yield timer
+
+    patch.setattr(IndexedTimerQueue, "due", silent)
+
+
+def close_takes_views_along(patch: Patch) -> None:
+    tables: list[HeapTable] = []
+    made = HeapTable.__init__
+
+    def remember(self: HeapTable, *arguments: Any) -> None:
+        made(self, *arguments)
+        tables.append(self)
+
+    patch.setattr(HeapTable, "__init__", remember)
+    patch.setattr(HeapBackend, "close", lambda self: [layer.clear() for t in tables for layer in t._layers])
 
 
 BUGS: list[Callable[[Patch], None]] = [
@@ -79,6 +132,14 @@ BUGS: list[Callable[[Patch], None]] = [
     snapshots_without_timers,
     one_snapshot_at_a_time,
     late_freeze,
+    own_a_copy,
+    guard_nothing_and_keep_looking,
+    count_in_entries_only,
+    some_are_all,
+    clear_no_timers,
+    fire_what_firing_registers,
+    firing_is_forgotten,
+    close_takes_views_along,
 ]
 
 

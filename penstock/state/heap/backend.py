@@ -1,13 +1,12 @@
-"""A table of state that can be frozen in constant time: the heart of asynchronous snapshots.
+"""The heap backend: dictionaries that can be frozen in constant time, the heart of asynchronous snapshots.
 
-:meth:`Table.freeze` puts a new, empty layer on top; everything below it no longer changes and is
+:meth:`HeapTable.freeze` puts a new, empty layer on top; everything below it no longer changes and is
 read by the snapshot writer in another thread while records flow on.  When the writer is done,
-:meth:`Frozen.release` lets the owner fold the layers together again.
+:meth:`FrozenLayers.release` lets the owner fold the layers together again.
 
 Invariants
-* Only the task's thread calls methods of :class:`Table`; the writer only iterates a :class:`Frozen`.
-* A value that sits in a frozen layer is never handed out for mutation: :meth:`Table.get` copies it
-  unless its type cannot change, :meth:`Table.own` moves a shallow copy into the top layer first
+* A value that sits in a frozen layer is never handed out for mutation: :meth:`HeapTable.get` copies it
+  unless its type cannot change, :meth:`HeapTable.own` moves a shallow copy into the top layer first
   (what is inside it is still shared, so ``get`` goes on copying such an entry).
 * While nothing is frozen, ``get`` and ``put`` *are* the dict's own methods: no indirection.
 """
@@ -16,40 +15,46 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from enum import Enum
+from itertools import islice
 from typing import Any
 
 from penstock.core.copying import copied
-from penstock.state.schema import StoredForm
+from penstock.state.backend import EntryShape, FrozenTable, StateBackend, Table, TimerQueue
+from penstock.state.keyed import KeyedState
+from penstock.state.timers import IndexedTimerQueue
 
 _GONE: Any = object()
 
 
-class EntryShape(Enum):
-    """What a table's entries are indexed by, and where the record key sits in it."""
+class HeapBackend(StateBackend):
+    """Tables in memory, gone with the process."""
 
-    KEY = "key"
-    NAMESPACED = "key,namespace"
-    TIMER = "time,key,namespace"
+    def new_table(self, name: str, shape: EntryShape) -> Table:
+        return HeapTable(name, shape)
 
-    def key_of(self, entry: Any) -> Any:
-        """The record key of an entry, which decides its key group."""
-        if self is EntryShape.KEY:
-            return entry
-        return entry[0] if self is EntryShape.NAMESPACED else entry[1]
+    def timer_queue(self, table: Table) -> TimerQueue:
+        return IndexedTimerQueue(table)
+
+    def close(self) -> None:
+        pass
 
 
-class Table:
-    """Entries of one named state on one subtask.
+def heap_state() -> KeyedState:
+    """Empty keyed state in memory."""
+    return KeyedState(HeapBackend())
+
+
+class HeapTable(Table):
+    """A dictionary, with layers above it while something is frozen.
 
     ``get``, ``put`` and ``remove`` are attributes rebound on freeze and release; see the module
-    docstring.  ``get`` answers ``None`` for a missing entry.
+    docstring.
     """
 
     __slots__ = ("_active", "_layers", "_shallow", "get", "name", "put", "remove", "shape")
 
     keeps_owned = True
-    """Whether what ``own`` gave may be changed until the next freeze, and not just until the next call."""
+    scans_cheaply = True
 
     get: Callable[[Any], Any]
     put: Callable[[Any, Any], None]
@@ -59,7 +64,7 @@ class Table:
         self.name = name
         self.shape = shape
         self._layers: list[dict[Any, Any]] = [{}]
-        self._active: list[Frozen] = []
+        self._active: list[FrozenLayers] = []
         self._shallow: set[Any] = set()
         self._bind()
 
@@ -98,12 +103,10 @@ class Table:
             self._layers[-1].pop(entry, None)
 
     def peek(self, entry: Any) -> Any:
-        """Like ``get`` without the guard: the caller promises only to look."""
         value, _ = self._find(entry)
         return None if value is _GONE else value
 
     def own(self, entry: Any) -> Any:
-        """The entry's container, safe to change in place; ``None`` if there is none."""
         value, frozen = self._find(entry)
         if value is _GONE:
             return None
@@ -114,7 +117,6 @@ class Table:
         return value
 
     def guard(self, value: Any) -> Any:
-        """``value`` itself, or a copy if it could be changed under a running snapshot."""
         return value if len(self._layers) == 1 else copied(value)
 
     def __contains__(self, entry: Any) -> bool:
@@ -127,27 +129,23 @@ class Table:
         return sum(1 for _ in _merged(self._layers))
 
     def entries(self) -> list[Any]:
-        """All present entries, as a list that later changes do not disturb."""
         return [entry for entry, _ in _merged(self._layers)]
 
-    def any_entry(self) -> Any:
-        """Some entry, ``None`` if the table is empty; without reading the others."""
-        return next((entry for entry, _ in _merged(self._layers)), None)
+    def some_entries(self, most: int) -> list[Any]:
+        return [entry for entry, _ in islice(_merged(self._layers), most)]
 
     def clear(self) -> None:
-        """Drop all entries; no snapshot may be under way."""
         assert len(self._layers) == 1, "a snapshot still reads this table"
         self._layers[0].clear()
 
-    def freeze(self) -> Frozen:
-        """Freeze what is there now, in constant time."""
-        frozen = Frozen(self, tuple(self._layers))
+    def freeze(self) -> FrozenLayers:
+        frozen = FrozenLayers(self, tuple(self._layers))
         self._active.append(frozen)
         self._layers.append({})
         self._bind()
         return frozen
 
-    def _released(self, frozen: Frozen) -> None:
+    def _released(self, frozen: FrozenLayers) -> None:
         if frozen in self._active:
             self._active.remove(frozen)
         if self._active or len(self._layers) == 1:
@@ -164,24 +162,20 @@ class Table:
         self._bind()
 
 
-class Frozen:
-    """What a table held at one moment. Iterable from any thread until released."""
+class FrozenLayers(FrozenTable):
+    """The layers that lay below when a table was frozen."""
 
-    __slots__ = ("_layers", "_table", "form", "name", "shape")
+    __slots__ = ("_layers", "_table")
 
-    def __init__(self, table: Table, layers: tuple[dict[Any, Any], ...]) -> None:
+    def __init__(self, table: HeapTable, layers: tuple[dict[Any, Any], ...]) -> None:
+        super().__init__(table.name, table.shape)
         self._table = table
         self._layers = layers
-        self.name = table.name
-        self.shape = table.shape
-        self.form: StoredForm | None = None
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Entries and values; each once."""
         return _merged(self._layers)
 
     def release(self) -> None:
-        """Called on the task's thread when the writer is done (or was given up)."""
         self._table._released(self)
 
 

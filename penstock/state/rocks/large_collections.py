@@ -1,8 +1,8 @@
 """Maps and lists that may become large: beyond some elements each of these is a row of its own.
 
-A small container is one value of its table, live in the cache, as in every backend.  A large one is spread:
-its table holds only a :class:`~penstock.state.rocks.values.Spread`, and adding or changing an element touches
-that element's row and no other.  A container that has been spread stays so until it is cleared.
+A small container is one value of its table, live in the cache, as in every backend.  Of a large one the table
+holds only a :class:`~penstock.state.rocks.values.LargeCollection`, and adding or changing an element touches
+that element's row and no other.  A container that has become large stays so until it is cleared.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Any
 from penstock.core.hashing import hash_value, hash_values, key_groups
 from penstock.state.handles import ListState, MapState, Scope
 from penstock.state.rocks import keys
-from penstock.state.rocks.table import RocksTable
-from penstock.state.rocks.values import LIST, MAP, Spread
+from penstock.state.rocks.cache import CachedRows
+from penstock.state.rocks.table import RocksTable, elements_under
+from penstock.state.rocks.values import LIST, MAP, LargeCollection
 
-SPREAD_ABOVE = 256
+LARGE_ABOVE = 256
 """Elements that a container may have as one value."""
 
 
-class ElementTable(RocksTable):
-    """Elements of the containers of another table. An entry is a pair: the container's entry, the element."""
+class ElementRows(CachedRows):
+    """Elements of the containers of a table. An entry is a pair: the container's entry, the element."""
 
     __slots__ = ()
 
@@ -50,42 +51,39 @@ class ElementTable(RocksTable):
     def _is_exact(self, entry: Any) -> bool:
         return keys.is_exact(entry[1])
 
-    def _read_entry(self, key: bytes, row: bytes) -> Any:
-        raise NotImplementedError("elements are read through their containers")
 
-
-class _Spreading:
+class _MayBeLarge:
     """What both kinds share."""
 
     _main: RocksTable
-    _elements: ElementTable
+    _elements: ElementRows
 
-    def _spread(self, entry: Any, kind: bytes, pairs: Iterable[tuple[Any, Any]]) -> None:
+    def _to_rows(self, entry: Any, kind: bytes, pairs: Iterable[tuple[Any, Any]]) -> None:
         """Turn a container into rows. Rows that an earlier one left behind are removed."""
         self._drop_elements(entry)
         count = 0
         for element, value in pairs:
             self._elements.put((entry, element), value)
             count += 1
-        self._main.put(entry, Spread(kind, count))
+        self._main.put(entry, LargeCollection(kind, count))
 
     def _drop_elements(self, entry: Any) -> None:
         for element, _ in list(self._pairs(entry)):
             self._elements.remove((entry, element))
 
     def _pairs(self, entry: Any) -> Iterable[tuple[Any, Any]]:
-        return self._elements.under(self._main.row_key(entry))
+        return elements_under(self._elements, self._main.row_key(entry))
 
     def _forget(self, entry: Any) -> None:
-        if type(self._main.get(entry)) is Spread:
+        if type(self._main.get(entry)) is LargeCollection:
             self._drop_elements(entry)
         self._main.remove(entry)
 
 
-class RocksMapState(_Spreading, MapState[Any, Any]):
+class RocksMapState(_MayBeLarge, MapState[Any, Any]):
     """A map for the current key, of any size."""
 
-    def __init__(self, table: RocksTable, scope: Scope, namespaced: bool, elements: ElementTable) -> None:
+    def __init__(self, table: RocksTable, scope: Scope, namespaced: bool, elements: ElementRows) -> None:
         super().__init__(table, scope, namespaced)
         self._main = table
         self._elements = elements
@@ -93,7 +91,7 @@ class RocksMapState(_Spreading, MapState[Any, Any]):
     def get(self, key: Any) -> Any:
         entry = self._entry()
         found = self._main.get(entry)
-        if type(found) is Spread:
+        if type(found) is LargeCollection:
             return self._elements.get((entry, key))
         return None if found is None else found.get(key)
 
@@ -102,31 +100,31 @@ class RocksMapState(_Spreading, MapState[Any, Any]):
         found = self._main.own(entry)
         if found is None:
             self._main.put(entry, {key: value})
-        elif type(found) is Spread:
+        elif type(found) is LargeCollection:
             if (entry, key) not in self._elements:
-                self._main.put(entry, Spread(MAP, found.size + 1))
+                self._main.put(entry, LargeCollection(MAP, found.size + 1))
             self._elements.put((entry, key), value)
         else:
             found[key] = value
-            if len(found) > SPREAD_ABOVE:
-                self._spread(entry, MAP, found.items())
+            if len(found) > LARGE_ABOVE:
+                self._to_rows(entry, MAP, found.items())
 
     def remove(self, key: Any) -> None:
         entry = self._entry()
         found = self._main.own(entry)
-        if type(found) is not Spread:
+        if type(found) is not LargeCollection:
             super().remove(key)
         elif (entry, key) in self._elements:
             self._elements.remove((entry, key))
             if found.size > 1:
-                self._main.put(entry, Spread(MAP, found.size - 1))
+                self._main.put(entry, LargeCollection(MAP, found.size - 1))
             else:
                 self._main.remove(entry)
 
     def contains(self, key: Any) -> bool:
         entry = self._entry()
         found = self._main.get(entry)
-        if type(found) is Spread:
+        if type(found) is LargeCollection:
             return (entry, key) in self._elements
         return found is not None and key in found
 
@@ -146,10 +144,10 @@ class RocksMapState(_Spreading, MapState[Any, Any]):
         self._forget(self._entry())
 
 
-class RocksListState(_Spreading, ListState[Any]):
+class RocksListState(_MayBeLarge, ListState[Any]):
     """A list for the current key, of any size."""
 
-    def __init__(self, table: RocksTable, scope: Scope, namespaced: bool, elements: ElementTable) -> None:
+    def __init__(self, table: RocksTable, scope: Scope, namespaced: bool, elements: ElementRows) -> None:
         super().__init__(table, scope, namespaced)
         self._main = table
         self._elements = elements
@@ -183,15 +181,15 @@ class RocksListState(_Spreading, ListState[Any]):
 
     def _join(self, entry: Any, value: Any) -> None:
         found = self._main.own(entry)
-        if type(found) is Spread:
+        if type(found) is LargeCollection:
             for number, element in enumerate(value, found.size):
                 self._elements.put((entry, number), element)
-            self._main.put(entry, Spread(LIST, found.size + len(value)))
+            self._main.put(entry, LargeCollection(LIST, found.size + len(value)))
             return
         if found is None:
             found = list(value)
             self._main.put(entry, found)
         else:
             found.extend(value)
-        if len(found) > SPREAD_ABOVE:
-            self._spread(entry, LIST, enumerate(found))
+        if len(found) > LARGE_ABOVE:
+            self._to_rows(entry, LIST, enumerate(found))

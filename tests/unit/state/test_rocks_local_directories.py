@@ -14,17 +14,17 @@ import pytest
 
 from penstock.core.errors import ConfigError
 from penstock.core.work_place import sweep
-from penstock.state.rocks.backend import RocksKeyedState
-from penstock.state.rocks.place import PREFIX, default_base, work_place
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.keyed import KeyedState
+from penstock.state.rocks.backend import RocksBackend
+from penstock.state.rocks.settings import PREFIX, RocksSettings, default_base, local_directory
 
 
 def places(root: Path) -> list[Path]:
     return list(root.glob(f"{PREFIX}*"))
 
 
-def opened(root: Path) -> RocksKeyedState:
-    state = RocksKeyedState(RocksSettings(str(root)), 128)
+def opened(root: Path) -> KeyedState:
+    state = KeyedState(RocksBackend(RocksSettings(str(root)), 128))
     state.table("t").put("k", 1)
     return state
 
@@ -44,7 +44,7 @@ def test_closing_needs_no_files(tmp_path: Path) -> None:
     state = opened(tmp_path)
     for key in range(1000):
         state.table("t").put(key, "x" * 100)
-    state.table("t").flush()
+    state.table("t").flush()  # type: ignore[attr-defined]
     shutil.rmtree(places(tmp_path)[0])
     held = len(list(Path("/proc/self/fd").iterdir()))
     state.close()
@@ -54,9 +54,10 @@ def test_closing_needs_no_files(tmp_path: Path) -> None:
 
 _CHILD = """
 import sys, time
-from penstock.state.rocks.backend import RocksKeyedState
+from penstock.state.rocks.backend import RocksBackend
+from penstock.state.keyed import KeyedState
 from penstock.state.rocks.settings import RocksSettings
-state = RocksKeyedState(RocksSettings(sys.argv[1]), 128)
+state = KeyedState(RocksBackend(RocksSettings(sys.argv[1]), 128))
 state.table("t").put("k", 1)
 state.checkpoint()
 print("ready", flush=True)
@@ -73,7 +74,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    mine = work_place(str(tmp_path))
+    mine = local_directory(str(tmp_path))
     assert places(tmp_path) == [mine.path]
     mine.remove()
     assert not places(tmp_path)
@@ -87,4 +88,4 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_place_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="state.backend.rocksdb.localdir"):
-        work_place(str(tmp_path / "file"))
+        local_directory(str(tmp_path / "file"))
