@@ -14,13 +14,17 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.coordinator.backend import backend_settings, check_backend
 from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.driver import JobDriver
+from penstock.coordinator.event_loop import EventLoop, ThreadQueue, thread_lanes
 from penstock.coordinator.events import RequestKind
+from penstock.coordinator.job_storage import JobStorage, StorageOptions
 from penstock.coordinator.kept import tell_if_left, what_is_kept
 from penstock.coordinator.origin import Named, choose, named, say_if_passed_over
 from penstock.coordinator.place import check_owner, find_directory
 from penstock.coordinator.plan_shipping import pickled_plan
+from penstock.coordinator.ports import DriverPorts
+from penstock.coordinator.request_futures import ClientFutures
 from penstock.coordinator.restore import adopt_max_parallelism
-from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.coordinator.who import this_driver
 from penstock.core import options
@@ -124,22 +128,27 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
     coordinator = Coordinator(job.plan, job.plan_bytes, job.job_id.hex, job.settings, rng, versions)
     running = RunningJob(job, clock)
     job.repository.first_generation = first_generation(clock.now_ms())
-    running.runner = JobRunner(
-        job.plan,
-        coordinator,
-        cluster,
-        job.repository,
-        clock,
-        running.ended,
-        job.initial,
+    options_ = StorageOptions(
         job.settings.retained,
         job.settings.allow_non_restored,
         job.settings.claim,
-        job.settings.late_ms,
+        job.configuration.get(options.SAVEPOINT_DIR),
+    )
+    storage = JobStorage(
+        job.plan,
+        job.job_id.hex,
+        job.repository,
+        clock,
+        open_store,
+        options_,
+        job.initial,
         this_driver(clock),
     )
+    events = ThreadQueue()
+    ports = DriverPorts(clock, cluster, events, thread_lanes(events.post), storage, ClientFutures())
+    running.driver = JobDriver(job.plan, coordinator, ports, running.ended, job.settings.late_ms)
     running.coordinator = coordinator
-    running.runner.start()
+    EventLoop(running.driver, events, clock).start()
     begun(running)
     return running
 
@@ -154,7 +163,7 @@ def begun(running: RunningJob) -> None:
 class RunningJob:
     """A started job. Implements ``JobHandle``, what a ``JobClient`` steers."""
 
-    runner: JobRunner
+    driver: JobDriver
     coordinator: Coordinator
 
     def __init__(self, job: Assembled, clock: Clock) -> None:
@@ -177,37 +186,37 @@ class RunningJob:
 
     def status(self) -> JobStatus:
         """Where the job is in its life."""
-        return self.runner.status
+        return self.driver.status
 
     def facts(self) -> dict[str, Any]:
         """How the job stands, in plain values: what lists and progress lines show."""
         desk = self.coordinator.desk
         history = desk.history[-1:]
-        received = [values.get("numRecordsIn", 0) for values in list(self.runner.metrics.values())]
+        received = [values.get("numRecordsIn", 0) for values in list(self.driver.metrics.values())]
         return {
             "id": self.job_id.hex,
             "name": self.job.plan.job_name,
             "status": self.status().name,
-            "restarts": self.runner.restarts,
+            "restarts": self.driver.restarts,
             "checkpoints": desk.completed,
             "last_checkpoint": history[0] if history else None,
             "records_in": int(sum(received)),
             "outputs_dropped": self.coordinator.commits.dropped,
             "under_way": desk.under_way(),
-            "late_dropped": self.runner.teller.late_dropped,
-            "stalled": self.runner.teller.stalled,
+            "late_dropped": self.driver.teller.late_dropped,
+            "stalled": self.driver.teller.stalled,
             "held": desk.held,
             "stages": None,
         }
 
     def cancel(self) -> Future[None]:
         """Stop the job without a snapshot."""
-        self.runner.cancel()
+        self.driver.cancel()
         return self._cancelled
 
     def interrupt(self) -> Future[None]:
         """Stop the job; its checkpoints stay, whatever the retention, if it could go on from them."""
-        self.runner.cancel(keep=not self.job.is_aside)
+        self.driver.cancel(keep=not self.job.is_aside)
         return self._cancelled
 
     def what_is_kept(self) -> str:
@@ -222,9 +231,8 @@ class RunningJob:
 
     def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
         """Ask for a snapshot: the request's id, and the place of the snapshot to come."""
-        default = self.job.configuration.get(options.SAVEPOINT_DIR)
         self.savepoints_asked += kind is not RequestKind.CHECKPOINT
-        return self.runner.request(kind, directory, default, self.job_id.hex)
+        return self.driver.request(kind, directory)
 
     def trigger_savepoint(self, directory: str | None) -> Future[str]:
         """Take a savepoint while the job goes on; its path."""

@@ -188,7 +188,7 @@ def test_a_field_that_came_later_has_its_default() -> None:
         (("penstock.connectors.source", "Split", "id", "id"), "not stored as data"),
         (("penstock.connectors.source", "Split", "info"), "without its field 'id'"),
         (("penstock.core.errors", "UserCodeError"), "not stored as data"),
-        (("penstock.coordinator.runner", "JobRunner"), "names penstock"),
+        (("penstock.coordinator.driver", "JobDriver"), "names penstock"),
         (("penstock.core.gone", "Gone"), "penstock.core.gone"),
     ],
 )
