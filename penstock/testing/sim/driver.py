@@ -135,6 +135,7 @@ class SimDriver(EventQueue):
             lambda url, create=True: store.at(url),
             StorageOptions(job.settings.retained, claim=self.line.claims, savepoints=f"{ROOT}/{SAVED}"),
             named(self.line.start),
+            f"driver {self.number}",
             new_name=lambda: f"{self.number}-{next(numbers)}",
         )
         return AuditedStorage(real, world, auditor, self.coordinator, self.number, self._retire_if_finished)
