@@ -14,16 +14,16 @@ import runpy
 import sys
 from pathlib import Path
 
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import Program, run_as
 
 
 def main(master: str, directory: Path) -> None:
     """Run everything."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    StreamExecutionEnvironment.overrides = {"penstock.spark.master": master}
+    settings = Program(overrides={"penstock.spark.master": master})
     for program in sorted(directory.glob("*.py")):
         sys.argv = [str(program)]
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
+        with run_as(settings), contextlib.redirect_stdout(io.StringIO()) as printed:
             runpy.run_path(str(program), run_name="__main__")
         program.with_suffix(".out").write_text(printed.getvalue(), encoding="utf-8")
 
