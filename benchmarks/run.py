@@ -28,7 +28,7 @@ from data import dataset
 from rich.console import Console
 from rich.table import Table
 
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import Program, run_as
 
 PEERS = {
     "W1": {
@@ -64,8 +64,11 @@ console = Console()
 
 
 def main() -> None:
-    args = arguments()
-    StreamExecutionEnvironment.overrides = {"penstock.spark.master": "local[2]"}
+    with run_as(Program(overrides={"penstock.spark.master": "local[2]"})):
+        measure(arguments())
+
+
+def measure(args: argparse.Namespace) -> None:
     results: dict[str, Any] = {}
     workloads.warm_up()
     for name in [name for name in TITLES if name in args.what]:

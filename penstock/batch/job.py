@@ -27,13 +27,15 @@ from penstock.batch.runner import Stage, StageRunner
 from penstock.batch.vertex import EPOCH
 from penstock.batch.work import Delivery, Run, feeds_of, in_order, vertex_work
 from penstock.connectors.source import Split, SplitsFinished
-from penstock.coordinator.assemble import Assembled, RunningJob, begun
+from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import Discover, RequestKind
 from penstock.coordinator.kept import what_became
 from penstock.coordinator.place import check_owner
 from penstock.coordinator.plan_shipping import shipped_plan
+from penstock.coordinator.running_job import JobResult, RunningJob
+from penstock.coordinator.start import announce
 from penstock.coordinator.telling import Teller
 from penstock.core.clock import Clock
 from penstock.core.documents import dump
@@ -60,7 +62,8 @@ class BatchRun(RunningJob):
     """A running BATCH job."""
 
     def __init__(self, job: Assembled, clock: Clock, runner: StageRunner) -> None:
-        super().__init__(job, clock)
+        super().__init__(job, JobResult(job, clock))
+        self._clock = clock
         self._runner = runner
         self._status = JobStatus.CREATED
         self._stop = threading.Event()
@@ -95,11 +98,11 @@ class BatchRun(RunningJob):
         }
 
     def cancel(self) -> Future[None]:
-        if not self._result.done():
+        if not self._result.finished.done():
             self._status = JobStatus.CANCELLING
             self._stop.set()
             self._runner.cancel()
-        return self._cancelled
+        return self._result.stopped
 
     def interrupt(self) -> Future[None]:
         return self.cancel()
@@ -135,7 +138,7 @@ class BatchRun(RunningJob):
     def _end(self, status: JobStatus, error: Exception | None) -> None:
         self._ends.close()
         self._status = status
-        self.ended(status, error)
+        self._result.resolve(status, error)
 
     def _course(self) -> None:
         found = self._look()  # refused here, whoever runs the job goes on
@@ -260,5 +263,5 @@ def start_batch(job: Assembled, clock: Clock, runner: StageRunner) -> BatchRun:
     """Set a BATCH job going."""
     running = BatchRun(job, clock, runner)
     running.start()
-    begun(running)
+    announce(running)
     return running

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from penstock.cli.output import age, console, stages
-from penstock.coordinator.assemble import RunningJob
+from penstock.coordinator.running_job import RunningJob
 from penstock.core.clock import SystemClock
 from penstock.core.discreet import plain
 

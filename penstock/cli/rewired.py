@@ -7,11 +7,11 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from penstock.core import options
 from penstock.core.config import layered
-from penstock.datastream.job import Launcher
-from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.datastream.job import Launcher, run_as, running_program
 from penstock.graph.job import JobSpec
 from penstock.travel.rewire import NewSink, NewSource, RewiringLauncher
 
@@ -21,13 +21,10 @@ def rewired(
     overrides: dict[str, str], new_source: NewSource, new_sink: NewSink | None = None
 ) -> Iterator[RewiringLauncher]:
     """Until the end of the ``with``, jobs of this process run rewired; the launcher knows them afterwards."""
-    chosen = StreamExecutionEnvironment.launcher
+    chosen = running_program().launcher
     launcher = RewiringLauncher(lambda spec: chosen or _spark(spec, overrides), new_source, new_sink)
-    StreamExecutionEnvironment.launcher = launcher
-    try:
+    with run_as(replace(running_program(), launcher=launcher)):
         yield launcher
-    finally:
-        StreamExecutionEnvironment.launcher = chosen
 
 
 @contextmanager
@@ -51,8 +48,6 @@ def own_checkpoints(overrides: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 def _spark(spec: JobSpec | None, overrides: dict[str, str]) -> Launcher:
-    configuration = (
-        layered(StreamExecutionEnvironment.defaults, overrides) if spec is None else spec.configuration
-    )
+    configuration = layered(running_program().defaults, overrides) if spec is None else spec.configuration
     launcher: Launcher = importlib.import_module("penstock.spark.launcher").SparkLauncher(configuration)
     return launcher

@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -24,14 +25,14 @@ from penstock.cli.program_options import check_program, non_restored_option, pro
 from penstock.cli.progress import progress_line
 from penstock.cli.python_options import python_options, python_settings
 from penstock.cli.settings_file import find_settings
-from penstock.coordinator import assemble, registry
-from penstock.coordinator.assemble import RunningJob
 from penstock.coordinator.kept import WAIT
+from penstock.coordinator.running_job import RunningJob
 from penstock.core.config import Configuration
 from penstock.core.errors import GraphError, PenstockError
 from penstock.core.interrupts import SAID, TERMINATED
 from penstock.core.job import JobStatus
-from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.datastream.job import run_as, running_program
+from penstock.graph.job import StartedBy
 from penstock.luggage.wishes import Wishes
 
 _log = logging.getLogger("penstock")
@@ -121,10 +122,10 @@ def run_program(
     config: Path | None = None,
 ) -> list[RunningJob]:
     """Run a program with progress; its jobs, now over. ``command`` is how to start it again, if known."""
+    jobs: list[RunningJob] = []
     with (
         as_program(script, args, overrides, config),
-        _remembered(command),
-        _observed() as jobs,
+        run_as(replace(running_program(), started_by=StartedBy(command, jobs.append))),
         progress_line(jobs),
         _heard(),
     ):
@@ -174,37 +175,16 @@ def as_program(
     found = find_settings(config, script)
     if found is not None:
         say(found.said(), err=True)
-    argv, path, before = sys.argv, list(sys.path), StreamExecutionEnvironment.overrides
+    argv, path = sys.argv, list(sys.path)
     sys.argv = [str(script), *args]
     sys.path[:0] = [str(script.resolve().parent), *Wishes.of(Configuration.from_dict(overrides)).own_path()]
-    StreamExecutionEnvironment.overrides = overrides
-    StreamExecutionEnvironment.defaults = {} if found is None else found.settings
     try:
-        yield
+        defaults = {} if found is None else found.settings
+        with run_as(replace(running_program(), overrides=overrides, defaults=defaults)):
+            yield
     finally:
-        sys.argv, StreamExecutionEnvironment.overrides = argv, before
-        StreamExecutionEnvironment.defaults = {}
+        sys.argv = argv
         sys.path[:] = path
-
-
-@contextmanager
-def _remembered(command: dict[str, Any] | None) -> Iterator[None]:
-    """Let the registry say how the jobs of this process were started."""
-    registry.command = command
-    try:
-        yield
-    finally:
-        registry.command = None
-
-
-@contextmanager
-def _observed() -> Iterator[list[RunningJob]]:
-    jobs: list[RunningJob] = []
-    assemble.observers.append(jobs.append)
-    try:
-        yield jobs
-    finally:
-        assemble.observers.remove(jobs.append)
 
 
 def execute(script: Path, debug: bool) -> None:

@@ -1,52 +1,36 @@
-"""From a job's specification to a runner ready to start: plan, settings, storage, coordinator."""
+"""From a job's specification to what can be started: plan, settings, storage, all of it checked."""
 
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
-import penstock
-from penstock.common.job_execution_result import JobExecutionResult
 from penstock.coordinator.backend import check_backend, rocksdb_settings
-from penstock.coordinator.cluster import Cluster
-from penstock.coordinator.coordinator import Coordinator
-from penstock.coordinator.events import RequestKind
-from penstock.coordinator.kept import tell_if_left, what_is_kept
 from penstock.coordinator.origin import Named, choose, named, say_if_passed_over
 from penstock.coordinator.place import check_owner, find_directory
 from penstock.coordinator.plan_shipping import pickled_plan
 from penstock.coordinator.restore import adopt_max_parallelism
-from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.settings import JobSettings, Retention
-from penstock.coordinator.who import this_driver
 from penstock.core import options
-from penstock.core.clock import Clock
 from penstock.core.config import Configuration
-from penstock.core.errors import ConfigError, GraphError, JobFailedError
-from penstock.core.job import JobID, JobStatus
+from penstock.core.errors import ConfigError, GraphError
+from penstock.core.job import JobID
 from penstock.core.restart import longest_pause_ms, restart_from_config
 from penstock.core.trust_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
 from penstock.core.unpickling import allow, allowed_by_program
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.identity import missing_uids
-from penstock.graph.job import JobSpec
+from penstock.graph.job import JobSpec, StartedBy
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.graph.settings import PlanSettings
 from penstock.snapshot.finding import Found, signing_of
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.owners import check_files, check_owners
-from penstock.snapshot.repository import Repository, first_generation
+from penstock.snapshot.repository import Repository
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
 _log = logging.getLogger("penstock")
-
-observers: list[Callable[[RunningJob], None]] = []
-"""Called with every job that starts in this process, on the thread that starts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +50,7 @@ class Assembled:
     configuration: Configuration
     is_aside: bool = False
     """Whether this is a run beside the real job, of which nothing is kept."""
+    started_by: StartedBy = field(default_factory=StartedBy)
 
     @property
     def store_url(self) -> str | None:
@@ -100,7 +85,8 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     if batch:
         _without_snapshots(config)
         pickled_plan(plan)
-        return Assembled(plan, b"", settings, job_id, directory, store, repository, None, config)
+        kept = (directory, store, repository, None, config)
+        return Assembled(plan, b"", settings, job_id, *kept, started_by=spec.started_by)
     _warn_about_uids(plan, config)
     _check_owners(config, config.get(options.RECOVERY_PATH))
     initial = named(config.get(options.RECOVERY_PATH), signing)
@@ -112,148 +98,8 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
         _check_files(config, newest)
         plan = adopt_max_parallelism(plan, newest.manifest)
     plan_bytes = pickled_plan(plan)
-    found = (store, repository, initial, config, spec.is_aside)
-    return Assembled(plan, plan_bytes, settings, job_id, directory, *found)
-
-
-def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, str]) -> RunningJob:
-    """Put the parts together and set them going."""
-    rng = random.Random()
-    versions = {"penstock": penstock.__version__, **versions}
-    coordinator = Coordinator(job.plan, job.plan_bytes, job.job_id.hex, job.settings, rng, versions)
-    running = RunningJob(job, clock)
-    job.repository.first_generation = first_generation(clock.now_ms())
-    running.runner = JobRunner(
-        job.plan,
-        coordinator,
-        cluster,
-        job.repository,
-        clock,
-        running.ended,
-        job.initial,
-        job.settings.retained,
-        job.settings.allow_non_restored,
-        job.settings.claim,
-        job.settings.late_ms,
-        this_driver(clock),
-    )
-    running.coordinator = coordinator
-    running.runner.start()
-    begun(running)
-    return running
-
-
-def begun(running: RunningJob) -> None:
-    """Make a job known that was just started."""
-    tell_if_left(running)
-    for observer in observers:
-        observer(running)
-
-
-class RunningJob:
-    """A started job. Implements ``JobHandle``, what a ``JobClient`` steers."""
-
-    runner: JobRunner
-    coordinator: Coordinator
-
-    def __init__(self, job: Assembled, clock: Clock) -> None:
-        self.job = job
-        self._clock = clock
-        self._started = clock.monotonic()
-        self._result: Future[JobExecutionResult] = Future()
-        self._cancelled: Future[None] = Future()
-        # Whoever holds one of them must not be able to take it back: the end of the job could not be told.
-        self._result.set_running_or_notify_cancel()
-        self._cancelled.set_running_or_notify_cancel()
-        self.listeners: list[Callable[[JobStatus], None]] = []
-        self.savepoints_asked = 0
-        """Somebody may go back to one of them when the job is over."""
-
-    @property
-    def job_id(self) -> JobID:
-        """Which job it is."""
-        return self.job.job_id
-
-    def status(self) -> JobStatus:
-        """Where the job is in its life."""
-        return self.runner.status
-
-    def facts(self) -> dict[str, Any]:
-        """How the job stands, in plain values: what lists and progress lines show."""
-        desk = self.coordinator.desk
-        history = desk.history[-1:]
-        received = [values.get("numRecordsIn", 0) for values in list(self.runner.metrics.values())]
-        return {
-            "id": self.job_id.hex,
-            "name": self.job.plan.job_name,
-            "status": self.status().name,
-            "restarts": self.runner.restarts,
-            "checkpoints": desk.completed,
-            "last_checkpoint": history[0] if history else None,
-            "records_in": int(sum(received)),
-            "outputs_dropped": self.coordinator.commits.dropped,
-            "under_way": desk.under_way(),
-            "late_dropped": self.runner.teller.late_dropped,
-            "stalled": self.runner.teller.stalled,
-            "held": desk.held,
-            "stages": None,
-        }
-
-    def cancel(self) -> Future[None]:
-        """Stop the job without a snapshot."""
-        self.runner.cancel()
-        return self._cancelled
-
-    def interrupt(self) -> Future[None]:
-        """Stop the job; its checkpoints stay, whatever the retention, if it could go on from them."""
-        self.runner.cancel(keep=not self.job.is_aside)
-        return self._cancelled
-
-    def what_is_kept(self) -> str:
-        """Where the newest checkpoint of the interrupted job is and how to go on, in one line."""
-        job = self.job
-        root = None if job.is_aside else job.repository.root
-        return what_is_kept(job.plan.job_name, self.status(), root, job.configuration)
-
-    def result(self) -> Future[JobExecutionResult]:
-        """Done when the job has; fails if the job did."""
-        return self._result
-
-    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
-        """Ask for a snapshot: the request's id, and the place of the snapshot to come."""
-        default = self.job.configuration.get(options.SAVEPOINT_DIR)
-        self.savepoints_asked += kind is not RequestKind.CHECKPOINT
-        return self.runner.request(kind, directory, default, self.job_id.hex)
-
-    def trigger_savepoint(self, directory: str | None) -> Future[str]:
-        """Take a savepoint while the job goes on; its path."""
-        return self.request(RequestKind.SAVEPOINT, directory)[1]
-
-    def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
-        """Take a savepoint and end the job; its path."""
-        return self.request(RequestKind.DRAIN if drain else RequestKind.STOP, directory)[1]
-
-    def trigger_checkpoint(self) -> Future[str]:
-        """Take a checkpoint now, out of turn; its path."""
-        return self.request(RequestKind.CHECKPOINT)[1]
-
-    def ended(self, status: JobStatus, error: Exception | None) -> None:
-        """Called by the runner at the end."""
-        runtime = int((self._clock.monotonic() - self._started) * 1000)
-        for listener in self.listeners:
-            try:
-                listener(status)
-            except Exception:
-                _log.exception("the end of job %r was not heard everywhere", self.job.plan.job_name)
-        self._cancelled.set_result(None)
-        if status is JobStatus.FINISHED:
-            self._result.set_result(JobExecutionResult(self.job_id, runtime))
-        elif status is JobStatus.CANCELED:
-            self._result.set_exception(JobFailedError(f"job {self.job.plan.job_name!r} was cancelled"))
-        else:
-            failure = JobFailedError(f"job {self.job.plan.job_name!r} failed: {error}")
-            failure.cause = error
-            self._result.set_exception(failure)
+    found = (directory, store, repository, initial, config)
+    return Assembled(plan, plan_bytes, settings, job_id, *found, spec.is_aside, spec.started_by)
 
 
 def job_settings(config: Configuration) -> JobSettings:

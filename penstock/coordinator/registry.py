@@ -28,9 +28,6 @@ from penstock.core.own_files import FILE, make_directory
 _log = logging.getLogger("penstock")
 _SOCKET = ".sock"
 
-command: dict[str, Any] | None = None
-"""How this process was started, if that was ``penstock run``: its options, to start the job again."""
-
 
 def home() -> Path:
     """Where Penstock keeps what belongs to this user: ``$PENSTOCK_HOME``, or ``~/.penstock``."""
@@ -128,6 +125,7 @@ def register(
     clock: Clock | None = None,
     most_slots: Callable[[], int | None] | None = None,
     parallelism_limit: tuple[int, str] | None = None,
+    command: Mapping[str, Any] | None = None,
 ) -> Registration | None:
     """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
     outcomes = Outcomes(snapshot)
@@ -150,7 +148,8 @@ def register(
             "parallelism_limit": lambda: {"limit": parallelism_limit},
         }
         listener, door = _listen(token, answers)
-        entry = Entry(job_id, name, os.getpid(), started, listener.port, token, command, door)
+        given = None if command is None else dict(command)
+        entry = Entry(job_id, name, os.getpid(), started, listener.port, token, given, door)
         _warn_about_namesakes(entry)
         _publish(entry, listener)
     except (OSError, ConfigError) as error:

@@ -22,6 +22,11 @@ class Clock(Protocol):
         ...
 
 
+def mono_ms(clock: Clock) -> int:
+    """Whole milliseconds of the clock that measures durations."""
+    return int(clock.monotonic() * 1000)
+
+
 class SystemClock:
     """The machine's own clocks."""
 

@@ -35,7 +35,7 @@ from penstock.datastream._wrappers import SourceFunction
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.job import Launcher
+from penstock.datastream.job import Launcher, running_program
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.datastream.time_characteristic import TimeCharacteristic
@@ -61,15 +61,6 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
     with the one that ``penstock.spark.master`` names (default: this machine, with all the slots it wants).
     """
 
-    launcher: Launcher | None = None
-    """Who runs jobs; ``None`` means Spark. Tests put an in-process one here."""
-
-    overrides: dict[str, str] = {}
-    """Settings that win over the program's own: what ``penstock run -D`` was given."""
-
-    defaults: dict[str, str] = {}
-    """Settings that hold where the program has none: those of a file."""
-
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)
         self._config = ExecutionConfig(self._configuration)
@@ -90,7 +81,8 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         """The settings in force, checked."""
         own: dict[str, object] = {}
         self._configuration.add_all_to_dict(own)
-        merged = layered(StreamExecutionEnvironment.defaults, own, StreamExecutionEnvironment.overrides)
+        program = running_program()
+        merged = layered(program.defaults, own, program.overrides)
         say_unused(merged.check())
         return merged
 
@@ -311,8 +303,9 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
     # --- running ----------------------------------------------------------------------------
 
     def _launcher(self) -> Launcher:
-        if StreamExecutionEnvironment.launcher is not None:
-            return StreamExecutionEnvironment.launcher
+        chosen = running_program().launcher
+        if chosen is not None:
+            return chosen
         # The one step up in the layers: programs are written without Spark and run on it.
         module = importlib.import_module("penstock.spark.launcher")
         launcher: Launcher = module.SparkLauncher(self.configuration())
@@ -330,6 +323,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
             None if maximum in (None, -1) else int(maximum),
             tuple(sorted(parameters.items())),
             self._python.under(Wishes.of(configuration)),
+            started_by=running_program().started_by,
         )
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.connectors.log import Log
-from penstock.coordinator import assemble
-from penstock.coordinator.assemble import RunningJob
+from penstock.coordinator.running_job import RunningJob
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import GIVEN_MASTER, Configuration
 from penstock.core.errors import ClusterError
@@ -189,13 +188,8 @@ def _job(settings: DemoSettings, work: Path, probe: Probe) -> Iterator[RunningJo
     source = mode.source(log, TOPIC, CLICK, end=last_offsets(settings.events))
     clicks = build(env, log, threshold(settings.events), source, mode.sinks)
     clicks.sink_to(probe).name("probe")
-    started: list[RunningJob] = []
-    assemble.observers.append(started.append)
-    try:
-        env.execute_async("hourly-counts")
-    finally:
-        assemble.observers.remove(started.append)
-    (job,) = started
+    job = env.execute_async("hourly-counts").handle
+    assert isinstance(job, RunningJob)
     try:
         yield job
     finally:

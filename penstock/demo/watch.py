@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from penstock.connectors.log import Consumer, Log
-from penstock.coordinator.assemble import RunningJob
+from penstock.coordinator.running_job import RunningJob
 from penstock.demo.clicks import TOPIC
 from penstock.demo.verdict import ALERTS, COUNTS
 

@@ -10,10 +10,12 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from penstock.batch.job import start_batch
-from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
+from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import register
 from penstock.coordinator.restore import parallelism_limit
+from penstock.coordinator.running_job import RunningJob
+from penstock.coordinator.start import start
 from penstock.core import interrupts
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
@@ -114,6 +116,7 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
         lambda kind, directory: running.request(RequestKind(kind), directory),
         most_slots=room,
         parallelism_limit=parallelism_limit(running.job.plan),
+        command=running.job.started_by.command,
     )
     if registration is not None:
         running.listeners.append(lambda _: registration.close())

@@ -13,20 +13,23 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from penstock.batch.job import start_batch
 from penstock.batch.local import LocalStages
-from penstock.coordinator.assemble import Assembled, RunningJob, assemble, start
+from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
+from penstock.coordinator.running_job import RunningJob
+from penstock.coordinator.start import start
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.copying import copied_batch
 from penstock.core.errors import as_error
 from penstock.core.ids import ChannelId, Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
-from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.datastream.job import run_as, running_program
 from penstock.exchange.channel import InputChannel, LocalSender
 from penstock.graph.job import JobSpec
 from penstock.luggage.in_process import Settled
@@ -259,10 +262,6 @@ class LocalLauncher:
 @contextmanager
 def local_cluster(slots: int = 2, clock: Clock | None = None) -> Iterator[LocalLauncher]:
     """Run the jobs of this block in this process instead of on Spark, if need be in a time of their own."""
-    before = StreamExecutionEnvironment.launcher
     launcher = LocalLauncher(slots, clock)
-    StreamExecutionEnvironment.launcher = launcher
-    try:
+    with run_as(replace(running_program(), launcher=launcher)):
         yield launcher
-    finally:
-        StreamExecutionEnvironment.launcher = before

@@ -104,10 +104,10 @@ def kill_slot(launcher: LocalLauncher, slot: int = 0) -> None:
 
     The job must not be able to end before that: hold its source back with a gate, and open it afterwards.
     """
-    runner = launcher.jobs[-1].runner
-    before = runner.restarts
+    driver = launcher.jobs[-1].driver
+    before = driver.restarts
     launcher.clusters[-1].kill(slot)
-    until(lambda: runner.restarts > before, "the loss is noticed")
+    until(lambda: driver.restarts > before, "the loss is noticed")
 
 
 def finish(client: JobClient, timeout_s: float = TIMEOUT_S) -> None:

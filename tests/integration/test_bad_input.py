@@ -356,7 +356,7 @@ def test_collected_results_arrive_once_in_spite_of_a_crash(tmp_path: Path, _laun
     _launcher.clusters[-1].kill(0)
     pace.gate.touch()
     assert sorted(results) == list(range(600))
-    until(lambda: _launcher.jobs[-1].runner.restarts == 1, "the job has restarted")
+    until(lambda: _launcher.jobs[-1].driver.restarts == 1, "the job has restarted")
 
 
 def test_log_sink_and_source_in_one_program(tmp_path: Path) -> None:

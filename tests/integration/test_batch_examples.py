@@ -29,6 +29,7 @@ from penstock.batch.job import BatchRun
 from penstock.common import WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.datastream.job import Program, run_as
 from penstock.datastream.window import EventTimeSessionWindows
 from penstock.testing import local
 from penstock.testing.local import LocalLauncher, local_cluster
@@ -37,7 +38,6 @@ from penstock.testing.local import LocalLauncher, local_cluster
 @pytest.fixture(autouse=True)
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalLauncher]:
     """A cluster on which the first job must turn out to be a BATCH job."""
-    monkeypatch.setattr(StreamExecutionEnvironment, "overrides", {"execution.runtime-mode": "BATCH"})
     started: list[Any] = []
     real = LocalLauncher.launch
 
@@ -46,32 +46,31 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalLauncher]:
         return started[-1]
 
     monkeypatch.setattr(local.LocalLauncher, "launch", launch)
-    with local_cluster(slots=2) as launcher:
+    batch = Program(overrides={"execution.runtime-mode": "BATCH"})
+    with run_as(batch), local_cluster(slots=2) as launcher:
         yield launcher
     assert started and isinstance(started[0], BatchRun)
 
 
-def both(build: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
+def both(build: Any) -> tuple[list[Any], list[Any]]:
     """Results as a stream and in BATCH mode."""
     batch = collect(build(environment().set_parallelism(2)))
-    with monkeypatch.context() as patched:
-        patched.setattr(StreamExecutionEnvironment, "overrides", {})
-        patched.setattr(StreamExecutionEnvironment, "launcher", LocalLauncher(2))
+    with run_as(Program(LocalLauncher(2))):
         return collect(build(environment().set_parallelism(2))), batch
 
 
-def test_online_regression(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_online_regression() -> None:
     module = example("online_regression")
 
     def build(env: StreamExecutionEnvironment) -> Any:
         source = DataGeneratorSource(module.reading, 300)
         return module.build(env.from_source(source, NO_TIME, "readings").set_parallelism(1))
 
-    stream, batch = both(build, monkeypatch)
+    stream, batch = both(build)
     assert batch == stream and len(batch) == 300
 
 
-def test_session_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_numbers() -> None:
     """Sessions by number, which a count in keyed state gives them, whatever the mode."""
     module = example("testing.session_bug")
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
@@ -84,11 +83,11 @@ def test_session_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         keyed = timed.key_by(lambda click: click[0])
         return keyed.window(EventTimeSessionWindows.with_gap(module.GAP_MS)).process(module.NumberSessions())
 
-    stream, batch = both(build, monkeypatch)
+    stream, batch = both(build)
     assert batch == stream and len(batch) == 40 and max(number for _, number, _ in batch) == 10
 
 
-def test_temperature_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temperature_pattern() -> None:
     module = example("temperature_pattern")
-    stream, batch = both(lambda env: module.build(env, module.READINGS), monkeypatch)
+    stream, batch = both(lambda env: module.build(env, module.READINGS))
     assert batch == stream and len(batch) == 1

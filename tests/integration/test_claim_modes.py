@@ -77,7 +77,7 @@ def test_the_first_checkpoint_after_no_claim_needs_no_file_of_the_old_one(tmp_pa
         launcher.clusters[-1].kill(1)
         (tmp_path / "gate").touch()
         finish(client)
-        assert launcher.jobs[-1].runner.restarts == 1
+        assert launcher.jobs[-1].driver.restarts == 1
     assert READ(tmp_path / "out") == GOLDEN(COUNT)
 
 

@@ -204,7 +204,7 @@ def test_record_that_fails_early_is_a_failure_like_any_other(tmp_path: Path) -> 
         env = environment(tmp_path / "chk").set_parallelism(2)
         _numbers(env, 100).map(SlowToOpen(tmp_path / "mark")).sink_to(text_file_sink(tmp_path / "out"))
         finish(env.execute_async())
-        assert launcher.jobs[-1].runner.restarts == 1
+        assert launcher.jobs[-1].driver.restarts == 1
     assert read_text(tmp_path / "out") == sorted(map(str, range(100)))
 
 

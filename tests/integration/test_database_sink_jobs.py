@@ -107,7 +107,7 @@ def test_savepoints_do_not_disturb_a_job_that_writes_the_same_rows_again(db, del
         for _ in range(2):
             client.trigger_savepoint(str(tmp_path / "sp")).result(PATIENCE_S)
         client.get_job_execution_result().result(PATIENCE_S)
-        assert launcher.jobs[-1].runner.restarts == 0
+        assert launcher.jobs[-1].driver.restarts == 0
     assert sorted(db.run("SELECT k, n FROM sink_counts")) == [(key, 40) for key in KEYS]
     assert db.prepared() + db.staging() == []
 
@@ -141,7 +141,7 @@ def test_the_last_rows_are_there_when_the_job_is_over_however_slow_commits_are(
             client.stop_with_savepoint(False, str(tmp_path / "sp")).result(PATIENCE_S)
         else:
             client.get_job_execution_result().result(PATIENCE_S)
-        assert launcher.jobs[-1].runner.restarts == 0
+        assert launcher.jobs[-1].driver.restarts == 0
     assert shown() == [(key, 31 if stopped else 30) for key in KEYS]
     assert db.prepared() == []
 

@@ -61,9 +61,9 @@ def start(source: DatabaseSource, tmp_path: Path) -> Any:
 
 def crash(launcher: LocalLauncher, slot: int) -> None:
     until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs")
-    restarts = launcher.jobs[-1].runner.restarts
+    restarts = launcher.jobs[-1].driver.restarts
     launcher.clusters[-1].kill(slot)
-    until(lambda: launcher.jobs[-1].runner.restarts > restarts, "the job restarts")
+    until(lambda: launcher.jobs[-1].driver.restarts > restarts, "the job restarts")
 
 
 def test_ranges_survive_crashes(database: Database, table: str, tmp_path: Path) -> None:

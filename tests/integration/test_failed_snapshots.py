@@ -64,7 +64,7 @@ def test_output_prepared_for_a_failed_snapshot_is_not_lost(
         mapped = _numbers(env).map(HoldsSomethingUnpicklable())
         mapped.rebalance().sink_to(sink(tmp_path / "out"))
         finish(env.execute_async())
-        assert launcher.jobs[-1].runner.restarts == 0
+        assert launcher.jobs[-1].driver.restarts == 0
     assert read(tmp_path / "out") == sorted(map(str, range(COUNT)))
 
 
@@ -81,7 +81,7 @@ def test_output_of_failed_snapshots_survives_a_crash(tmp_path: Path) -> None:
         launcher.clusters[-1].kill(1)
         (tmp_path / "gate").touch()
         finish(client)
-        assert job.runner.restarts == 1
+        assert job.driver.restarts == 1
     assert read_text(tmp_path / "out") == sorted(map(str, range(COUNT)))
 
 
@@ -104,7 +104,7 @@ def test_publication_that_fails_loses_nothing(tmp_path: Path) -> None:
         (tmp_path / "gate").touch()
         finish(client)
         epochs = [row["epoch"] for row in launcher.jobs[-1].coordinator.desk.history]
-        assert launcher.jobs[-1].runner.restarts == 0
+        assert launcher.jobs[-1].driver.restarts == 0
     assert max(epochs) > max(blocked) and not set(epochs) & set(blocked)
     assert read_text(tmp_path / "out") == sorted(map(str, range(COUNT)))
 
@@ -128,7 +128,7 @@ def test_expired_snapshots_are_given_up_and_lose_nothing(tmp_path: Path) -> None
         env.disable_operator_chaining()
         _numbers(env).rebalance().map(Stalls()).sink_to(text_file_sink(tmp_path / "out"))
         finish(env.execute_async())
-        assert launcher.jobs[-1].runner.restarts == 0
+        assert launcher.jobs[-1].driver.restarts == 0
     assert read_text(tmp_path / "out") == sorted(map(str, range(COUNT)))
 
 
@@ -182,10 +182,10 @@ def test_restart_strategies(strategy: dict[str, str], failures: int, tmp_path: P
         if failures == 4:
             with pytest.raises(JobFailedError, match="no luck with 200"):
                 finish(client)
-            assert launcher.jobs[-1].runner.restarts == 3
+            assert launcher.jobs[-1].driver.restarts == 3
             return
         finish(client)
-        assert launcher.jobs[-1].runner.restarts == 3
+        assert launcher.jobs[-1].driver.restarts == 3
     assert read_text(tmp_path / "out") == sorted(map(str, range(COUNT)))
 
 
@@ -196,7 +196,7 @@ def test_no_checkpointing_means_no_restart(tmp_path: Path) -> None:
         _numbers(env).map(Fails(tmp_path / "marks", 1, 5)).sink_to(text_file_sink(tmp_path / "out"))
         with pytest.raises(JobFailedError, match="no luck with 5"):
             finish(env.execute_async())
-        assert launcher.jobs[-1].runner.restarts == 0
+        assert launcher.jobs[-1].driver.restarts == 0
     assert read_text(tmp_path / "out") == []
 
 

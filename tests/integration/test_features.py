@@ -134,7 +134,7 @@ def test_crash_after_one_source_has_ended(slot: int, tmp_path: Path) -> None:
         launcher.clusters[-1].kill(slot)
         (tmp_path / "gate").touch()
         finish(client)
-        assert launcher.jobs[-1].runner.restarts == 1
+        assert launcher.jobs[-1].driver.restarts == 1
     expected = [*(f"short {n}" for n in range(5)), *(f"long {i}" for i in range(600))]
     assert read_text(tmp_path / "out") == sorted(expected)
 
@@ -362,7 +362,7 @@ def test_columnar_aggregation_survives_crashes(tmp_path: Path) -> None:
         for slot in (0, 1):
             wait_for_snapshots(launcher, 3)
             launcher.clusters[-1].kill(slot)
-            until(lambda n=slot: launcher.jobs[-1].runner.restarts > n, "the job restarts")
+            until(lambda n=slot: launcher.jobs[-1].driver.restarts > n, "the job restarts")
         (tmp_path / "gate").touch()
         finish(client)
     expected = sorted(" ".join(map(str, row)) for row in _expected(2000))

@@ -94,7 +94,7 @@ def test_at_least_once_repeats_but_never_loses(tmp_path: Path) -> None:
         launcher.clusters[-1].kill(0)
         (tmp_path / "gate").touch()
         finish(client)
-        assert launcher.jobs[-1].runner.restarts == 1
+        assert launcher.jobs[-1].driver.restarts == 1
     assert set(read_text(tmp_path / "out")) == set(map(str, range(800)))
 
 

@@ -32,12 +32,12 @@ def test_survives_crashes_of_slots(graph: str, moment: int, tmp_path: Path) -> N
         wait_for_snapshots(launcher, moment)
         for slot in (0, 1):
             until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs")
-            restarts = launcher.jobs[-1].runner.restarts
+            restarts = launcher.jobs[-1].driver.restarts
             launcher.clusters[-1].kill(slot)
-            until(lambda seen=restarts: launcher.jobs[-1].runner.restarts > seen, "the job restarts")
+            until(lambda seen=restarts: launcher.jobs[-1].driver.restarts > seen, "the job restarts")
         pace.gate.touch()
         finish(client)
-        assert launcher.jobs[-1].runner.restarts >= 2
+        assert launcher.jobs[-1].driver.restarts >= 2
     assert output(graph, tmp_path / "out") == GRAPHS[graph][1](COUNT)
 
 

@@ -95,7 +95,7 @@ def test_a_refused_start_does_not_harm_the_running_job(tmp_path: Path) -> None:
         wait_for(launcher, 0, seen + 2)
         (tmp_path / "gate-0").touch()
         finish(running)
-        assert launcher.jobs[0].runner.restarts == 0
+        assert launcher.jobs[0].driver.restarts == 0
     assert written(tmp_path, 0) == expected(0)
 
 

@@ -220,7 +220,7 @@ def test_a_job_fails_at_once_and_goes_on_when_told_to(topic: TestTopic, tmp_path
         topic.delete_before(8)
         with pytest.raises(JobFailedError, match="records 5 to 7 were deleted before they were read"):
             finish(begin(savepoint, "error"))
-        assert launcher.jobs[-1].runner.restarts == 0
+        assert launcher.jobs[-1].driver.restarts == 0
         client = begin(savepoint, "earliest")
         arrived(7)
         client.cancel().result()

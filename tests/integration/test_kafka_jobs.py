@@ -42,9 +42,9 @@ def launcher() -> Iterator[LocalLauncher]:
 
 def crash(launcher: LocalLauncher, slot: int) -> None:
     until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs")
-    restarts = launcher.jobs[-1].runner.restarts
+    restarts = launcher.jobs[-1].driver.restarts
     launcher.clusters[-1].kill(slot)
-    until(lambda: launcher.jobs[-1].runner.restarts > restarts, "the job restarts")
+    until(lambda: launcher.jobs[-1].driver.restarts > restarts, "the job restarts")
 
 
 def test_many_producers_two_jobs_and_crashes(

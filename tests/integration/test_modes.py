@@ -27,9 +27,9 @@ def crash(launcher: LocalLauncher, slot: int) -> None:
     """A slot vanishes; the job notices."""
     job = launcher.jobs[-1]
     until(lambda: job.status().name == "RUNNING", "the job runs")
-    restarts = job.runner.restarts
+    restarts = job.driver.restarts
     launcher.clusters[-1].kill(slot)
-    until(lambda: job.runner.restarts > restarts, "the job restarts")
+    until(lambda: job.driver.restarts > restarts, "the job restarts")
 
 
 def run_at_least_once(graph: str, work: Path) -> Counter[str]:
@@ -90,7 +90,7 @@ def test_without_checkpoints_a_job_goes_on_at_the_end(tmp_path: Path) -> None:
         until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs again")
         append(LAST)
         finish(client)
-        assert launcher.jobs[-1].runner.restarts == 1
+        assert launcher.jobs[-1].driver.restarts == 1
     unseen = range(FIRST, FIRST + UNSEEN)
     assert read_log(tmp_path) == sorted(str(n) for n in range(FIRST + UNSEEN + LAST) if n not in unseen)
 

@@ -66,7 +66,7 @@ def finished(launcher: LocalLauncher, place: Path, backend: str) -> None:
 
 def restarted(launcher: LocalLauncher, place: Path, backend: str) -> None:
     finish(start(place, backend, fail_at=COUNT // 2, once="yes"))
-    assert launcher.jobs[-1].runner.restarts == 1
+    assert launcher.jobs[-1].driver.restarts == 1
 
 
 def failed(launcher: LocalLauncher, place: Path, backend: str) -> None:

@@ -63,9 +63,9 @@ def test_survives_crashes_of_slots(graph: str, tmp_path: Path, quick_disk: Path)
         for slot in (0, 1):
             wait_for_snapshots(launcher, 2)
             until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs")
-            restarts = launcher.jobs[-1].runner.restarts
+            restarts = launcher.jobs[-1].driver.restarts
             launcher.clusters[-1].kill(slot)
-            until(lambda seen=restarts: launcher.jobs[-1].runner.restarts > seen, "the job restarts")
+            until(lambda seen=restarts: launcher.jobs[-1].driver.restarts > seen, "the job restarts")
         pace.gate.touch()
         finish(client)
     assert output(graph, tmp_path / "out") == GRAPHS[graph][1](COUNT)
@@ -107,7 +107,7 @@ def test_snapshots_in_the_drivers_memory(tmp_path: Path, quick_disk: Path) -> No
         client = start_graph(graph, tmp_path / "out", tmp_path / "chk", 2, COUNT, pace, **chosen)
         wait_for_snapshots(launcher, 2)
         launcher.clusters[-1].kill(1)
-        until(lambda: launcher.jobs[-1].runner.restarts > 0, "the job restarts")
+        until(lambda: launcher.jobs[-1].driver.restarts > 0, "the job restarts")
         pace.gate.touch()
         finish(client)
     assert output(graph, tmp_path / "out") == GRAPHS[graph][1](COUNT)

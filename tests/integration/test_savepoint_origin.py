@@ -103,7 +103,7 @@ def test_restarts_before_the_first_own_checkpoint_begin_with_the_savepoint(
     client = start(tmp_path, path, interval="1 h")
     assert restored(launcher).root == path
     launcher.clusters[-1].kill(0)
-    until(lambda: launcher.jobs[-1].runner.restarts == 1, "the job restarts")
+    until(lambda: launcher.jobs[-1].driver.restarts == 1, "the job restarts")
     assert restored(launcher).root == path, "not with a checkpoint of the line that was left"
     crash(client)
     start(tmp_path, path, interval="1 h")

@@ -124,7 +124,7 @@ def test_a_crash_after_a_savepoint_goes_back_to_a_checkpoint(tmp_path: Path, lau
     for slot in (0, 1):
         client.trigger_savepoint(str(tmp_path / "sp")).result(TIMEOUT)
         launcher.clusters[-1].kill(slot)
-        until(lambda seen=slot: launcher.jobs[-1].runner.restarts > seen, "the job restarts")
+        until(lambda seen=slot: launcher.jobs[-1].driver.restarts > seen, "the job restarts")
         until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs")
     (tmp_path / "gate").touch()
     finish(client)
@@ -244,7 +244,7 @@ def test_a_savepoint_that_fails_leaves_the_job_running(
     (tmp_path / "bad").unlink()
     (tmp_path / "gate").touch()
     finish(client)
-    assert launcher.jobs[-1].runner.restarts == 0
+    assert launcher.jobs[-1].driver.restarts == 0
     assert read_text(tmp_path / "out") == sorted(map(str, range(COUNT)))
     left = [path for path in (tmp_path / "sp").iterdir() if not (path / "_metadata").exists()]
     assert left == [], "what was written of a failed savepoint is removed"

@@ -315,7 +315,7 @@ def test_requests_under_way_are_stored_as_they_came_in(reuse: str, tmp_path: Pat
         found = answers.map(lambda row: (row["n"], *row["seen"])).execute_and_collect()
         wait_for_snapshots(launcher, 3)
         launcher.clusters[-1].kill(0)
-        until(lambda: launcher.jobs[-1].runner.restarts > 0, "the job restarts")
+        until(lambda: launcher.jobs[-1].driver.restarts > 0, "the job restarts")
         wait_for_snapshots(launcher, 3)
         gate.touch()
         assert sorted(found) == [(1000 + i, "asked") for i in range(20)]

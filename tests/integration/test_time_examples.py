@@ -125,7 +125,7 @@ def regression(cluster: LocalLauncher, work: Path, lose_a_slot: bool) -> list[An
         kill_slot(cluster)
         gate.touch()
     found += results
-    assert cluster.jobs[-1].runner.restarts == (1 if lose_a_slot else 0)
+    assert cluster.jobs[-1].driver.restarts == (1 if lose_a_slot else 0)
     return found
 
 

@@ -144,7 +144,7 @@ def test_what_a_generator_learned_survives_a_restart(cluster: LocalLauncher, tmp
     kill_slot(cluster)
     (tmp_path / "gate").touch()
     finish(client)
-    assert cluster.jobs[-1].runner.restarts == 1
+    assert cluster.jobs[-1].driver.restarts == 1
     assert 0 < int((tmp_path / "notes").read_text()) < 1_000
     assert len(read_text(tmp_path / "out")) == 1_000
 

@@ -36,9 +36,9 @@ def test_survives_crashes_of_slots(graph: str, settings: dict[str, str], tmp_pat
         wait_for_snapshots(launcher, 2)
         for slot in (0, 1):
             until(lambda: launcher.jobs[-1].status().name == "RUNNING", "the job runs")
-            restarts = launcher.jobs[-1].runner.restarts
+            restarts = launcher.jobs[-1].driver.restarts
             launcher.clusters[-1].kill(slot)
-            until(lambda seen=restarts: launcher.jobs[-1].runner.restarts > seen, "the job restarts")
+            until(lambda seen=restarts: launcher.jobs[-1].driver.restarts > seen, "the job restarts")
         pace.gate.touch()
         finish(client)
     assert output(graph, tmp_path / "out") == GRAPHS[graph][1](COUNT)

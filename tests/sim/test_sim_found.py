@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sim_graphs import GRAPHS
 
-import penstock.coordinator.runner
+import penstock.coordinator.job_storage
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.place import job_directory
@@ -47,13 +47,13 @@ def test_a_fenced_driver_does_not_speak_of_damage(monkeypatch: pytest.MonkeyPatc
     def read_nothing(*arguments: object) -> None:
         raise gone
 
-    monkeypatch.setattr(penstock.coordinator.runner, "restored_job", read_nothing)
+    monkeypatch.setattr(penstock.coordinator.job_storage, "restored_job", read_nothing)
     with entered(world):
         life.begin()
         assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
         driver = life.drivers[0]
         with pytest.raises(CorruptSnapshotError):
-            driver._claim(False)
+            driver.storage.claim(False)
 
         def read_late(*arguments: object) -> None:
             Repository(
@@ -61,9 +61,9 @@ def test_a_fenced_driver_does_not_speak_of_damage(monkeypatch: pytest.MonkeyPatc
             ).claim()
             raise gone
 
-        monkeypatch.setattr(penstock.coordinator.runner, "restored_job", read_late)
+        monkeypatch.setattr(penstock.coordinator.job_storage, "restored_job", read_late)
         with pytest.raises(FencedError):
-            driver._claim(False)
+            driver.storage.claim(False)
 
 
 def test_a_damaged_entry_below_a_fence_is_not_taken_for_an_empty_journal() -> None:
@@ -99,7 +99,7 @@ def test_a_driver_that_was_replaced_does_not_say_that_the_job_has_stopped() -> N
         assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
         driver = life.drivers[0]
         driver.ask(RequestKind.STOP)
-        assert world.scheduler.run(lambda: driver.brain.desk.final_published, 5_000, 10_000)
+        assert world.scheduler.run(lambda: driver.coordinator.desk.final_published, 5_000, 10_000)
         Repository(
             SimStore(world, auditor, 0, lambda operation: None), job_directory("simulated"), "other"
         ).claim()

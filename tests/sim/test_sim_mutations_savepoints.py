@@ -9,8 +9,8 @@ import pytest
 from sim_planted import Patch, Planted, must_be_found
 
 import penstock.coordinator.looking
+from penstock.coordinator.job_storage import JobStorage
 from penstock.coordinator.manifests import ManifestMaker
-from penstock.coordinator.runner import JobRunner
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.task.snapshot import SnapshotLadder
 
@@ -33,12 +33,12 @@ def the_named_one_always_wins(patch: Patch) -> None:
 
 def never_looks_back(patch: Patch) -> None:
     """A driver that was replaced before it was through tells people that the job has stopped."""
-    original = JobRunner._drop
+    original = JobStorage.drop
 
-    def drop(self: JobRunner) -> None:
+    def drop(self: JobStorage) -> None:
         original(self)
 
-    patch.setattr(JobRunner, "_drop", drop)
+    patch.setattr(JobStorage, "drop", drop)
 
 
 def prepared_output_left_out(patch: Patch) -> None:

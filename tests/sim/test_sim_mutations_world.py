@@ -22,7 +22,7 @@ import penstock.snapshot.repository
 from penstock.connectors.source import Split
 from penstock.coordinator import place
 from penstock.coordinator.commits import CommitQueue
-from penstock.coordinator.runner import JobRunner
+from penstock.coordinator.job_storage import JobStorage
 from penstock.core import pickling, unpickling
 from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
@@ -41,13 +41,13 @@ def directories_of_readable_letters(patch: Patch) -> None:
 
 def fence_before_the_look(patch: Patch) -> None:
     """Whoever starts has taken the job over before it is known whether it can go on with it."""
-    original = JobRunner._claim
+    original = JobStorage.claim
 
-    def claim(self: JobRunner, checksums: bool) -> Any:
+    def claim(self: JobStorage, checksums: bool) -> Any:
         self._repository.claim()
         return original(self, checksums)
 
-    patch.setattr(JobRunner, "_claim", claim)
+    patch.setattr(JobStorage, "claim", claim)
 
 
 # --- keys -----------------------------------------------------------------------------------------

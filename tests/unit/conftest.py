@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import Program, run_as
 
 
 class NoSpark:
@@ -21,6 +21,5 @@ class NoSpark:
 
 @pytest.fixture(autouse=True, scope="session")
 def no_spark() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StreamExecutionEnvironment, "launcher", NoSpark())
+    with run_as(Program(NoSpark())):
         yield

@@ -101,4 +101,4 @@ def test_a_job_that_restarts_for_ever_ends_when_its_spark_is_gone(
     with local_cluster(slots=1) as launcher:
         result = CliRunner().invoke(main.cli, ["run", str(script)])
     assert result.exit_code == main.SPARK_LOST and "is gone" in result.stderr
-    assert launcher.jobs[-1].runner.restarts == 2
+    assert launcher.jobs[-1].driver.restarts == 2

@@ -9,6 +9,7 @@ import pytest
 from penstock.core.config import Configuration
 from penstock.core.errors import ClusterError
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import Program, run_as
 from penstock.spark.launcher import SparkLauncher
 from penstock.spark.masters import check_master, in_one_sentence
 
@@ -64,8 +65,7 @@ def test_spark_connect_is_refused_before_anything_is_asked_of_it(
     with pytest.raises(ClusterError, match="Spark Connect") as raised:
         SparkLauncher(Configuration()).session()
     assert "classic session" in str(raised.value)
-    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", None)
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).print()
-    with pytest.raises(ClusterError, match="Spark Connect"):
+    with run_as(Program()), pytest.raises(ClusterError, match="Spark Connect"):
         env.execute("job")

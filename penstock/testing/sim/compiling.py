@@ -10,6 +10,7 @@ from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.coordinator.assemble import assemble
 from penstock.core import options
 from penstock.core.config import Configuration
+from penstock.datastream.job import run_as, running_program
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.graph.job import JobSpec
 from penstock.testing.sim.driver import SimJob
@@ -103,16 +104,13 @@ class _Catcher:
 
 def _capture(build_job: BuildJob, slots: int) -> JobSpec:
     """The job that ``build_job`` writes."""
-    before = StreamExecutionEnvironment.launcher
-    StreamExecutionEnvironment.launcher = _Catcher(slots)
     try:
-        env = StreamExecutionEnvironment.get_execution_environment()
-        build_job(env)
-        env.execute("simulated")
+        with run_as(replace(running_program(), launcher=_Catcher(slots))):
+            env = StreamExecutionEnvironment.get_execution_environment()
+            build_job(env)
+            env.execute("simulated")
     except _Captured as captured:
         return captured.spec
-    finally:
-        StreamExecutionEnvironment.launcher = before
     raise AssertionError("execute() always raises here")
 
 

@@ -1,4 +1,4 @@
-"""A simulated driver: the real runner with its threads replaced by scheduled actions.
+"""A simulated driver process: the real driver, called by an event loop that is actions of the scheduler.
 
 It may vanish between two instructions or between two operations on the storage, and it may stand still
 while another driver takes the job over.
@@ -7,13 +7,13 @@ while another driver takes the job over.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
 
 from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.driver import JobDriver
 from penstock.coordinator.events import (
     Commit,
     EndJob,
@@ -23,13 +23,13 @@ from penstock.coordinator.events import (
     RequestKind,
     SendAll,
     SlotSaid,
-    SnapshotRequest,
     SnapshotRequested,
     Start,
     Tick,
 )
+from penstock.coordinator.job_storage import JobStorage, StorageOptions
 from penstock.coordinator.origin import named
-from penstock.coordinator.runner import JobRunner
+from penstock.coordinator.ports import DriverPorts, EventQueue, Lanes
 from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import CorruptSnapshotError, FencedError
 from penstock.core.job import JobID, JobStatus
@@ -38,12 +38,12 @@ from penstock.graph.plan import Plan
 from penstock.snapshot.repository import Repository
 from penstock.testing.sim.audit import SAVED, Auditor
 from penstock.testing.sim.cluster import SimCluster
+from penstock.testing.sim.driver_ports import AtOnce, AuditedStorage, SimLane
 from penstock.testing.sim.faults import SIMULATED
-from penstock.testing.sim.growth import remembered
 from penstock.testing.sim.memory import ChannelBound
 from penstock.testing.sim.process import Process
-from penstock.testing.sim.requests import Line, SimBook
-from penstock.testing.sim.scheduler import VirtualClock
+from penstock.testing.sim.requests import Line, SimClients
+from penstock.testing.sim.scheduler import Action, VirtualClock
 from penstock.testing.sim.storage import ROOT, SimStore
 from penstock.testing.sim.world import World
 
@@ -79,15 +79,7 @@ class SimJob:
     """The driver's, if the job is a script: its slots then have processes of their own."""
 
 
-class _Lane:
-    """Work that is done one after the other, as a pool of one thread would."""
-
-    def __init__(self) -> None:
-        self.free_at = self.answered_at = 0.0
-        self.jobs: deque[Callable[[], None]] = deque()
-
-
-class SimDriver(JobRunner):
+class SimDriver(EventQueue):
     """One driver process. ``gone`` is called when it vanishes or hangs: somebody may start another."""
 
     def __init__(
@@ -101,9 +93,6 @@ class SimDriver(JobRunner):
     ) -> None:
         self.number = number
         self.line = line
-        self.process = job.process
-        self.ended_with: str | None = None
-        """The savepoint that the job was ended with."""
         self.running = True
         self.error: Exception | None = None
         self._stopped = False
@@ -111,62 +100,85 @@ class SimDriver(JobRunner):
         self._scheduler = world.scheduler
         self._auditor = auditor
         self._gone = gone
+        self._plan = job.plan
+        self._process = job.process
         self._hung_until = 0.0
-        self._over = False
-        """Nothing of the job is left in the storage: whoever starts it now starts it anew, as it should."""
-        self._mail: deque[Event] = deque()
+        self._events: deque[Event] = deque()
         self._tick_at: float | None = None
-        self._given_up: set[int] = set()
-        self._names = count(1)
+        self._aborted: set[int] = set()
         self._commits_slowly = world.faults.turns_out("slow_commits", f"driver {number}")
-        clock = VirtualClock(world.scheduler)
-        mine = self._mine = SimStore(world, auditor, job.inline_limit, self._on_storage, _vanish)
         slots = SimStore(world, auditor, job.inline_limit, lambda operation: None).sub(job.directory)
-        self.brain = coordinator = Coordinator(
+        self.coordinator = Coordinator(
             job.plan, job.plan_bytes, JobID.of_name(job.name).hex, job.settings, world.rng
         )
-        repository = Repository(mine, job.directory, owner=f"{world.rng.getrandbits(64):016x}")
-        super().__init__(
+        self._cluster = SimCluster(
+            world, slots, ChannelBound.of(job.plan, auditor.limits), job.process is not None
+        )
+        clock = VirtualClock(world.scheduler)
+        self.storage = self._make_storage(job, clock)
+        self._clients = SimClients(world, auditor, number)
+        ports = DriverPorts(clock, self._cluster, self, self._make_lanes(), self.storage, self._clients)
+        self._driver = JobDriver(job.plan, self.coordinator, ports, self._on_ended)
+
+    # --- ports ------------------------------------------------------------------------------
+
+    def _make_storage(self, job: SimJob, clock: VirtualClock) -> AuditedStorage:
+        world, auditor = self._world, self._auditor
+        store = SimStore(world, auditor, job.inline_limit, self._on_storage, _vanish)
+        repository = Repository(store, job.directory, owner=f"{world.rng.getrandbits(64):016x}")
+        numbers = count(1)
+        real = JobStorage(
             job.plan,
-            coordinator,
-            SimCluster(world, slots, ChannelBound.of(job.plan, auditor.limits), job.process is not None),
+            JobID.of_name(job.name).hex,
             repository,
             clock,
-            self._on_ended,
-            initial=named(line.start),
-            retained=job.settings.retained,
-            claim=line.claims,
+            lambda url, create=True: store.at(url),
+            StorageOptions(job.settings.retained, claim=self.line.claims, savepoints=f"{ROOT}/{SAVED}"),
+            named(self.line.start),
+            f"driver {self.number}",
+            new_name=lambda: f"{self.number}-{next(numbers)}",
         )
-        self._book: SimBook = SimBook(world, auditor)
-        pools = (self._storage_pool, self._commit_pool, self._discovery_pool)
-        self._lanes = {pool: _Lane() for pool in pools}
+        return AuditedStorage(real, world, auditor, self.coordinator, self.number, self._retire_if_finished)
 
-    # --- events -----------------------------------------------------------------------------
+    def _make_lanes(self) -> Lanes:
+        def lane(takes: Callable[[], float]) -> SimLane:
+            return SimLane(self._scheduler, takes, self._when_awake, self.post)
+
+        between = self._scheduler.between
+        discovery = lane(lambda: between(*_WORK_MS))
+        return Lanes(lane(self._storing_takes), lane(self._committing_takes), discovery, AtOnce(self.post))
+
+    def _storing_takes(self) -> float:
+        slow = self._world.faults.hit("slow_storage", f"driver {self.number}")
+        return self._scheduler.between(*(_SLOW_MS if slow else _WORK_MS))
+
+    def _committing_takes(self) -> float:
+        took = self._scheduler.between(*_WORK_MS)
+        return self._scheduler.between(*_SLOW_COMMIT_MS) if self._commits_slowly else took
+
+    def post(self, event: Event) -> None:
+        """Events are handled in order, when the driver does not hang."""
+        if self.running:
+            self._events.append(event)
+            self._when_awake(self._handle_next)
+
+    def drain(self) -> Iterator[Event]:
+        while self._events:
+            yield self._events.popleft()
+
+    # --- the event loop ---------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin."""
         self._world.tell(f"driver {self.number} starts with parallelism {self._plan.slots}")
         self.post(Start())
 
-    def post(self, event: Event) -> None:
-        """Give the coordinator an event; it is handled in order, when the driver does not hang."""
-        if self.running:
-            self._mail.append(event)
-            self._when_awake(self._think)
-
     def ask(self, kind: RequestKind) -> None:
-        """Somebody wants a snapshot."""
-        name = f"{self.number}-{next(self._names)}"
-        place = None if kind is RequestKind.CHECKPOINT else f"{ROOT}/{SAVED}/{name}"
-        request = SnapshotRequest(name, kind, place)
+        """A client wants a snapshot."""
+        name, _ = self._driver.request(kind)
         self._world.tell(f"driver {self.number} is asked for {kind.noun} {name}")
-        self._book.write_down(request)
-        self.post(SnapshotRequested(request))
 
-    def _savepoint_store(self, location: str) -> SimStore:
-        return self._mine.at(location)
-
-    def _when_awake(self, action: Callable[[], None]) -> None:
+    def _when_awake(self, action: Action) -> None:
         """Run ``action`` now or when the driver wakes up, as part of this process."""
 
         def run() -> None:
@@ -175,31 +187,23 @@ class SimDriver(JobRunner):
             elif self.running:
                 self._world.acting = self
                 try:
-                    with self.process.inside() if self.process else nullcontext():
+                    with self._process.inside() if self._process else nullcontext():
                         action()
                 except _Vanished:
-                    self.crash()
+                    self._crash()
                 except _Retired:
                     self._leave()
 
         self._scheduler.after(0.0, run)
 
-    def _think(self) -> None:
-        event = self._mail.popleft() if self._mail else Tick()
-        if isinstance(event, SnapshotRequested):
-            self._book.given(event.request)
-        for instruction in self._coordinator.handle(self._for_us(event), self._now()):
+    def _handle_next(self) -> None:
+        event = self._events.popleft() if self._events else Tick()
+        self._narrate_event(event)
+        for instruction in self._driver.decide(event):
             self._maybe_vanish(instruction)
-            self._carry_out(instruction)
+            self._narrate(instruction)
+            self._driver.carry_out(instruction)
         self._plan_tick()
-
-    def _for_us(self, event: Event) -> Event:
-        if isinstance(event, SlotSaid) and isinstance(event.message, SnapshotAck):
-            ack = event.message
-            self._world.tell(
-                f"epoch {ack.epoch} acknowledged by {ack.snapshot.subtask} of {event.generation}"
-            )
-        return super()._for_us(event)
 
     def _maybe_vanish(self, instruction: Instruction) -> None:
         kind = type(instruction).__name__
@@ -211,7 +215,7 @@ class SimDriver(JobRunner):
             self._hang()
 
     def _plan_tick(self) -> None:
-        wake = self._coordinator.next_wake()
+        wake = self._driver.next_wake()
         if wake is None or not self.running:
             return
         time = max(float(wake), self._scheduler.now) + 0.01
@@ -224,56 +228,37 @@ class SimDriver(JobRunner):
             self._tick_at = None
             self.post(Tick())
 
-    def _carry_out(self, instruction: Instruction) -> None:
-        self._narrate(instruction)
-        super()._carry_out(instruction)
+    def _narrate_event(self, event: Event) -> None:
+        if isinstance(event, SnapshotRequested):
+            self._clients.given(event.request)
+        elif isinstance(event, SlotSaid) and isinstance(event.message, SnapshotAck):
+            ack = event.message
+            self._world.tell(
+                f"epoch {ack.epoch} acknowledged by {ack.snapshot.subtask} of {event.generation}"
+            )
 
     def _narrate(self, instruction: Instruction) -> None:
         if isinstance(instruction, SendAll) and isinstance(instruction.message, TriggerSnapshot):
             self._world.tell(f"epoch {instruction.message.epoch} triggered by driver {self.number}")
         elif isinstance(instruction, SendAll) and isinstance(instruction.message, AbortSnapshot):
-            self._given_up.add(int(instruction.message.epoch))
+            self._aborted.add(int(instruction.message.epoch))
             self._world.tell(f"epoch {instruction.message.epoch} given up")
         elif isinstance(instruction, Publish):
             epoch = instruction.manifest.epoch
             self._world.tell(f"epoch {epoch} complete, driver {self.number} publishes")
-            if int(epoch) in self._given_up:
+            if int(epoch) in self._aborted:
                 raise self._world.broken(f"epoch {epoch} is published although it was given up")
         elif isinstance(instruction, Commit):
             self._world.tell(f"driver {self.number} commits up to epoch {instruction.permit.epoch}")
+        elif isinstance(instruction, EndJob):
+            endings = [answer for answer in instruction.answers if answer.request.kind.ends_job]
+            self._stopped = any(answer.error is None for answer in endings)
 
-    # --- work beside the brain --------------------------------------------------------------
-
-    def _background(
-        self, pool: ThreadPoolExecutor, work: Callable[[], Event], failed: Callable[[Exception], Event]
-    ) -> None:
-        lane = self._lanes[pool]
-        slow = pool is self._storage_pool and self._world.faults.hit("slow_storage", f"driver {self.number}")
-        took = self._scheduler.between(*(_SLOW_MS if slow else _WORK_MS))
-        if pool is self._commit_pool and self._commits_slowly:
-            took = self._scheduler.between(*_SLOW_COMMIT_MS)
-        lane.free_at = max(lane.free_at, self._scheduler.now) + took
-
-        def run() -> None:
-            try:
-                event = work()
-            except Exception as error:
-                event = failed(error)
-            # Its effect is there; that the brain learns of it takes a moment more.
-            answer_at = self._scheduler.now + self._scheduler.between(0.0, 5.0)
-            lane.answered_at = max(lane.answered_at + 1e-6, answer_at)
-            self._scheduler.at(lane.answered_at, lambda: self.post(event))
-
-        lane.jobs.append(run)
-        self._scheduler.at(lane.free_at, lambda: self._when_awake(lambda: self._next_job(lane)))
-
-    def _next_job(self, lane: _Lane) -> None:
-        if lane.jobs:
-            lane.jobs.popleft()()
+    # --- trouble ----------------------------------------------------------------------------
 
     def _on_storage(self, operation: str) -> None:
         """Called before every operation on the storage: the places where two drivers can meet."""
-        if self._auditor.dropping or self._over:
+        if self._auditor.dropping or self.storage.has_dropped:
             return
         what = f"driver {self.number} before a {operation}"
         if self._world.faults.hit("driver_crash_in_storage", what):
@@ -294,9 +279,17 @@ class SimDriver(JobRunner):
         if self.line.finished and not self.has_claimed:
             raise _Retired
 
-    def _claim(self, checksums: bool) -> Event:
-        self._retire_if_finished()
-        return super()._claim(checksums)
+    # --- how it stands ----------------------------------------------------------------------
+
+    @property
+    def status(self) -> JobStatus:
+        """That of its job."""
+        return self._driver.status
+
+    @property
+    def ended_with(self) -> str | None:
+        """The savepoint that the job was ended with, if somebody was told so."""
+        return self._clients.ended_with
 
     @property
     def has_refused(self) -> bool:
@@ -312,65 +305,26 @@ class SimDriver(JobRunner):
     @property
     def has_claimed(self) -> bool:
         """Whether the job was ever this driver's."""
-        return self.brain.generation != 0
-
-    def _publish(self, instruction: Publish) -> Event:
-        before = self._world.faults.total
-        event = super()._publish(instruction)
-        known = remembered(self.brain)
-        if known > self._auditor.limits.remembered:
-            raise self._world.broken(f"driver {self.number} remembers {known} things")
-        if self._world.faults.total == before and not instruction.beside:
-            self._auditor.check_tidy()
-        return event
+        return self.coordinator.generation != 0
 
     # --- ends -------------------------------------------------------------------------------
 
-    def crash(self) -> None:
+    def _crash(self) -> None:
         """The process is gone; its slots may live on for a while."""
         self._leave()
         self._world.tell(f"driver {self.number} is gone")
-        self._auditor.maybe_rot(self.brain.generation)
+        self._auditor.maybe_rot(self.coordinator.generation)
         self._gone(self)
 
     def _leave(self) -> None:
         self.running = False
         self._cluster.close()
 
-    def _end(self, instruction: EndJob) -> None:
-        for lane in self._lanes.values():
-            while lane.jobs:
-                self._next_job(lane)
-        doubt = self._drop() if instruction.delete_snapshots else None
-        if instruction.delete_snapshots and doubt is None:
-            self._over = True
-            self._auditor.begin_anew()
-        self._ends.close()
-        self._world.check_closed(self, f"driver {self.number}")
-        while self._mail:
-            self._for_us(self._mail.popleft())
-        self._answer_last(instruction, doubt)
-        endings = [answer for answer in instruction.answers if answer.request.kind.ends_job]
-        self._stopped = any(answer.error is None for answer in endings)
-        self.ended_with = endings[0].where if self._stopped and doubt is None else None
-        self.status = instruction.status
-        self._leave()
-        self._on_end(instruction.status, instruction.error)
-
-    def _drop(self) -> Exception | None:
-        before = self._world.faults.total
-        self._auditor.dropping = True
-        try:
-            doubt = super()._drop()
-        finally:
-            self._auditor.dropping = False
-        if self._world.faults.total == before and not isinstance(doubt, FencedError):
-            if doubt is not None:
-                raise self._world.broken(f"the snapshots could not be dropped: {doubt}") from doubt
-            self._auditor.check_dropped()
-        return doubt
-
     def _on_ended(self, status: JobStatus, error: Exception | None) -> None:
+        if self._driver.not_wound_up is not None:
+            raise self._world.broken(f"driver {self.number} did not wind up: {self._driver.not_wound_up!r}")
+        self._world.check_closed(self, f"driver {self.number}")
+        self.running = False
         self.error = error
         finished = status is JobStatus.FINISHED
         by_itself = finished and not self._stopped

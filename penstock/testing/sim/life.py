@@ -152,7 +152,9 @@ class Life:
     def problem(self, ended: bool) -> str | None:
         """What is wrong with how it ended."""
         if not ended:
-            phases = ", ".join(f"driver {d.number} {d.brain.phase.name}" for d in self.drivers if d.running)
+            phases = ", ".join(
+                f"driver {d.number} {d.coordinator.phase.name}" for d in self.drivers if d.running
+            )
             return (
                 f"the job is stuck after {self._world.scheduler.now:.0f} virtual ms: {phases or 'no driver'}"
             )

@@ -1,11 +1,12 @@
-"""What people ask a simulated driver for, and what is checked about the answers."""
+"""What clients ask a simulated driver for, and what is checked about the answers."""
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass
 
-from penstock.coordinator.asked import RequestBook
 from penstock.coordinator.events import Answer, RequestKind, SnapshotRequest
+from penstock.coordinator.ports import Clients
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.paths import METADATA, epoch_of
 from penstock.testing.sim.audit import Auditor, home_of
@@ -22,29 +23,37 @@ class Line:
     finished: bool = False
 
 
-class SimBook(RequestBook):
-    """The requests of one driver: each is answered once, and what a good answer promises is there."""
+class SimClients(Clients):
+    """The clients of one driver: each is answered once, and what a good answer promises is there."""
 
-    def __init__(self, world: World, auditor: Auditor) -> None:
-        super().__init__()
+    def __init__(self, world: World, auditor: Auditor, driver: str) -> None:
+        self.ended_with: str | None = None
+        """The savepoint that the job was ended with."""
         self._world = world
         self._auditor = auditor
-        self._asked: dict[str, SnapshotRequest] = {}
-        self._given: set[str] = set()
+        self._driver = driver
+        self._count = 0
+        self._open: set[str] = set()
+        self._given: dict[str, SnapshotRequest] = {}
 
-    def write_down(self, request: SnapshotRequest) -> None:
-        """Somebody asks."""
-        self._asked[request.id] = request
+    def enter(self) -> tuple[str, Future[str]]:
+        self._count += 1
+        name = f"{self._driver}-{self._count}"
+        self._open.add(name)
+        return name, Future()
 
     def given(self, request: SnapshotRequest) -> None:
         """The coordinator knows of it."""
-        self._given.add(request.id)
+        self._given[request.id] = request
+
+    def fail(self, request: str, error: Exception) -> None:
+        raise self._world.broken(f"the request {request} was not even begun: {error}")
 
     def answer(self, answer: Answer, root: str) -> None:
-        """Checks it; nobody waits for it."""
         request, world = answer.request, self._world
-        if self._asked.pop(request.id, None) is None:
+        if request.id not in self._open:
             raise world.broken(f"the {request.kind.noun} {request.id} was answered twice")
+        self._open.remove(request.id)
         if answer.error is not None:
             world.tell(f"no {request.kind.noun} {request.id}: {answer.error}")
             return
@@ -55,7 +64,9 @@ class SimBook(RequestBook):
                 raise world.broken(f"{answer.where} was not published, but somebody was told so")
             return
         savepoint = self._savepoint(answer.where or "")
-        if not request.kind.ends_job:
+        if request.kind.ends_job:
+            self.ended_with = answer.where
+        else:
             self._auditor.savepoints.append(savepoint)
 
     def _savepoint(self, location: str) -> Savepoint:
@@ -69,5 +80,6 @@ class SimBook(RequestBook):
 
     def close(self) -> None:
         """The job is over for this driver: what its coordinator knew of has an answer."""
-        for name in self._given & self._asked.keys():
-            raise self._world.broken(f"{self._asked[name].kind.noun} {name} was never answered")
+        for name, request in self._given.items():
+            if name in self._open:
+                raise self._world.broken(f"{request.kind.noun} {name} was never answered")

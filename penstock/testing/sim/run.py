@@ -103,7 +103,7 @@ class Run:
         for life in self._lives:
             for driver in life.drivers:
                 story.extend(
-                    (float(time), f"driver {driver.number}: {text}") for time, text in driver.brain.log
+                    (float(time), f"driver {driver.number}: {text}") for time, text in driver.coordinator.log
                 )
         story.sort(key=lambda line: line[0])
         return story

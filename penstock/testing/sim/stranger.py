@@ -15,7 +15,7 @@ def starts_in_vain(world: World, make: Callable[[], SimDriver]) -> None:
         driver = make()
         world.tell("another program starts under the name of the job")
         try:
-            driver._claim(checksums=False)
+            driver.storage.claim(checksums=False)
         except Exception as error:
             world.tell(f"it is refused: {error}")
         else:

@@ -39,7 +39,7 @@ def cancelled_while_it_waits(master: str, work: Path) -> None:
     job, spark = client._handle, SparkSession.getActiveSession()
     until(lambda: published(job) >= 1, "the job runs")
     print("running", flush=True)
-    until(lambda: job.runner.restarts and available_slots(spark) == 1, "an executor is lost")
+    until(lambda: job.driver.restarts and available_slots(spark) == 1, "an executor is lost")
     client.cancel().result(TIMEOUT_S)
     print(f"ended {job.status().name}", flush=True)
 

@@ -40,9 +40,9 @@ def kill_one(job: Any, kind: str, gate: Path) -> None:
 def noticed(job: Any) -> bool:
     """Whether the job restarts within a while."""
     deadline = time.monotonic() + NOTICE_S
-    while job.runner.restarts == 0 and time.monotonic() < deadline:
+    while job.driver.restarts == 0 and time.monotonic() < deadline:
         time.sleep(0.01)
-    return int(job.runner.restarts) > 0
+    return int(job.driver.restarts) > 0
 
 
 def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:
@@ -61,7 +61,7 @@ def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:
         killer.start()
         client.get_job_execution_result().result(300.0)
         killer.join()
-        print(f"done {graph} restarts={job.runner.restarts}", flush=True)
+        print(f"done {graph} restarts={job.driver.restarts}", flush=True)
 
 
 if __name__ == "__main__":

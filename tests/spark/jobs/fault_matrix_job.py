@@ -105,7 +105,7 @@ def main(work: Path, victim: str, names: list[str]) -> int:
     for name, client in clients.items():
         try:
             client.get_job_execution_result().result(1500)
-            print(f"done {name} restarts={client._handle.runner.restarts}", flush=True)
+            print(f"done {name} restarts={client._handle.driver.restarts}", flush=True)
         except Exception as error:
             failed += 1
             print(f"failed {name}: {error}", flush=True)

@@ -54,7 +54,7 @@ def finished(master: str, work: Path) -> None:
 def restarted(master: str, work: Path) -> None:
     client = start(master, work, COUNT // 2)
     client.get_job_execution_result().result(TIMEOUT_S)
-    assert client._handle.runner.restarts == 1
+    assert client._handle.driver.restarts == 1
 
 
 def failed(master: str, work: Path) -> None:

@@ -10,19 +10,20 @@ from pathlib import Path
 
 import disturb
 
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import Program, run_as
 from penstock.state.rocks.settings import PREFIX
 
 
 def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:
     """Run all jobs on RocksDB, with hardly any cache, and unaligned checkpoints."""
-    StreamExecutionEnvironment.overrides = {
+    settings = {
         "state.backend.type": "rocksdb",
         "state.backend.rocksdb.localdir": str(work / "disk"),
         "penstock.rocksdb.cache.entries": "10",
         "execution.checkpointing.unaligned.enabled": "true",
     }
-    disturb.main(master, work, kind, graphs)
+    with run_as(Program(overrides=settings)):
+        disturb.main(master, work, kind, graphs)
     print(f"left {len(list((work / 'disk').glob(f'{PREFIX}*')))}", flush=True)
 
 

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from penstock import __version__
 from penstock.cli.main import COMMANDS, cli
 from penstock.cli.progress import line
-from penstock.coordinator import assemble
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import running_program
 from penstock.testing.local import local_cluster
 
 PROGRAM = """
@@ -76,13 +75,13 @@ def test_a_program_runs_as_main_with_its_arguments_and_neighbours(script, tmp_pa
         "print(__name__, neighbour_of_program.WORD, sys.argv[1:])\n"
         "print(sorted(stream.execute_and_collect()))\n"
     )
+    before = running_program()
     result, jobs = run(path, "in", "--rate", "5", "--", "-p", "x")
     assert result.exit_code == 0, result.stderr
     assert "__main__ hello ['in', '--rate', '5', '-p', 'x']" in result.output
     assert "[2, 3, 6]" in result.output
     assert len(jobs) == 1
-    assert str(tmp_path) not in sys.path and StreamExecutionEnvironment.overrides == {}
-    assert assemble.observers == []
+    assert str(tmp_path) not in sys.path and running_program() == before
 
 
 def test_settings_from_outside_win(script):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -16,6 +17,8 @@ from penstock.connectors.collect import CollectSink
 from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.coordinator import registry
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import run_as, running_program
+from penstock.graph.job import StartedBy
 from penstock.snapshot.finding import read_manifest
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster
@@ -33,14 +36,19 @@ def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalL
 
 
 def start(
-    tmp_path: Path, name: str = "endless", most_slots: Callable[[], int] | None = None, **settings: str
+    tmp_path: Path,
+    name: str = "endless",
+    most_slots: Callable[[], int] | None = None,
+    started_by: StartedBy = StartedBy(),
+    **settings: str,
 ) -> Any:
     config = Configuration.from_dict({key.replace("__", "."): text for key, text in settings.items()})
     env = StreamExecutionEnvironment.get_execution_environment(config)
     source = LogSource(tmp_path / "log", "t", Text())
     lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "t").uid("t")
     lines.key_by(lambda line: line).reduce(lambda a, b: a).uid("r").print()
-    client = env.execute_async(name)
+    with run_as(replace(running_program(), started_by=started_by)):
+        client = env.execute_async(name)
     publish_to_registry(client.handle, most_slots)
     return client
 
@@ -121,19 +129,19 @@ def test_rescale_needs_to_know_how_the_job_was_started(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "was not started by penstock run" in result.stderr
 
 
-def broken_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What jobs of this process are said to have been started with."""
+def broken_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartedBy:
+    """What a job is said to have been started with."""
     (tmp_path / "broken.py").write_text("raise RuntimeError('no room for eight')")
     command = {"directory": str(tmp_path), "script": "broken.py", "args": [], "settings": []}
-    monkeypatch.setattr(registry, "command", {**command, "parallelism": 1, "master": None, "name": None})
     monkeypatch.chdir(tmp_path)
+    return StartedBy({**command, "parallelism": 1, "master": None, "name": None})
 
 
 def test_a_rescale_without_the_slots_leaves_the_job_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken_program(tmp_path, monkeypatch)
-    client = start(tmp_path, most_slots=lambda: 2)
+    broken = broken_program(tmp_path, monkeypatch)
+    client = start(tmp_path, started_by=broken, most_slots=lambda: 2)
     result = call("rescale", "endless", "-p", "3", "--savepoint", tmp_path / "sp")
     assert result.exit_code == 1 and not (tmp_path / "sp").exists()
     assert "cannot have 3 slots: Spark has room for 2. It runs on as it was" in result.stderr
@@ -146,8 +154,8 @@ def test_a_rescale_without_the_slots_leaves_the_job_alone(
 def test_a_rescale_above_the_maximum_leaves_the_job_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken_program(tmp_path, monkeypatch)
-    client = start(tmp_path, most_slots=lambda: 1000, **{"pipeline.max-parallelism": "4"})
+    broken = broken_program(tmp_path, monkeypatch)
+    client = start(tmp_path, started_by=broken, most_slots=lambda: 1000, **{"pipeline.max-parallelism": "4"})
     result = call("rescale", "endless", "-p", "5", "--savepoint", tmp_path / "sp")
     assert result.exit_code == 1 and not (tmp_path / "sp").exists()
     assert "cannot have parallelism 5: the maximum of step" in result.stderr
@@ -160,8 +168,8 @@ def test_a_rescale_above_the_maximum_leaves_the_job_alone(
 def test_a_rescale_that_fails_half_way_says_where_the_state_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken_program(tmp_path, monkeypatch)
-    client = start(tmp_path)
+    broken = broken_program(tmp_path, monkeypatch)
+    client = start(tmp_path, started_by=broken)
     result = call("rescale", "endless", "-p", "8", "--savepoint", tmp_path / "sp")
     assert "endless can have is not known; it needs 8" in result.stderr
     assert result.exit_code == 1 and client.get_job_status().result().name == "FINISHED"

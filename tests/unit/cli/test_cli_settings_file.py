@@ -15,7 +15,7 @@ from penstock.common import Configuration
 from penstock.core.config import OPTIONS, Kind, layered
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import OPEN
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import running_program
 from penstock.testing.local import local_cluster
 
 PROGRAM = """
@@ -269,7 +269,7 @@ def test_the_command_line_wins_then_the_program_then_the_file():
     settings = job.job.settings
     assert (settings.interval_ms, settings.min_pause_ms, settings.timeout_ms) == (10_800_000, 2_000, 60_000)
     assert "Settings from penstock.yaml." in result.stderr
-    assert StreamExecutionEnvironment.defaults == {}
+    assert running_program().defaults == {}
 
 
 def test_an_older_name_is_the_same_setting():
@@ -284,8 +284,8 @@ def test_an_older_name_is_the_same_setting():
 def test_a_chosen_file_is_remembered_for_the_next_start(tmp_path):
     written("parallelism.default: 1", "other.yaml")
     path = written(
-        PROGRAM + "from penstock.coordinator import registry\n"
-        "print(registry.command['config'])\nenv.execute('job')\n",
+        PROGRAM + "from penstock.datastream.job import running_program\n"
+        "print(running_program().started_by.command['config'])\nenv.execute('job')\n",
         "program.py",
     )
     result, (job,) = run("--config", "other.yaml", str(path))

@@ -205,7 +205,7 @@ def test_a_default_that_can_change_is_each_objects_own() -> None:
         (("penstock.connectors.source", "Split", "id", "id"), "not stored as data"),
         (("penstock.connectors.source", "Split", "info"), "without its field 'id'"),
         (("penstock.core.errors", "UserCodeError"), "not stored as data"),
-        (("penstock.coordinator.runner", "JobRunner"), "names penstock"),
+        (("penstock.coordinator.driver", "JobDriver"), "names penstock"),
         (("penstock.core.gone", "Gone"), "penstock.core.gone"),
         (("penstock.core.clock", "time.struct_time"), "names penstock.core.clock.time.struct_time"),
     ],

@@ -113,7 +113,7 @@ def test_snap_s3_job_survives_a_crash(bucket: str, tmp_path: Path) -> None:
         launcher.clusters[-1].kill(1)
         gate.touch()
         client.get_job_execution_result().result(PATIENCE_S)
-        assert job.runner.restarts == 1
+        assert job.driver.restarts == 1
         assert job.coordinator._restored is not None
     assert read(tmp_path / "out") == golden(count)
     assert open_store(f"{bucket}/chk", create=False).list() == []

@@ -15,6 +15,8 @@ from penstock.core.metrics import MetricGroup
 from penstock.graph.nodes import Node, NodeId, NodeKind
 from penstock.graph.plan import PlannedOperator, Vertex
 from penstock.graph.settings import PlanSettings
+from penstock.state.heap.backend import HeapBackend
+from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import ChainSetup, build_chain, runtime_of
 from penstock.testing.trial import Trial
@@ -24,7 +26,7 @@ class Closed(KeyedState):
     """Writes down that it was closed."""
 
     def __init__(self, name: str) -> None:
-        super().__init__()
+        super().__init__(HeapBackend())
         self.name = name
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from penstock.connectors.source import Source
 from penstock.core import options
 from penstock.core.errors import GraphError
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.job import Program, run_as
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.job import JobSpec
 from penstock.travel.forking import BoundedSource, Until
@@ -42,17 +43,15 @@ class Catcher:
 
 
 @pytest.mark.parametrize("endless", [True, False])
-def test_a_program_runs_in_the_mode_it_would_run_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endless: bool
-) -> None:
+def test_a_program_runs_in_the_mode_it_would_run_in(tmp_path: Path, endless: bool) -> None:
     """Sources that were made to end do not make a BATCH job: it would not look at the snapshot."""
     Log(tmp_path).create_topic("t", partitions=1)
     source: Source = LogSource(tmp_path, "t", Text()) if endless else CollectionSource([1])
     config = Configuration().set_string(options.RUNTIME_MODE.key, "AUTOMATIC")
     env = StreamExecutionEnvironment.get_execution_environment(config)
     env.from_source(source, UNTIMED, "numbers").print()
-    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", Catcher())
     with (
+        run_as(Program(Catcher())),
         rewired({}, lambda _, source, how: BoundedSource(source, how, Until()), lambda _: Nowhere()),
         pytest.raises(Caught) as caught,
     ):
@@ -66,14 +65,12 @@ class Feeding(Nowhere):
     feeds_program = True
 
 
-def test_a_program_that_goes_on_with_its_results_is_not_run_without_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_program_that_goes_on_with_its_results_is_not_run_without_them() -> None:
     """It could write nothing in the place of its real results."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).sink_to(Feeding()).name("To DataFrame")
-    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", Catcher())
     with (
+        run_as(Program(Catcher())),
         rewired({}, lambda _, source, how: source, lambda _: Nowhere()),
         pytest.raises(GraphError, match="what step 'To DataFrame' gives back"),
     ):
@@ -94,30 +91,31 @@ BY_VALUE = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner
     ],
 )
 def test_event_time_that_is_made_behind_the_source_is_refused_where_it_matters(
-    monkeypatch: pytest.MonkeyPatch,
     at_source: WatermarkStrategy,
     later: WatermarkStrategy,
     held: bool,
     refused: bool,
 ) -> None:
-    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", Catcher())
     env = StreamExecutionEnvironment.get_execution_environment()
     stream = env.from_source(CollectionSource([1]), at_source, "numbers")
     env.from_collection([2]).assign_timestamps_and_watermarks(BY_VALUE).print()
     stream.map(lambda value: value).assign_timestamps_and_watermarks(later).print()
-    with pytest.raises(Caught) as caught:
+    with run_as(Program(Catcher())), pytest.raises(Caught) as caught:
         env.execute("stamped")
     nodes = caught.value.spec.nodes
     with pytest.raises(GraphError, match="only behind it") if refused else nullcontext():
         refuse_stamped_later(nodes, nodes[0], held)
 
 
-def test_people_find_the_real_job_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_find_the_real_job_by_its_name() -> None:
     """It may be running on this machine, and is to be stopped, while this one runs."""
-    monkeypatch.setattr(StreamExecutionEnvironment, "launcher", Catcher())
     for new_sink, name in ((lambda _: Nowhere(), "clicks-aside"), (None, "clicks")):
         env = StreamExecutionEnvironment.get_execution_environment()
         env.from_collection([1]).print()
-        with rewired({}, lambda _, source, how: source, new_sink), pytest.raises(Caught) as caught:
+        with (
+            run_as(Program(Catcher())),
+            rewired({}, lambda _, source, how: source, new_sink),
+            pytest.raises(Caught) as caught,
+        ):
             env.execute("clicks")
         assert caught.value.spec.name == name

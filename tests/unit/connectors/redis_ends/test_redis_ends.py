@@ -222,13 +222,13 @@ def test_a_killed_server(tmp_path: Path) -> None:
         job = env.execute_async()
         _until(lambda: opened.xlen("out") > 0)
         server.kill()
-        _until(lambda: cluster.jobs[0].runner.restarts > 0)
+        _until(lambda: cluster.jobs[0].driver.restarts > 0)
         server.restart()
         gate.touch()
         job.get_job_execution_result().result(PATIENCE_S)
         again = place.open()
         out = [int(fields[b"i"]) for _, fields in again.xrange("out")]
-        restarts = cluster.jobs[0].runner.restarts
+        restarts = cluster.jobs[0].driver.restarts
     assert out == [i * 2 for i in range(count)]
     assert restarts > 0
 

@@ -1,0 +1,281 @@
+"""The driver of a job: carries out what the coordinator decides.
+
+It has no thread and opens nothing by itself: an event loop calls it (``event_loop.py``; the simulator has one
+of its own), and everything that blocks goes through a port (``ports.py``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.ends import JobEnds
+from penstock.coordinator.events import (
+    Answer,
+    CancelRequested,
+    Claim,
+    ClaimFailed,
+    Commit,
+    CommitFailed,
+    Discover,
+    DiscoveryFailed,
+    EndJob,
+    Event,
+    Held,
+    Instruction,
+    Publish,
+    PublishFailed,
+    ReportFailure,
+    RequestKind,
+    Send,
+    SendAll,
+    SlotSaid,
+    SnapshotRequest,
+    SnapshotRequested,
+    Stalled,
+    StartAttempt,
+    StatusChanged,
+    StopAttempt,
+    Tick,
+)
+from penstock.coordinator.failure_teller import FailureTeller
+from penstock.coordinator.ports import DriverPorts
+from penstock.coordinator.telling import Teller
+from penstock.core.clock import mono_ms
+from penstock.core.errors import SnapshotError, as_error
+from penstock.core.ids import SlotId, Subtask
+from penstock.core.job import JobStatus
+from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, Remark, TriggerSnapshot
+from penstock.graph.plan import Plan
+
+_log = logging.getLogger("penstock")
+
+OnEnd = Callable[[JobStatus, Exception | None], None]
+"""Called once, on the event loop's thread, when everything of the job is wound up."""
+
+
+class JobDriver:
+    """Runs one job through its ports, from start to end.
+
+    Call order: :meth:`decide` for an event, :meth:`carry_out` for each instruction it gives, in turn; again
+    for the next event, or for a tick when :meth:`next_wake` has come, until :attr:`has_ended`.  Should any of
+    them raise, :meth:`fail`.  All of this from one thread.  :meth:`cancel` and :meth:`request` may be called
+    from any, and attributes read.
+    """
+
+    def __init__(
+        self, plan: Plan, coordinator: Coordinator, ports: DriverPorts, on_end: OnEnd, late_ms: int = 0
+    ) -> None:
+        self.status = JobStatus.CREATED
+        self.restarts = 0
+        self.last_failure: Exception | None = None
+        self.has_ended = False
+        self.not_wound_up: Exception | None = None
+        """What kept the end of the job from being tidy."""
+        self.teller = Teller(plan.job_name, late_ms)
+        self.metrics: dict[Subtask, dict[str, float]] = {}
+        """The newest metrics of each subtask, about a second old."""
+        self._plan = plan
+        self._coordinator = coordinator
+        self._on_end = on_end
+        self._clock = ports.clock
+        self._cluster = ports.cluster
+        self._events = ports.events
+        self._lanes = ports.lanes
+        self._storage = ports.storage
+        self._clients = ports.clients
+        self._ends = JobEnds(plan)
+        self._failures = FailureTeller(plan.job_name)
+        self._ending: EndJob | None = None
+        self._actions = self._action_table()
+
+    # --- from any thread --------------------------------------------------------------------
+
+    def cancel(self, keep: bool = False) -> None:
+        """Ask for the end of the job; its checkpoints stay if ``keep``."""
+        self._events.post(CancelRequested(keep))
+
+    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
+        """Ask for a snapshot: the request's id, and the place of the snapshot to come."""
+        name, future = self._clients.enter()
+
+        def prepare() -> Event:
+            place = None if kind is RequestKind.CHECKPOINT else self._storage.new_savepoint(directory)
+            return SnapshotRequested(SnapshotRequest(name, kind, place))
+
+        def failed(error: Exception) -> Event:
+            self._clients.fail(name, error)
+            return Tick()
+
+        if not future.done():
+            self._lanes.requests.submit(prepare, failed)
+        return name, future
+
+    # --- from the event loop ----------------------------------------------------------------
+
+    def next_wake(self) -> int | None:
+        """When a tick is due at the latest, by the monotonic clock."""
+        return self._coordinator.next_wake()
+
+    def decide(self, event: Event) -> list[Instruction]:
+        """What is to be done about an event."""
+        return self._coordinator.handle(self._intercept(event), self._now())
+
+    def carry_out(self, instruction: Instruction) -> None:
+        """Do it, or set it going; the event that says what came of it is posted."""
+        self._actions[type(instruction)](instruction)
+
+    def fail(self, error: BaseException) -> None:
+        """The event loop itself has failed: the job ends here, whatever it is at."""
+        _log.error("the coordinator of job %r failed", self._plan.job_name, exc_info=error)
+        if self._ending is None:
+            self._end(EndJob(JobStatus.FAILED, as_error(error), delete_snapshots=False))
+        elif not self.has_ended:
+            self._leave_as_it_is(as_error(error))
+            self._tell_end(self._ending)
+
+    def _intercept(self, event: Event) -> Event:
+        """Take out what is not the coordinator's; a flood of that must not keep the time from it."""
+        self.last_failure = self._failures.heard(event, self._now()) or self.last_failure
+        if not isinstance(event, SlotSaid):
+            return event
+        message = event.message
+        if isinstance(message, DriverMessage):
+            self._ends.deliver(message)
+            self._cluster.send(event.slot, DriverMessageTaken())
+            return Tick()
+        if isinstance(message, Heartbeat):
+            self.metrics.update(message.metrics)
+        self.teller.hear(event.generation, message, self._now)
+        return Tick() if isinstance(message, Heartbeat | Remark) else event
+
+    def _now(self) -> int:
+        return mono_ms(self._clock)
+
+    # --- what is done -----------------------------------------------------------------------
+
+    def _action_table(self) -> dict[type, Callable[[Any], None]]:
+        """What to do for each kind of instruction."""
+        cluster, lanes, storage = self._cluster, self._lanes, self._storage
+        return {
+            Claim: lambda i: lanes.storage.submit(lambda: self._claim(i), ClaimFailed),
+            Discover: lambda i: lanes.discovery.submit(
+                lambda: self._ends.discover(i),
+                lambda error: DiscoveryFailed(i.generation, i.operator_id, error),
+            ),
+            StartAttempt: lambda i: cluster.start_attempt(i.generation, i.slots, self._events.post),
+            StopAttempt: lambda i: cluster.stop_attempt(i.generation, i.reason),
+            Send: lambda i: cluster.send(i.slot, i.message),
+            SendAll: self._send_all,
+            Publish: lambda i: lanes.storage.submit(
+                lambda: storage.publish(i), lambda error: PublishFailed(i.manifest.epoch, error)
+            ),
+            Answer: self._answer,
+            Commit: lambda i: lanes.commits.submit(lambda: self._ends.commit(i), CommitFailed),
+            ReportFailure: self._report,
+            Stalled: self.teller.on_stalled,
+            Held: self.teller.on_held,
+            StatusChanged: self._set_status,
+            EndJob: self._end,
+        }
+
+    def _claim(self, instruction: Claim) -> Event:
+        self._cluster.check()
+        return self._storage.claim(instruction.checksums)
+
+    def _send_all(self, instruction: SendAll) -> None:
+        message = instruction.message
+        if isinstance(message, TriggerSnapshot):
+            message = replace(message, triggered_ms=self._clock.now_ms())  # slots know only the calendar
+        for slot in range(self._plan.slots):
+            self._cluster.send(SlotId(slot), message)
+
+    def _set_status(self, instruction: StatusChanged) -> None:
+        self.status = instruction.status
+        self.teller.stalled = None
+        if instruction.status is JobStatus.RESTARTING:
+            self.restarts += 1
+
+    def _report(self, instruction: ReportFailure) -> None:
+        self.last_failure = self._failures.failed(instruction.error, instruction.restart_in_ms, self._now())
+
+    def _answer(self, instruction: Answer) -> None:
+        self._clients.answer(instruction, self._storage.url)
+        location = instruction.request.location
+        if instruction.discard and location is not None:
+            self._lanes.storage.submit(lambda: self._discard(location), lambda error: Tick())
+
+    def _discard(self, location: str) -> Event:
+        self._storage.discard(location)
+        return Tick()
+
+    # --- the end ----------------------------------------------------------------------------
+
+    def _end(self, instruction: EndJob) -> None:
+        """Wind up; whatever goes wrong with that, whoever waits for the job hears of its end."""
+        self._ending = instruction
+        try:
+            self._wind_up(instruction)
+        except Exception as error:
+            self._leave_as_it_is(error)
+        self._tell_end(instruction)
+
+    def _tell_end(self, instruction: EndJob) -> None:
+        self.has_ended = True
+        self.status = instruction.status
+        cause = self._failures.cause_of(instruction.error)
+        self._on_end(instruction.status, self._storage.explained(cause))
+
+    def _leave_as_it_is(self, error: Exception) -> None:
+        name = self._plan.job_name
+        _log.error("job %r has ended, but not all of it could be wound up", name, exc_info=error)
+        self.not_wound_up = error
+        self._clients.close()
+
+    def _wind_up(self, instruction: EndJob) -> None:
+        """In this order: nothing is told to anybody before nothing can change any more.
+
+        1. Slots that are left find nobody to talk to.
+        2. The checkpoints go, if none is kept, behind whatever the storage is still at.
+        3. The lanes come to rest: a job that has ended changes nothing any more.
+        4. Committers are told what never will be committed, and closed.
+        5. Printed lines and collected rows that are still in the queue are delivered.
+        6. Those who wait for a snapshot get their answers.
+        """
+        self._cluster.close()
+        lanes = self._lanes
+        doubt = lanes.storage.wait_for(self._storage.drop) if instruction.delete_snapshots else None
+        lanes.discovery.close(wait=False)
+        lanes.storage.close(wait=True)
+        lanes.commits.close(wait=True)
+        if instruction.abandoned:
+            self._ends.abandon(self._plan.job_name, instruction.abandoned)
+        self._ends.close()
+        self._storage.release()
+        self._deliver_left()
+        self.teller.at_end()
+        self.status = instruction.status
+        self._answer_last(instruction, doubt)
+
+    def _deliver_left(self) -> None:
+        for event in self._events.drain():
+            try:
+                self._intercept(event)
+            except Exception as error:
+                _log.warning("a sink's last message was not delivered: %s", error)
+
+    def _answer_last(self, instruction: EndJob, doubt: Exception | None) -> None:
+        for answer in instruction.answers:
+            last = answer
+            if doubt is not None and answer.error is None:
+                # Whoever goes on from the savepoint must be the only one who goes on.
+                what = f"the savepoint {answer.where} is complete, but another driver may go on with the job"
+                last = replace(answer, error=SnapshotError(f"{what}: {doubt}"))
+            self._clients.answer(last, self._storage.url)
+            if last.discard and last.request.location is not None:
+                self._storage.discard(last.request.location)
+        self._clients.close()

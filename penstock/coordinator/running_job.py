@@ -1,0 +1,172 @@
+"""A started job, as clients, the command line and the registry see it."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.coordinator.assemble import Assembled
+from penstock.coordinator.coordinator import Coordinator
+from penstock.coordinator.driver import JobDriver
+from penstock.coordinator.events import RequestKind
+from penstock.coordinator.kept import what_is_kept
+from penstock.core.clock import Clock
+from penstock.core.errors import JobFailedError
+from penstock.core.job import JobID, JobStatus
+
+_log = logging.getLogger("penstock")
+
+
+class JobResult:
+    """Where the end of a job is waited for.  Its clock starts when it is made."""
+
+    def __init__(self, job: Assembled, clock: Clock) -> None:
+        self.finished: Future[JobExecutionResult] = Future()
+        """Done when the job has; fails if the job did."""
+        self.stopped: Future[None] = Future()
+        """Done when the job has ended, however."""
+        self.listeners: list[Callable[[JobStatus], None]] = []
+        """Called at the end, on the thread that ends the job, before anybody who waits hears of it."""
+        self._job = job
+        self._clock = clock
+        self._started = clock.monotonic()
+        # Whoever holds one of them must not be able to take it back: the end of the job could not be told.
+        self.finished.set_running_or_notify_cancel()
+        self.stopped.set_running_or_notify_cancel()
+
+    def resolve(self, status: JobStatus, error: Exception | None) -> None:
+        """The job is over.  Called once, by whoever runs it, on the thread that ended it."""
+        runtime = int((self._clock.monotonic() - self._started) * 1000)
+        name = self._job.plan.job_name
+        for listener in self.listeners:
+            try:
+                listener(status)
+            except Exception:
+                _log.exception("the end of job %r was not heard everywhere", name)
+        self.stopped.set_result(None)
+        if status is JobStatus.FINISHED:
+            self.finished.set_result(JobExecutionResult(self._job.job_id, runtime))
+        elif status is JobStatus.CANCELED:
+            self.finished.set_exception(JobFailedError(f"job {name!r} was cancelled"))
+        else:
+            failure = JobFailedError(f"job {name!r} failed: {error}")
+            failure.cause = error
+            self.finished.set_exception(failure)
+
+
+class RunningJob(ABC):
+    """A started job. Implements ``JobHandle``, what a ``JobClient`` steers.
+
+    Every method may be called from any thread, at any time, also behind the end of the job.
+    """
+
+    def __init__(self, job: Assembled, result: JobResult) -> None:
+        self.job = job
+        self.savepoints_asked = 0
+        """Somebody may go back to one of them when the job is over."""
+        self._result = result
+
+    @property
+    def job_id(self) -> JobID:
+        """Which job it is."""
+        return self.job.job_id
+
+    @property
+    def listeners(self) -> list[Callable[[JobStatus], None]]:
+        """Called at the end of the job, before anybody who waits hears of it."""
+        return self._result.listeners
+
+    @abstractmethod
+    def status(self) -> JobStatus:
+        """Where the job is in its life."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """How the job stands, in plain values: what lists and progress lines show."""
+
+    @abstractmethod
+    def cancel(self) -> Future[None]:
+        """Stop the job without a snapshot; done when it has stopped."""
+
+    @abstractmethod
+    def interrupt(self) -> Future[None]:
+        """Stop the job; its checkpoints stay, whatever the retention, if it could go on from them."""
+
+    @abstractmethod
+    def what_is_kept(self) -> str:
+        """What the interrupted job could go on from, and how, in one line."""
+
+    @abstractmethod
+    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
+        """Ask for a snapshot: the request's id, and the place of the snapshot to come."""
+
+    def result(self) -> Future[JobExecutionResult]:
+        """Done when the job has; fails if the job did."""
+        return self._result.finished
+
+    def trigger_savepoint(self, directory: str | None) -> Future[str]:
+        """Take a savepoint while the job goes on; its path."""
+        return self.request(RequestKind.SAVEPOINT, directory)[1]
+
+    def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
+        """Take a savepoint and end the job; its path."""
+        return self.request(RequestKind.DRAIN if drain else RequestKind.STOP, directory)[1]
+
+    def trigger_checkpoint(self) -> Future[str]:
+        """Take a checkpoint now, out of turn; its path."""
+        return self.request(RequestKind.CHECKPOINT)[1]
+
+
+class StreamingJob(RunningJob):
+    """A job in STREAMING mode: a driver runs it."""
+
+    def __init__(
+        self, job: Assembled, result: JobResult, driver: JobDriver, coordinator: Coordinator
+    ) -> None:
+        super().__init__(job, result)
+        self.driver = driver
+        self.coordinator = coordinator
+
+    def status(self) -> JobStatus:
+        return self.driver.status
+
+    def facts(self) -> dict[str, Any]:
+        desk = self.coordinator.desk
+        history = desk.history[-1:]
+        received = [values.get("numRecordsIn", 0) for values in list(self.driver.metrics.values())]
+        return {
+            "id": self.job_id.hex,
+            "name": self.job.plan.job_name,
+            "status": self.status().name,
+            "restarts": self.driver.restarts,
+            "checkpoints": desk.completed,
+            "last_checkpoint": history[0] if history else None,
+            "records_in": int(sum(received)),
+            "outputs_dropped": self.coordinator.commits.dropped,
+            "under_way": desk.under_way(),
+            "late_dropped": self.driver.teller.late_dropped,
+            "stalled": self.driver.teller.stalled,
+            "held": desk.held,
+            "stages": None,
+        }
+
+    def cancel(self) -> Future[None]:
+        self.driver.cancel()
+        return self._result.stopped
+
+    def interrupt(self) -> Future[None]:
+        self.driver.cancel(keep=not self.job.is_aside)
+        return self._result.stopped
+
+    def what_is_kept(self) -> str:
+        job = self.job
+        root = None if job.is_aside else job.repository.root
+        return what_is_kept(job.plan.job_name, self.status(), root, job.configuration)
+
+    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
+        self.savepoints_asked += kind is not RequestKind.CHECKPOINT
+        return self.driver.request(kind, directory)
