@@ -15,7 +15,6 @@ made within a function, are taken for the class that this process has; their cod
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import importlib
 import io
@@ -24,7 +23,6 @@ import re
 import sys
 import sysconfig
 import zoneinfo
-from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +30,7 @@ from typing import Any, NamedTuple
 from cloudpickle import cloudpickle as by_value
 
 from penstock.core.errors import SnapshotError
-from penstock.core.known_types import KNOWN, OWN
+from penstock.core.known_types import KNOWN, OWN, is_plain_data
 from penstock.core.names import found_under, is_named
 from penstock.core.pickling import SCRIPT
 
@@ -120,7 +118,7 @@ def _find(module: str, name: str) -> Any:
         return _looked_up(module, name)
     if module.partition(".")[0] == "penstock":
         found = _looked_up(module, name)
-        if (module, name) in OWN or _is_plain_data(found):
+        if (module, name) in OWN or is_plain_data(found):
             return found
     elif module == SCRIPT or module in _modules or is_of_program(module):
         found = _looked_up(module, name)
@@ -151,12 +149,6 @@ def _looked_up(module: str, name: str) -> Any:
 def _is_allowed(module: str, name: str) -> bool:
     full = f"{module}.{name}"
     return (module, name) in _imported or any(fnmatch.fnmatchcase(full, each) for each in _patterns)
-
-
-def _is_plain_data(found: Any) -> bool:
-    if not isinstance(found, type):
-        return False
-    return dataclasses.is_dataclass(found) or issubclass(found, Enum | tuple | BaseException)
 
 
 def _refused(name: str) -> SnapshotError:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from penstock.core.errors import ConfigError
 
+__all__ = [
+    "CheckpointStorage",
+    "CustomCheckpointStorage",
+    "FileSystemCheckpointStorage",
+    "JobManagerCheckpointStorage",
+]
+
 
 class CheckpointStorage:
     """Base of the two kinds."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+__all__ = ["RuntimeExecutionMode"]
+
 
 class RuntimeExecutionMode(Enum):
     """Streaming, batch, or batch when all sources are bounded."""

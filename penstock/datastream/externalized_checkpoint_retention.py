@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+__all__ = ["ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention"]
+
 
 class ExternalizedCheckpointRetention(Enum):
     """Keep or delete on cancellation. On failure they are kept, on success deleted."""

@@ -10,6 +10,8 @@ from functools import total_ordering
 
 from penstock.core.errors import ConfigError
 
+__all__ = ["MemorySize", "SlotSharingGroup"]
+
 _KIBI = 1024
 _MEBI = 1024**2
 _GIBI = 1024**3

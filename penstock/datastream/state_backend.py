@@ -11,6 +11,17 @@ from enum import Enum
 from penstock.core import options
 from penstock.core.errors import ConfigError
 
+__all__ = [
+    "CustomStateBackend",
+    "EmbeddedRocksDBStateBackend",
+    "FsStateBackend",
+    "HashMapStateBackend",
+    "MemoryStateBackend",
+    "PredefinedOptions",
+    "RocksDBStateBackend",
+    "StateBackend",
+]
+
 
 class StateBackend:
     """Base of the kinds."""

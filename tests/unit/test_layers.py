@@ -36,6 +36,7 @@ LAW: dict[str, set[str]] = {
     "task": {"core", "graph", "connectors", "operators", "exchange", "state"},
     "coordinator": {"core", "common", "graph", "snapshot", *CONTRACTS},
     "batch": {*ENGINE, "common"},
+    "columns": {"core", "operators.columnar"},
     "metrics": {"core"},
     "util": {"core"},
     "java_gateway": {"core"},

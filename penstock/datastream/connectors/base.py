@@ -6,10 +6,15 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Any
 
-from penstock.connectors.sink import Sink
-from penstock.connectors.source import Source
+from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, TypedSink, WriterContext
+from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
+from penstock.core.batch import Batch
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+
+# What sources and sinks of one's own are made of.
+__all__ += ["Batch", "EndOfSplit", "FixedSplits", "Split", "SplitEnumerator", "SplitReader"]
+__all__ += ["CommitOutcome", "Committer", "SinkWriter", "TypedSink", "WriterContext"]
 
 
 class DeliveryGuarantee(Enum):
