@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.core.errors import ConfigError, GraphError, KeyError_
 from penstock.core.metrics import MetricGroup
+from penstock.core.type_vars import IN, OUT, K, T, V
 from penstock.operators.operator import OperatorContext
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
@@ -41,25 +42,25 @@ class KeyedStateStore(ABC):
     """Hands out state handles; obtain them once, in ``open``: each serves all keys."""
 
     @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
         """One value per key."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """A list per key."""
 
     @abstractmethod
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
         """A map per key."""
 
     @abstractmethod
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
         """A running reduction per key."""
 
     @abstractmethod
     def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
+        self, state_descriptor: AggregatingStateDescriptor[IN, OUT]
+    ) -> AggregatingState[IN, OUT]:
         """A running aggregation per key."""
 
 
@@ -107,21 +108,21 @@ class RuntimeContext(KeyedStateStore):
         """Where to register metrics of your own."""
         return self._ctx.metrics
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
     def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
+        self, state_descriptor: AggregatingStateDescriptor[IN, OUT]
+    ) -> AggregatingState[IN, OUT]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
     def get_operator_list_state(self, name: str, mode: str = "split") -> OperatorListState:

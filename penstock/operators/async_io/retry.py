@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from penstock.core.errors import ConfigError
-
-OUT = TypeVar("OUT")
+from penstock.core.type_vars import OUT
 
 ResultPredicate = Callable[[list[Any]], bool]
 ErrorPredicate = Callable[[Exception], bool]

@@ -9,15 +9,13 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from penstock.core.errors import TimestampError
 from penstock.core.metrics import MetricGroup
-from penstock.operators.window.windows import GlobalWindow, TimeWindow, Window
+from penstock.core.type_vars import T
+from penstock.operators.window.windows import GlobalWindow, TimeWindow, W
 from penstock.state.descriptors import ReducingStateDescriptor, StateDescriptor
-
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
 
 
 def no_timestamp() -> TimestampError:
