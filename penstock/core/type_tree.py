@@ -1,5 +1,7 @@
 """The classes behind ``Types``. Read :mod:`penstock.core.typeinfo` first."""
 
+# long because PyFlink has that many kinds of types
+
 from __future__ import annotations
 
 import datetime as dt
@@ -16,7 +18,13 @@ from penstock.core.type_vars import K, T, V
 
 
 class TypeInformation(Generic[T]):
-    """Base of all types. Two types are equal if they are of one class with equal parts."""
+    """Base of all types, which ``Types`` makes. Two are equal if they are of one class with equal parts.
+
+    ``TypeInformation[int]`` is the type of records that are ``int`` in Python.
+
+    >>> Types.LIST(Types.INT()) == Types.LIST(Types.INT()), Types.INT() == Types.LONG()
+    (True, False)
+    """
 
     def parts(self) -> tuple[Any, ...]:
         """What tells two types of the same class apart."""

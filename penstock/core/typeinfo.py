@@ -66,7 +66,14 @@ __all__ = [
 
 
 class Types:
-    """Makes types: ``Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])``."""
+    """Makes types of records and state.
+
+    Declaring types is optional.  A stream of a ``ROW`` with simple fields travels as columns, state with a
+    type is stored compactly and can be read as a table; without one Python objects are pickled.
+
+    >>> Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
+    RowTypeInfo(word: String, n: Long)
+    """
 
     @staticmethod
     def STRING() -> TypeInformation[str]:  # noqa: N802

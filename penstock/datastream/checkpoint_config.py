@@ -24,7 +24,13 @@ __all__ = ["CheckpointConfig", "ExternalizedCheckpointCleanup", "ExternalizedChe
 
 
 class CheckpointConfig:
-    """Settings of snapshots. Every method reads or writes a key of the configuration."""
+    """Settings of snapshots, from ``env.get_checkpoint_config()``. Each is a key of the configuration.
+
+    >>> env = env.enable_checkpointing("10 s")
+    >>> config = env.get_checkpoint_config().set_checkpoint_storage_dir("file:///data/checkpoints")
+    >>> config.get_checkpoint_interval(), config.get_checkpointing_mode().name
+    (10000, 'EXACTLY_ONCE')
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration

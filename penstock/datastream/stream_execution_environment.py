@@ -441,8 +441,8 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         """The plan in words: which steps share a task, how records travel between tasks, and why.
 
         >>> sink = env.from_collection([1]).map(lambda n: n + 1).print()
-        >>> print(env.explain().splitlines()[0])
-        PLACEHOLDER
+        >>> "Map" in env.explain()
+        True
         """
         return plan_text(self._plan())
 

@@ -19,7 +19,18 @@ from penstock.operators.operator import Output
 
 
 class OutputTag(Generic[T_co]):
-    """Names a side output; two tags with the same id are the same side output."""
+    """Names a side output; two tags with the same id are the same side output.
+
+    A function sends to it with ``yield tag, value``; ``get_side_output(tag)`` on the step reads it.
+
+    >>> SHORT = OutputTag("short", Types.STRING())
+    >>> class ByLength(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         yield (SHORT, value) if len(value) < 3 else value
+    >>> long = env.from_collection(["tea", "of"]).process(ByLength())
+    >>> list(long.get_side_output(SHORT).execute_and_collect())
+    ['of']
+    """
 
     __slots__ = ("tag_id", "type_info")
 

@@ -43,7 +43,7 @@ class KeyedStateStore(ABC):
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
-        """One value per key."""
+        """One value per key: ``get_state(ValueStateDescriptor("count", Types.LONG()))``."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
@@ -65,7 +65,16 @@ class KeyedStateStore(ABC):
 
 
 class RuntimeContext(KeyedStateStore):
-    """Given to ``Function.open``.
+    """Given to ``Function.open``: state, metrics, and where the function runs.
+
+    >>> class WhoAmI(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.me = runtime_context.get_index_of_this_subtask()
+    ...         self.limit = int(runtime_context.get_job_parameter("limit", "10"))
+    ...     def map(self, value):
+    ...         return value, self.me, self.limit
+    >>> list(env.from_collection(["a"]).map(WhoAmI()).execute_and_collect())
+    [('a', 0, 10)]
 
     Keyed state exists only behind a ``key_by``; asking for it elsewhere is an error at once, not at
     the first record.

@@ -27,7 +27,7 @@ ALSO_THERE = [*MODULES, *BELOW, "penstock.datastream.connectors.number_seq", "pe
 NO_EXAMPLE = """
     AssignerWithPeriodicWatermarksWrapper CustomCheckpointStorage CustomStateBackend
     SourceFunction SinkFunction TimeCharacteristic
-    ExternalizedCheckpointCleanup InputDependencyConstraint ExecutionMode
+    InputDependencyConstraint ExecutionMode
     Window WindowAssigner MergingWindowAssigner
 """.split()
 """Names that ported programs bring along, and bases that only writers of windows need."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pickle
+import pydoc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,6 +72,15 @@ def test_a_module_that_lacks_another_is_not_taken_for_missing(monkeypatch: pytes
     monkeypatch.delitem(sys.modules, "penstock.datastream.connectors.socket", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r"penstock\.connectors\.socket"):
         front_of("penstock.datastream.connectors", [], "")("socket")
+
+
+def test_help_teaches_to_write_a_keyed_function() -> None:
+    taught = pydoc.plain(pydoc.render_doc(penstock.datastream.KeyedProcessFunction))
+    assert "KeyedProcessFunction in module penstock.datastream.functions" in taught
+    for word in ("open(self", "process_element(self", "on_timer(self", "close(self", "thread", "yield"):
+        assert word in taught
+    for word in (">>> class", "get_state", "register_event_time_timer", "ValueStateDescriptor"):
+        assert word in taught
 
 
 # --- under which names they travel ----------------------------------------------------------------

@@ -47,7 +47,11 @@ class _MergesSpans(Protocol):
 
 
 class TimeWindow(_Span, Window):
-    """The times from ``start`` up to, not including, ``end``. Ordered by start, then end."""
+    """The times from ``start`` up to, not including, ``end``. Ordered by start, then end.
+
+    >>> TimeWindow(0, 60_000).max_timestamp()
+    59999
+    """
 
     __slots__ = ()
 
@@ -95,7 +99,11 @@ class _Numbered(NamedTuple):
 
 
 class CountWindow(_Numbered, Window):
-    """The ``id``-th group of a fixed number of elements of one key."""
+    """The ``id``-th group of a fixed number of elements of one key; from ``count_window``.
+
+    >>> CountWindow(3).id
+    3
+    """
 
     __slots__ = ()
 
@@ -105,7 +113,11 @@ class CountWindow(_Numbered, Window):
 
 
 class GlobalWindow(Window):
-    """The one window that holds all elements of a key. There is a single instance."""
+    """The one window that holds all elements of a key. There is a single instance.
+
+    >>> GlobalWindow.get() is GlobalWindow.get()
+    True
+    """
 
     __slots__ = ()
 
