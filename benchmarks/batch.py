@@ -88,11 +88,11 @@ def spark_sql(files: Path) -> Counts:
 
 def penstock(files: Path, mode: str, row_by_row: bool = False, by_spark: bool = False) -> Counts:
     """One program, any mode."""
+    from penstock.columns import Count
     from penstock.common import Configuration, Time, WatermarkStrategy
     from penstock.datastream import StreamExecutionEnvironment
     from penstock.datastream.connectors.file_system import FileSource
     from penstock.datastream.window import TumblingEventTimeWindows
-    from penstock.operators.columnar import Count
 
     config = Configuration.from_dict({"execution.runtime-mode": mode, "penstock.spark.master": "local[2]"})
     env = StreamExecutionEnvironment.get_execution_environment(config)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from penstock.columns import Count, Sum
 from penstock.common import Configuration, Duration, Row, Time, Types, WatermarkStrategy
 from penstock.connectors.discard import DiscardingSink
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
@@ -15,7 +16,6 @@ from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.file_system import FileSource
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.operators.columnar import Count, Sum
 
 STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_column(
     "ts_ms"

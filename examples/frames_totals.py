@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, timestamp_seconds
 from pyspark.sql.functions import sum as total_of
 
+from penstock.columns import Count, Sum
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.operators.columnar import Count, Sum
 
 ORDERS = 10_000
 

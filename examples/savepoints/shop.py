@@ -14,8 +14,8 @@ from typing import Any
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.common.job_client import JobClient
-from penstock.connectors.log import Consumer, Log, LogOffsets, LogSink, LogSource, Producer, Text
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from penstock.datastream.connectors.log import Consumer, Log, LogOffsets, LogSink, LogSource, Producer, Text
 from penstock.datastream.state import ValueStateDescriptor
 
 CUSTOMERS = ("ada", "bob", "cy", "dee")

@@ -6,7 +6,11 @@
     CEP.pattern(readings.key_by(sensor), rise).select(lambda match: ...)
 """
 
-from penstock.cep.pattern_stream import CEP, PatternStream
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.elsewhere import found_in, shown_in
 from penstock.operators.cep.conditions import ConditionContext, IterativeCondition, SimpleCondition
 from penstock.operators.cep.functions import (
     EventComparator,
@@ -18,6 +22,9 @@ from penstock.operators.cep.functions import (
 from penstock.operators.cep.parts import WithinType
 from penstock.operators.cep.pattern import Pattern
 from penstock.operators.cep.skip import AfterMatchSkipStrategy, SkipError
+
+if TYPE_CHECKING:
+    from penstock.cep.pattern_stream import CEP, PatternStream
 
 __all__ = [
     "CEP",
@@ -35,3 +42,8 @@ __all__ = [
     "SkipError",
     "WithinType",
 ]
+
+if not TYPE_CHECKING:  # the streams are loaded where programs are written: a slot needs only the functions
+    __getattr__ = found_in(__name__, {"penstock.cep.pattern_stream": "CEP PatternStream"})
+
+shown_in(__name__, [name for name in __all__ if name in globals()])

@@ -11,7 +11,14 @@ T = TypeVar("T")
 
 
 class CompletableFuture(Generic[T]):
-    """A ``concurrent.futures.Future`` with PyFlink's method names. Safe to use from any thread."""
+    """A result that is not there yet: a ``concurrent.futures.Future`` with PyFlink's method names.
+
+    Safe to use from any thread.
+
+    >>> future = CompletableFuture.completed("/savepoints/savepoint-1")
+    >>> future.done(), future.result(timeout=60)
+    (True, '/savepoints/savepoint-1')
+    """
 
     def __init__(self, future: Future[T]) -> None:
         self._future = future

@@ -15,7 +15,12 @@ ConfigOption = Option
 
 
 class ConfigOptions:
-    """Begins the declaration of an option: ``ConfigOptions.key("k").int_type().default_value(3)``."""
+    """Begins the declaration of an option of one's own, to be read from a ``Configuration``.
+
+    >>> retries = ConfigOptions.key("my.retries").int_type().default_value(3)
+    >>> Configuration().get(retries), Configuration().set_string("my.retries", "5").get(retries)
+    (3, 5)
+    """
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:

@@ -6,6 +6,7 @@ JVM is kept, so that getters return what setters were given, and does nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.common.execution_mode import ExecutionMode
@@ -24,7 +25,12 @@ _MAX_KEY_GROUPS = 32768
 
 
 class ExecutionConfig:
-    """Settings of one job. Methods that say "kept" store a value nothing else looks at."""
+    """Settings of one job, from ``env.get_config()``. What is "kept" is a value nothing else looks at.
+
+    >>> config = env.get_config().set_max_parallelism(64).set_auto_watermark_interval(100)
+    >>> config.get_max_parallelism(), config.get_auto_watermark_interval()
+    (64, 100)
+    """
 
     PARALLELISM_DEFAULT = -1
     PARALLELISM_UNKNOWN = -2
@@ -95,7 +101,7 @@ class ExecutionConfig:
         """What to do when the job fails."""
         return RestartStrategies.from_configuration(self._config)
 
-    def set_global_job_parameters(self, global_job_parameters_dict: dict[str, Any]) -> ExecutionConfig:
+    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> ExecutionConfig:
         """Values that functions read with ``RuntimeContext.get_job_parameter``."""
         self._config.set_map(
             options.JOB_PARAMETERS, {k: str(v) for k, v in global_job_parameters_dict.items()}

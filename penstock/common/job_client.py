@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Protocol
 
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_execution_result import JobExecutionResult
@@ -54,7 +54,20 @@ class JobHandle(Protocol):
 
 
 class JobClient:
-    """Steers a running job. Safe to use from any thread."""
+    """Steers a running job; from ``env.execute_async()``. Safe to use from any thread.
+
+    Methods return at once, with a future: ``client.trigger_savepoint("/backup").result()`` waits.
+
+    >>> def run(stream):
+    ...     stream.print()
+    ...     client = env.execute_async("two numbers")
+    ...     client.get_job_execution_result().result()  # waits for the end
+    ...     return client.get_job_status().result()
+    >>> run(env.from_collection([1, 2]))
+    1
+    2
+    <JobStatus.FINISHED: 6>
+    """
 
     def __init__(self, handle: JobHandle) -> None:
         self._handle = handle
@@ -92,7 +105,7 @@ class JobClient:
         """Take a savepoint while the job goes on; its path."""
         return CompletableFuture(self._handle.trigger_savepoint(savepoint_directory))
 
-    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+    def get_accumulators(self) -> CompletableFuture[dict[str, object]]:
         """Always empty while the job runs: use metrics."""
         return CompletableFuture.completed({})
 

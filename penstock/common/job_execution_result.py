@@ -11,10 +11,16 @@ __all__ = ["JobExecutionResult"]
 
 
 class JobExecutionResult:
-    """Made by the engine when a job has finished; returned by ``env.execute()``."""
+    """What a job that has finished leaves behind; returned by ``env.execute()``.
+
+    >>> sink = env.from_collection([7]).print()
+    >>> env.execute("seven").get_net_runtime() >= 0
+    7
+    True
+    """
 
     def __init__(
-        self, job_id: JobID, net_runtime_ms: int, accumulators: Mapping[str, Any] | None = None
+        self, job_id: JobID, net_runtime_ms: int, accumulators: Mapping[str, object] | None = None
     ) -> None:
         self._job_id = job_id
         self._net_runtime_ms = net_runtime_ms

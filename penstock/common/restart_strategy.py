@@ -24,7 +24,11 @@ __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
 
 class RestartStrategyConfiguration:
-    """A restart strategy. ``policy`` is ``None`` for "whatever the settings say"."""
+    """What to do when a job fails; made by ``RestartStrategies``. ``policy`` is ``None`` for the settings'.
+
+    >>> RestartStrategies.fixed_delay_restart(3, "1 s").get_description()
+    'Restart with fixed delay (1000 ms). #3 restart attempts.'
+    """
 
     def __init__(self, policy: RestartPolicy | None = None) -> None:
         self.policy = policy
@@ -95,7 +99,11 @@ def _delta(millis: int) -> dt.timedelta:
 
 
 class RestartStrategies:
-    """Makes restart strategies. Lengths of time: milliseconds, ``timedelta``, ``Duration`` or text."""
+    """Makes restart strategies. Lengths of time: milliseconds, ``timedelta``, ``Duration`` or text.
+
+    >>> env.set_restart_strategy(RestartStrategies.no_restart()).get_restart_strategy().get_description()
+    'Restart deactivated.'
+    """
 
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
         """The first failure ends the job."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic
 
 from penstock.core.batch import Batch
 from penstock.core.elsewhere import found_in
 from penstock.core.errors import ConfigError
 from penstock.core.render import java_text
+from penstock.core.type_vars import IN, OUT
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
 
 __all__ = [
@@ -37,19 +38,33 @@ if not TYPE_CHECKING:  # else a typing error in any name would pass for one of t
     __getattr__ = found_in(__name__, {**ROW_SCHEMAS, "penstock.common": "typeinfo"})
 
 
-class SerializationSchema(ABC):
-    """Turns records into bytes. ``serialize`` runs per record on the task's thread."""
+class SerializationSchema(ABC, Generic[IN]):
+    """Turns records into bytes, for sinks. ``serialize`` runs per record on the task's thread.
+
+    >>> class Lines(SerializationSchema[str]):
+    ...     def serialize(self, value: str) -> bytes:
+    ...         return value.encode() + b";"
+    >>> Lines().serialize("a")
+    b'a;'
+    """
 
     @abstractmethod
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: IN) -> bytes:
         """The bytes of one record."""
 
 
-class DeserializationSchema(ABC):
-    """Turns bytes into records. ``deserialize`` runs per message on the task's thread."""
+class DeserializationSchema(ABC, Generic[OUT]):
+    """Turns bytes into records, for sources. ``deserialize`` runs per message on the task's thread.
+
+    >>> class Number(DeserializationSchema[int]):
+    ...     def deserialize(self, data: bytes) -> int | None:
+    ...         return int(data) if data else None
+    >>> Number().deserialize(b"12")
+    12
+    """
 
     @abstractmethod
-    def deserialize(self, data: bytes) -> Any:
+    def deserialize(self, data: bytes) -> OUT | None:
         """The record of one message; ``None`` means the message holds none and is skipped."""
 
     def get_produced_type(self) -> TypeInformation | None:
@@ -57,13 +72,17 @@ class DeserializationSchema(ABC):
         return None
 
 
-class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Text in a charset."""
+class SimpleStringSchema(SerializationSchema[object], DeserializationSchema[str]):
+    """Text in a charset; of what is no text, ``str`` of it.
+
+    >>> SimpleStringSchema().serialize("tea"), SimpleStringSchema().deserialize(b"tea")
+    (b'tea', 'tea')
+    """
 
     def __init__(self, charset: str = "UTF-8") -> None:
         self._charset = _known(charset)
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         return str(value).encode(self._charset)
 
     def deserialize(self, data: bytes) -> str:
@@ -73,10 +92,14 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         return Types.STRING()
 
 
-class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+class ByteArraySchema(SerializationSchema[bytes | bytearray | memoryview], DeserializationSchema[bytes]):
+    """Bytes as they are.
 
-    def serialize(self, value: Any) -> bytes:
+    >>> ByteArraySchema().serialize(bytearray(b"tea"))
+    b'tea'
+    """
+
+    def serialize(self, value: bytes | bytearray | memoryview) -> bytes:
         return bytes(value)
 
     def deserialize(self, data: bytes) -> bytes:
@@ -111,7 +134,11 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder:
-    """Writes records to a file, one line each."""
+    """Writes records to a file, one line each; for ``FileSink.for_row_format``.
+
+    >>> Encoder.simple_string_encoder().encode_batch(["a", 2])
+    b'a\\n2\\n'
+    """
 
     def __init__(self, charset_name: str, type_info: TypeInformation | None = None) -> None:
         self._charset = _known(charset_name)
@@ -126,11 +153,11 @@ class Encoder:
         """The same encoder for a stream of ``type_info``; called by the sink's face."""
         return Encoder(self._charset, type_info)
 
-    def encode(self, value: Any, stream: BinaryIO) -> None:
+    def encode(self, value: object, stream: BinaryIO) -> None:
         """Write one record."""
         stream.write(self.encode_batch([value]))
 
-    def encode_batch(self, values: Sequence[Any]) -> bytes:
+    def encode_batch(self, values: Sequence[object]) -> bytes:
         """The bytes of many records."""
         if not values:
             return b""

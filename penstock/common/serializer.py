@@ -13,6 +13,14 @@ T = TypeVar("T")
 class TypeSerializer(ABC, Generic[T]):
     """Writes and reads values one after the other. Two of one class are taken to be equal.
 
+    >>> class Flag(TypeSerializer[bool]):
+    ...     def serialize(self, element, stream):
+    ...         stream.write(b"y" if element else b"n")
+    ...     def deserialize(self, stream):
+    ...         return stream.read(1) == b"y"
+    >>> Flag() == Flag()
+    True
+
     ``deserialize`` must read exactly what ``serialize`` wrote and not a byte more.
     """
 

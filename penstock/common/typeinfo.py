@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.core.elsewhere import shown_in
 from penstock.core.typeinfo import (
     BasicArrayTypeInfo,
     BasicType,
@@ -45,3 +46,5 @@ __all__ = [
     "TypeInformation",
     "Types",
 ]
+
+shown_in(__name__, __all__)

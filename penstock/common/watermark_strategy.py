@@ -6,6 +6,7 @@ from penstock.common.time import Duration
 from penstock.connectors.timestamps import TimestampAssigner
 from penstock.connectors.watermark_generators import WatermarkGenerator, WatermarkOutput
 from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.core.elsewhere import shown_in
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",
@@ -14,6 +15,8 @@ __all__ = [
     "WatermarkOutput",
     "WatermarkStrategy",
 ]
+
+shown_in(__name__, ["TimestampAssigner", "WatermarkGenerator", "WatermarkOutput", "WatermarkStrategy"])
 
 # PyFlink has these here, too, from its other modules.
 __all__ += ["Duration"]

@@ -32,11 +32,24 @@ class AlignmentSettings:
 
 
 class WatermarkStrategy:
-    """How event time is found in a stream. The ``with_`` methods may come in any order.
+    """How event time is found in a stream: timestamps of records, and watermarks that follow from them.
 
-    As in PyFlink, ``with_timestamp_assigner`` changes this strategy and returns it, while
-    ``with_idleness``, ``with_watermark_alignment`` and ``with_max_ahead`` return a new one; unlike in
-    PyFlink, the new one keeps the assigner.
+    A watermark says that no earlier record is expected: windows that end before it emit, timers up to it
+    fire.  The strategy works for each split of a source; its functions run in the slots.
+
+    >>> by_second_field = WatermarkStrategy.for_bounded_out_of_orderness("5 s").with_timestamp_assigner(
+    ...     lambda record, _: record[1]  # milliseconds since 1970
+    ... )
+    >>> timed = env.from_collection([("a", 7), ("b", 3)]).assign_timestamps_and_watermarks(by_second_field)
+    >>> class TimeOf(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         yield value[0], ctx.timestamp()
+    >>> list(timed.process(TimeOf()).execute_and_collect())
+    [('a', 7), ('b', 3)]
+
+    The ``with_`` methods may come in any order.  As in PyFlink, ``with_timestamp_assigner`` changes this
+    strategy and returns it, while ``with_idleness``, ``with_watermark_alignment`` and ``with_max_ahead``
+    return a new one; unlike in PyFlink, the new one keeps the assigner.
     """
 
     def __init__(self, generator: Callable[[], WatermarkGenerator]) -> None:

@@ -87,7 +87,14 @@ def _newest(key: str) -> str:
 
 
 class Configuration:
-    """Key and value pairs. Values keep the type they were set with; readers convert.
+    """Settings: key and value pairs. Values keep the type they were set with; readers convert.
+
+    >>> config = Configuration().set_string("parallelism.default", "2").set_integer("my.number", 7)
+    >>> config.get_integer("parallelism.default", 1), config.get_string("my.number", "")
+    (2, '7')
+
+    A configuration takes any key; a job that starts with one that neither Penstock nor Flink nor Spark
+    knows is refused.  ``docs/configuration.md`` lists all.
 
     ``get_string`` and its sisters take any key.  Engine code uses :meth:`get` with a constant of
     :mod:`penstock.core.options`, which knows the type, the default and the older names of the key.
@@ -102,7 +109,7 @@ class Configuration:
             self._values = j_configuration._values
 
     @classmethod
-    def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
+    def from_dict(cls, map: Mapping[str, object]) -> Configuration:
         """A configuration with the entries of ``map``."""
         config = cls()
         config._values.update(map)
@@ -121,7 +128,7 @@ class Configuration:
         single = {key: value for key, value in self._values.items() if key.startswith(prefix)}
         return self.get(option) | {key.removeprefix(prefix): _to_text(v) for key, v in single.items()}
 
-    def set_map(self, option: Option[dict[str, str]], entries: Mapping[str, Any]) -> Configuration:
+    def set_map(self, option: Option[dict[str, str]], entries: Mapping[str, object]) -> Configuration:
         """Let these be all entries of a map."""
         for key in [key for key in self._values if key == option.key or key.startswith(f"{option.key}.")]:
             del self._values[key]

@@ -45,7 +45,13 @@ _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([^\W\d]*)\s*", re.UNICODE)
 
 @dataclass(frozen=True, order=True, slots=True)
 class Duration:
-    """A length of time, exact to the nanosecond. Built by the ``of_`` methods."""
+    """A length of time, exact to the nanosecond. Built by the ``of_`` methods.
+
+    >>> Duration.of_seconds(90).to_milliseconds(), Duration.of_minutes(2) > Duration.of_seconds(90)
+    (90000, True)
+
+    Whatever takes one also takes a ``Time``, a ``timedelta``, milliseconds, or text such as ``"90 s"``.
+    """
 
     nanos: int
 
@@ -89,7 +95,11 @@ class Duration:
 
 @dataclass(frozen=True, order=True, slots=True, init=False)
 class Time:
-    """A length of time in milliseconds: what PyFlink's windows take."""
+    """A length of time in milliseconds: what PyFlink's windows take. ``Duration`` does as well.
+
+    >>> Time.minutes(1).to_milliseconds()
+    60000
+    """
 
     millis: int
 
@@ -131,7 +141,11 @@ class Time:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Instant:
-    """A point in time: seconds since 1970-01-01 UTC and nanoseconds within that second."""
+    """A point in time: seconds since 1970-01-01 UTC and nanoseconds within that second.
+
+    >>> Instant.of_epoch_milli(1500)
+    Instant<1, 500000000>
+    """
 
     seconds: int
     nanos: int

@@ -12,7 +12,11 @@ from penstock.core.errors import ConfigError
 
 
 class JobStatus(Enum):
-    """Where a job is in its life."""
+    """Where a job is in its life.
+
+    >>> JobStatus.FINISHED.is_globally_terminal_state(), JobStatus.RUNNING.is_globally_terminal_state()
+    (True, False)
+    """
 
     CREATED = 0
     """Built, no slot runs yet."""
@@ -41,7 +45,11 @@ class JobStatus(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class JobID:
-    """32 hexadecimal digits that name a job, in snapshot paths and in the REST API."""
+    """32 hexadecimal digits that name a job, in snapshot paths and in the REST API.
+
+    >>> len(JobID.of_name("clicks").hex)
+    32
+    """
 
     hex: str
 

@@ -6,6 +6,9 @@ with any arguments makes an object and does nothing else.
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import Any
+
 _ERRORS = (
     "ArithmeticError AssertionError AttributeError BaseException EOFError Exception ImportError IndexError "
     "KeyError LookupError MemoryError NameError NotImplementedError OSError OverflowError RuntimeError "
@@ -83,3 +86,12 @@ OWN = frozenset(
     }
 )
 """Names of Penstock beside its dataclasses, enums and named tuples."""
+
+
+def is_plain_data(found: Any) -> bool:
+    """Whether a class of Penstock is one whose objects snapshots may hold, by its module and name."""
+    if not isinstance(found, type):
+        return False
+    if (found.__module__, found.__qualname__) in OWN or hasattr(found, "__dataclass_fields__"):
+        return True
+    return issubclass(found, Enum | tuple | BaseException)

@@ -41,7 +41,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One setting. ``T`` is the Python type of its value."""
+    """One setting. ``T`` is the Python type of its value. Made by ``ConfigOptions``.
+
+    >>> ConfigOptions.key("my.name").string_type().default_value("x").key
+    'my.name'
+    """
 
     key: str
     kind: Kind

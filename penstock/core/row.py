@@ -9,7 +9,11 @@ from typing import Any
 
 
 class RowKind(Enum):
-    """What a row does to a changing table."""
+    """What a row does to a changing table.
+
+    >>> str(Row.of_kind(RowKind.DELETE, 1).get_row_kind())
+    '-D'
+    """
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -33,6 +37,10 @@ _KIND_TEXT = {
 class Row:
     """Values by position and, if named, by name: ``row[0]``, ``row["user"]``, ``row.user``.
 
+    >>> row = Row(user="ann", clicks=3)
+    >>> row.user, row["clicks"], row[1], list(row), row.as_dict()
+    ('ann', 3, 3, ['ann', 3], {'user': 'ann', 'clicks': 3})
+
     ``Row(1, "a")`` has no names but f0, f1, ..., ``Row(id=1, name="a")`` has.  A row without values but with
     positional strings, as in ``Person = Row("id", "name")``, acts as a factory when called.
     """
@@ -44,7 +52,7 @@ class Row:
     """A tuple until somebody changes it."""
     _kind: RowKind
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         if kwargs:
             if args:
                 raise ValueError("a Row takes positional values or named values, not both")
@@ -107,7 +115,7 @@ class Row:
         return set(map(len, map(_VALUES, rows)))
 
     @staticmethod
-    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+    def of_kind(row_kind: RowKind, *args: object, **kwargs: object) -> Row:
         """A row with a change kind."""
         row = Row(*args, **kwargs)
         row._kind = row_kind

@@ -1,21 +1,30 @@
 """The classes behind ``Types``. Read :mod:`penstock.core.typeinfo` first."""
 
+# long because PyFlink has that many kinds of types
+
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn
 
 import pyarrow as pa
 
 from penstock.core.durations import Instant
 from penstock.core.errors import ConfigError
 from penstock.core.row import Row
+from penstock.core.type_vars import K, T, V
 
 
-class TypeInformation:
-    """Base of all types. Two types are equal if they are of one class with equal parts."""
+class TypeInformation(Generic[T]):
+    """Base of all types, which ``Types`` makes. Two are equal if they are of one class with equal parts.
+
+    ``TypeInformation[int]`` is the type of records that are ``int`` in Python.
+
+    >>> Types.LIST(Types.INT()) == Types.LIST(Types.INT()), Types.INT() == Types.LONG()
+    (True, False)
+    """
 
     def parts(self) -> tuple[Any, ...]:
         """What tells two types of the same class apart."""
@@ -248,10 +257,10 @@ class PickledBytesTypeInfo(TypeInformation):
     """Any Python object: the type of a stream that declares none."""
 
 
-class _ElementTypeInfo(TypeInformation):
+class _ElementTypeInfo(TypeInformation[T], Generic[T, V]):
     """A sequence of elements of one type."""
 
-    def __init__(self, element_type: TypeInformation) -> None:
+    def __init__(self, element_type: TypeInformation[V]) -> None:
         self.element_type = element_type
 
     def parts(self) -> tuple[Any, ...]:
@@ -262,7 +271,7 @@ class _ElementTypeInfo(TypeInformation):
         return None if element is None else pa.list_(element)
 
 
-class PrimitiveArrayTypeInfo(_ElementTypeInfo):
+class PrimitiveArrayTypeInfo(_ElementTypeInfo[Any, V]):
     """An array of numbers or booleans without nulls; of bytes, it is Python's ``bytes``."""
 
     def arrow_type(self) -> pa.DataType | None:
@@ -271,22 +280,22 @@ class PrimitiveArrayTypeInfo(_ElementTypeInfo):
         return super().arrow_type()
 
 
-class BasicArrayTypeInfo(_ElementTypeInfo):
+class BasicArrayTypeInfo(_ElementTypeInfo[list[V | None], V]):
     """An array of a basic type that may hold nulls."""
 
 
-class ObjectArrayTypeInfo(_ElementTypeInfo):
+class ObjectArrayTypeInfo(_ElementTypeInfo[list[V], V]):
     """An array of anything."""
 
 
-class ListTypeInfo(_ElementTypeInfo):
+class ListTypeInfo(_ElementTypeInfo[list[V], V]):
     """A list."""
 
 
-class MapTypeInfo(TypeInformation):
+class MapTypeInfo(TypeInformation[dict[K, V]], Generic[K, V]):
     """A dict."""
 
-    def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
+    def __init__(self, key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> None:
         self.key_type = key_type_info
         self.value_type = value_type_info
 

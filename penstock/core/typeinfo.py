@@ -8,10 +8,14 @@ list of pairs and a nested struct as a dict, so ``MAP`` and nested ``ROW`` stay 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
+from penstock.core.durations import Instant
 from penstock.core.errors import ConfigError
 from penstock.core.type_tree import (
     BasicArrayTypeInfo,
@@ -33,6 +37,7 @@ from penstock.core.type_tree import (
     TupleTypeInfo,
     TypeInformation,
 )
+from penstock.core.type_vars import K, V
 
 __all__ = [
     "BasicArrayTypeInfo",
@@ -61,85 +66,92 @@ __all__ = [
 
 
 class Types:
-    """Makes types: ``Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])``."""
+    """Makes types of records and state.
+
+    Declaring types is optional.  A stream of a ``ROW`` with simple fields travels as columns, state with a
+    type is stored compactly and can be read as a table; without one Python objects are pickled.
+
+    >>> Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
+    RowTypeInfo(word: String, n: Long)
+    """
 
     @staticmethod
-    def STRING() -> TypeInformation:  # noqa: N802
+    def STRING() -> TypeInformation[str]:  # noqa: N802
         """Text."""
         return BasicTypeInfo(BasicType.STRING)
 
     @staticmethod
-    def BYTE() -> TypeInformation:  # noqa: N802
+    def BYTE() -> TypeInformation[int]:  # noqa: N802
         """Whole number of 8 bits."""
         return BasicTypeInfo(BasicType.BYTE)
 
     @staticmethod
-    def BOOLEAN() -> TypeInformation:  # noqa: N802
+    def BOOLEAN() -> TypeInformation[bool]:  # noqa: N802
         """``True`` or ``False``."""
         return BasicTypeInfo(BasicType.BOOLEAN)
 
     @staticmethod
-    def SHORT() -> TypeInformation:  # noqa: N802
+    def SHORT() -> TypeInformation[int]:  # noqa: N802
         """Whole number of 16 bits."""
         return BasicTypeInfo(BasicType.SHORT)
 
     @staticmethod
-    def INT() -> TypeInformation:  # noqa: N802
+    def INT() -> TypeInformation[int]:  # noqa: N802
         """Whole number of 32 bits."""
         return BasicTypeInfo(BasicType.INT)
 
     @staticmethod
-    def LONG() -> TypeInformation:  # noqa: N802
+    def LONG() -> TypeInformation[int]:  # noqa: N802
         """Whole number of 64 bits."""
         return BasicTypeInfo(BasicType.LONG)
 
     @staticmethod
-    def FLOAT() -> TypeInformation:  # noqa: N802
+    def FLOAT() -> TypeInformation[float]:  # noqa: N802
         """Floating point number of 32 bits."""
         return BasicTypeInfo(BasicType.FLOAT)
 
     @staticmethod
-    def DOUBLE() -> TypeInformation:  # noqa: N802
+    def DOUBLE() -> TypeInformation[float]:  # noqa: N802
         """Floating point number of 64 bits: Python's ``float``."""
         return BasicTypeInfo(BasicType.DOUBLE)
 
     @staticmethod
-    def CHAR() -> TypeInformation:  # noqa: N802
+    def CHAR() -> TypeInformation[str]:  # noqa: N802
         """Text of one character."""
         return BasicTypeInfo(BasicType.CHAR)
 
     @staticmethod
-    def BIG_INT() -> TypeInformation:  # noqa: N802
+    def BIG_INT() -> TypeInformation[int]:  # noqa: N802
         """Whole number of any size."""
         return BasicTypeInfo(BasicType.BIG_INT)
 
     @staticmethod
-    def BIG_DEC() -> TypeInformation:  # noqa: N802
+    def BIG_DEC() -> TypeInformation[Decimal]:  # noqa: N802
         """A ``decimal.Decimal`` of any precision."""
         return BasicTypeInfo(BasicType.BIG_DEC)
 
     @staticmethod
-    def INSTANT() -> TypeInformation:  # noqa: N802
+    def INSTANT() -> TypeInformation[Instant]:  # noqa: N802
         """An ``Instant``."""
         return InstantTypeInfo()
 
     @staticmethod
-    def SQL_DATE() -> TypeInformation:  # noqa: N802
+    def SQL_DATE() -> TypeInformation[dt.date]:  # noqa: N802
         """A ``datetime.date``."""
         return DateTypeInfo()
 
     @staticmethod
-    def SQL_TIME() -> TypeInformation:  # noqa: N802
+    def SQL_TIME() -> TypeInformation[dt.time]:  # noqa: N802
         """A ``datetime.time``."""
         return TimeTypeInfo()
 
     @staticmethod
-    def SQL_TIMESTAMP() -> TypeInformation:  # noqa: N802
+    def SQL_TIMESTAMP() -> TypeInformation[dt.datetime]:  # noqa: N802
         """A ``datetime.datetime`` without time zone."""
         return TimestampTypeInfo()
 
     @staticmethod
-    def PICKLED_BYTE_ARRAY() -> TypeInformation:  # noqa: N802
+    def PICKLED_BYTE_ARRAY() -> TypeInformation[Any]:  # noqa: N802
         """Any Python object."""
         return PickledBytesTypeInfo()
 
@@ -161,32 +173,38 @@ class Types:
         return TupleTypeInfo(field_types)
 
     @staticmethod
-    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> PrimitiveArrayTypeInfo:  # noqa: N802
+    def PRIMITIVE_ARRAY(element_type: TypeInformation[V]) -> PrimitiveArrayTypeInfo[V]:  # noqa: N802
         """An array of numbers or booleans without nulls; of ``BYTE``, it is ``bytes``."""
         return PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
-    def BASIC_ARRAY(element_type: TypeInformation) -> BasicArrayTypeInfo:  # noqa: N802
+    def BASIC_ARRAY(element_type: TypeInformation[V]) -> BasicArrayTypeInfo[V]:  # noqa: N802
         """An array of a basic type that may hold nulls."""
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod
-    def OBJECT_ARRAY(element_type: TypeInformation) -> ObjectArrayTypeInfo:  # noqa: N802
+    def OBJECT_ARRAY(element_type: TypeInformation[V]) -> ObjectArrayTypeInfo[V]:  # noqa: N802
         """An array of anything."""
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
-    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> MapTypeInfo:  # noqa: N802
+    def MAP(  # noqa: N802
+        key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]
+    ) -> MapTypeInfo[K, V]:
         """A dict."""
         return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod
-    def LIST(element_type_info: TypeInformation) -> ListTypeInfo:  # noqa: N802
+    def LIST(element_type_info: TypeInformation[V]) -> ListTypeInfo[V]:  # noqa: N802
         """A list."""
         return ListTypeInfo(element_type_info)
 
 
-def as_type_info(declared: TypeInformation | Sequence[TypeInformation] | None) -> TypeInformation | None:
+DeclaredType = TypeInformation[Any] | Sequence[TypeInformation[Any]] | None
+"""What programs give as ``type_info`` or ``output_type``: a type, those of a row's fields, or nothing."""
+
+
+def as_type_info(declared: DeclaredType) -> TypeInformation | None:
     """What a user gave as ``type_info`` or ``output_type``: a list of types means a ROW of them."""
     if declared is None or isinstance(declared, TypeInformation):
         return declared

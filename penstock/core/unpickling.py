@@ -15,7 +15,6 @@ made within a function, are taken for the class that this process has; their cod
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import importlib
 import io
@@ -25,7 +24,6 @@ import sys
 import sysconfig
 import zoneinfo
 from collections.abc import Callable
-from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +32,7 @@ from cloudpickle import cloudpickle as by_value
 
 from penstock.core import careful_arrays
 from penstock.core.errors import SnapshotError
-from penstock.core.known_types import KNOWN, OWN
+from penstock.core.known_types import KNOWN, OWN, is_plain_data
 from penstock.core.names import found_under, is_named
 from penstock.core.pickling import SCRIPT
 
@@ -143,7 +141,7 @@ def _find(module: str, name: str) -> Any:
         return _looked_up(module, name)
     if module.partition(".")[0] == "penstock":
         found = _looked_up(module, name)
-        if (module, name) in OWN or _is_plain_data(found):
+        if (module, name) in OWN or is_plain_data(found):
             return found
     elif module == SCRIPT or module in _modules or is_of_program(module):
         found = _looked_up(module, name)
@@ -177,13 +175,6 @@ def _looked_up(module: str, name: str) -> Any:
 def _is_allowed(module: str, name: str) -> bool:
     full = f"{module}.{name}"
     return (module, name) in _imported or any(fnmatch.fnmatchcase(full, each) for each in _patterns)
-
-
-def _is_plain_data(found: Any) -> bool:
-    """Of ours: not what a module of ours has merely imported."""
-    if not isinstance(found, type) or found.__module__.partition(".")[0] != "penstock":
-        return False
-    return dataclasses.is_dataclass(found) or issubclass(found, Enum | tuple | BaseException)
 
 
 def _refused(name: str) -> SnapshotError:

@@ -1,88 +1,92 @@
 """What users import: streams, functions, windows, state, checkpoints. PyFlink's names."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
-from penstock.core.elsewhere import found_in
-from penstock.datastream.async_data_stream import AsyncDataStream
-from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.checkpoint_storage import (
-    CheckpointStorage,
-    CustomCheckpointStorage,
-    FileSystemCheckpointStorage,
-    JobManagerCheckpointStorage,
-)
-from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.data_stream import (
-    AllWindowedStream,
-    BroadcastConnectedStream,
-    BroadcastStream,
-    CloseableIterator,
-    ConnectedStreams,
-    DataStream,
-    DataStreamSink,
-    KeyedStream,
-    WindowedStream,
-)
-from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.externalized_checkpoint_retention import (
-    ExternalizedCheckpointCleanup,
-    ExternalizedCheckpointRetention,
-)
-from penstock.datastream.functions import (
-    AggregateFunction,
-    AsyncFunction,
-    AsyncRetryPredicate,
-    AsyncRetryStrategy,
-    BroadcastProcessFunction,
-    CoFlatMapFunction,
-    CoGroupFunction,
-    CoMapFunction,
-    CoProcessFunction,
-    FilterFunction,
-    FlatJoinFunction,
-    FlatMapFunction,
-    JoinFunction,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    KeySelector,
-    MapFunction,
-    Partitioner,
-    ProcessFunction,
-    ProcessJoinFunction,
-    ProcessWindowFunction,
-    ReduceFunction,
-    RuntimeContext,
-    SinkFunction,
-    SourceFunction,
-    WindowFunction,
-)
-from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
-from penstock.datastream.state_backend import (
-    CustomStateBackend,
-    EmbeddedRocksDBStateBackend,
-    FsStateBackend,
-    HashMapStateBackend,
-    MemoryStateBackend,
-    PredefinedOptions,
-    RocksDBStateBackend,
-    StateBackend,
-)
-from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.datastream.time_characteristic import TimeCharacteristic
-from penstock.datastream.time_domain import TimeDomain
-from penstock.datastream.timerservice import TimerService
-from penstock.datastream.window import (
-    CountWindow,
-    GlobalWindow,
-    MergingWindowAssigner,
-    TimeWindow,
-    Trigger,
-    TriggerResult,
-    Window,
-    WindowAssigner,
-)
+from penstock.core.elsewhere import front_of
+
+if TYPE_CHECKING:
+    from penstock.datastream.async_data_stream import AsyncDataStream
+    from penstock.datastream.checkpoint_config import CheckpointConfig
+    from penstock.datastream.checkpoint_storage import (
+        CheckpointStorage,
+        CustomCheckpointStorage,
+        FileSystemCheckpointStorage,
+        JobManagerCheckpointStorage,
+    )
+    from penstock.datastream.checkpointing_mode import CheckpointingMode
+    from penstock.datastream.data_stream import (
+        AllWindowedStream,
+        BroadcastConnectedStream,
+        BroadcastStream,
+        CloseableIterator,
+        ConnectedStreams,
+        DataStream,
+        DataStreamSink,
+        KeyedStream,
+        WindowedStream,
+    )
+    from penstock.datastream.execution_mode import RuntimeExecutionMode
+    from penstock.datastream.externalized_checkpoint_retention import (
+        ExternalizedCheckpointCleanup,
+        ExternalizedCheckpointRetention,
+    )
+    from penstock.datastream.functions import (
+        AggregateFunction,
+        AsyncFunction,
+        AsyncRetryPredicate,
+        AsyncRetryStrategy,
+        BroadcastProcessFunction,
+        CoFlatMapFunction,
+        CoGroupFunction,
+        CoMapFunction,
+        CoProcessFunction,
+        FilterFunction,
+        FlatJoinFunction,
+        FlatMapFunction,
+        JoinFunction,
+        KeyedBroadcastProcessFunction,
+        KeyedCoProcessFunction,
+        KeyedProcessFunction,
+        KeySelector,
+        MapFunction,
+        Partitioner,
+        ProcessFunction,
+        ProcessJoinFunction,
+        ProcessWindowFunction,
+        ReduceFunction,
+        RuntimeContext,
+        SinkFunction,
+        SourceFunction,
+        WindowFunction,
+    )
+    from penstock.datastream.output_tag import OutputTag
+    from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+    from penstock.datastream.state_backend import (
+        CustomStateBackend,
+        EmbeddedRocksDBStateBackend,
+        FsStateBackend,
+        HashMapStateBackend,
+        MemoryStateBackend,
+        PredefinedOptions,
+        RocksDBStateBackend,
+        StateBackend,
+    )
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.time_characteristic import TimeCharacteristic
+    from penstock.datastream.time_domain import TimeDomain
+    from penstock.datastream.timerservice import TimerService
+    from penstock.datastream.window import (
+        CountWindow,
+        GlobalWindow,
+        MergingWindowAssigner,
+        TimeWindow,
+        Trigger,
+        TriggerResult,
+        Window,
+        WindowAssigner,
+    )
 
 __all__ = [
     "AggregateFunction",
@@ -157,4 +161,13 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # else a typing error in any name would pass for one of these
-    __getattr__ = found_in(__name__, {}, below="formats")
+    _MODULES = """
+        functions output_tag timerservice time_domain window execution_mode checkpointing_mode
+        checkpoint_storage checkpoint_config externalized_checkpoint_retention state_backend
+        slot_sharing_group time_characteristic data_stream async_data_stream stream_execution_environment
+    """
+    __getattr__ = front_of(__name__, __all__, _MODULES)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import GraphError
+from penstock.core.typeinfo import DeclaredType
 from penstock.datastream import _keyed, _stream
 from penstock.graph.nodes import Link
 from penstock.operators.columnar.panes import Panes
@@ -18,7 +19,13 @@ from penstock.operators.join.functions import JoinKind
 from penstock.operators.join.interval import Interval, IntervalJoinOperator
 from penstock.operators.join.temporal import TemporalJoinOperator
 from penstock.operators.output_tag import OutputTag
-from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from penstock.operators.window.assigners import (
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from penstock.operators.window.evictors import Evictor
+from penstock.operators.window.triggers import Trigger
 
 
 def _checked(stream: Any, call: str) -> _keyed.KeyedStream:
@@ -76,17 +83,17 @@ class IntervalJoined:
         self._upper -= 1
         return self
 
-    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+    def side_output_left_late_data(self, output_tag: OutputTag[Any]) -> IntervalJoined:
         """Where left records go that are older than the watermark."""
         self._late[0] = output_tag.tag_id
         return self
 
-    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+    def side_output_right_late_data(self, output_tag: OutputTag[Any]) -> IntervalJoined:
         """Where right records go that are older than the watermark."""
         self._late[1] = output_tag.tag_id
         return self
 
-    def process(self, process_join_function: Any, output_type: Any = None) -> _stream.DataStream:
+    def process(self, process_join_function: Any, output_type: DeclaredType = None) -> _stream.DataStream:
         """A ``ProcessJoinFunction``, a join function, or a function of two records, for each pair."""
         interval = Interval(self._lower, self._upper)
         late = (self._late[0], self._late[1])
@@ -142,7 +149,7 @@ class _EqualTo:
         self._right = right
         self._how = how
 
-    def window(self, window_assigner: Any) -> WindowJoined:
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowJoined:
         """The windows in which records meet."""
         return WindowJoined(self._left, self._right, self._how, window_assigner)
 
@@ -160,12 +167,12 @@ class WindowJoined:
         self._options: dict[str, Any] = {}
         self._late: list[str | None] = [None, None]
 
-    def trigger(self, trigger: Any) -> WindowJoined:
+    def trigger(self, trigger: Trigger[Any, Any]) -> WindowJoined:
         """When a window emits, if not at its end."""
         self._options["trigger"] = trigger
         return self
 
-    def evictor(self, evictor: Any) -> WindowJoined:
+    def evictor(self, evictor: Evictor[Any, Any]) -> WindowJoined:
         """Drop records around each evaluation; the evictor sees pairs of side (0 or 1) and record."""
         self._options["evictor"] = evictor
         return self
@@ -175,17 +182,17 @@ class WindowJoined:
         self._options["allowed_lateness_ms"] = to_millis(time_ms)
         return self
 
-    def side_output_left_late_data(self, output_tag: OutputTag) -> WindowJoined:
+    def side_output_left_late_data(self, output_tag: OutputTag[Any]) -> WindowJoined:
         """Where records of the first stream go that come too late for every window."""
         self._late[0] = output_tag.tag_id
         return self
 
-    def side_output_right_late_data(self, output_tag: OutputTag) -> WindowJoined:
+    def side_output_right_late_data(self, output_tag: OutputTag[Any]) -> WindowJoined:
         """Where records of the second stream go that come too late for every window."""
         self._late[1] = output_tag.tag_id
         return self
 
-    def apply(self, function: Any, output_type: Any = None) -> _stream.DataStream:
+    def apply(self, function: Any, output_type: DeclaredType = None) -> _stream.DataStream:
         """A function for each pair of a window, or for a co-group the two lists of its records."""
         options = {**self._options, "late_tags": (self._late[0], self._late[1])}
         if self._how is None:
@@ -225,12 +232,12 @@ class TemporalJoin:
         self._how = JoinKind.of(how, JoinKind.INNER, JoinKind.LEFT)
         self._late: str | None = None
 
-    def side_output_late_data(self, output_tag: OutputTag) -> TemporalJoin:
+    def side_output_late_data(self, output_tag: OutputTag[Any]) -> TemporalJoin:
         """Where records go whose time the watermark has passed."""
         self._late = output_tag.tag_id
         return self
 
-    def process(self, join_function: Any, output_type: Any = None) -> _stream.DataStream:
+    def process(self, join_function: Any, output_type: DeclaredType = None) -> _stream.DataStream:
         """A join function, or a function of two records, for each record and its version."""
         factory = _stream.made(TemporalJoinOperator, join_function, self._how, self._late)
         return _add(self._left, self._versions, "Temporal Join", factory, output_type)
@@ -241,12 +248,12 @@ def _add(
     right: _keyed.KeyedStream,
     name: str,
     factory: Any,
-    output_type: Any,
+    output_type: DeclaredType,
     in_columns: bool = False,
 ) -> _stream.DataStream:
     links = _links(left, right)
-    properties = {"keyed": True, "stateful": True, "in_columns": in_columns, "output_type": output_type}
-    return left._add(name, factory, links=links, **properties)
+    properties = {"keyed": True, "stateful": True, "in_columns": in_columns}
+    return left._add(name, factory, links=links, output_type=output_type, **properties)
 
 
 def _column_join(

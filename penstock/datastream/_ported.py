@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 from penstock.core import options
 from penstock.core.config import Configuration
@@ -62,7 +62,7 @@ class PortedSettings:
 
     # --- slots ------------------------------------------------------------------------------
 
-    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Any:
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
         """Accepted: all groups share the job's slots, and Spark decides their resources."""
         say_once(
             "register_slot_sharing_group()",
@@ -76,7 +76,7 @@ class PortedSettings:
 
     # --- state ------------------------------------------------------------------------------
 
-    def enable_changelog_state_backend(self, enabled: bool) -> Any:
+    def enable_changelog_state_backend(self, enabled: bool) -> Self:
         """Accepted: checkpoints of heap and RocksDB state do not stop the records, without a changelog."""
         if enabled:
             say_once(
@@ -91,7 +91,7 @@ class PortedSettings:
 
     _changelog: bool | None = None
 
-    def set_default_savepoint_directory(self, directory: str) -> Any:
+    def set_default_savepoint_directory(self, directory: str) -> Self:
         """Where savepoints go whose caller names no directory."""
         self._configuration.set(options.SAVEPOINT_DIR, directory)
         return self
@@ -107,7 +107,7 @@ class PortedSettings:
         """Programs of 1.x hand it to ``get_j_env_configuration`` to change settings."""
         return JavaEnvironment(self._configuration)
 
-    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Any:
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Self:
         """The 1.x way to choose the time of windows; today the window assigner says which it is.
 
         As in Flink, processing time turns periodic watermarks off and event time turns them on.

@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any
+from typing import Generic, Self
 
 from penstock.common.job_client import JobClient
+from penstock.core.type_vars import T
 
 _POLL_S = 0.05
 
 
-class CloseableIterator:
-    """Records of a running job, as they come. Close it (or use ``with``) to cancel the job."""
+class CloseableIterator(Generic[T]):
+    """Records of a running job, as they come; from ``execute_and_collect``. For one thread.
 
-    def __init__(self, records: SimpleQueue[Any], client: JobClient) -> None:
+    It ends when the job ends, with the job's error if it failed.  Close it, or use ``with``, to cancel a job
+    that is not read to its end.
+
+    >>> with env.from_collection([1, 2, 3]).execute_and_collect() as records:
+    ...     next(records)
+    1
+    """
+
+    def __init__(self, records: SimpleQueue[T], client: JobClient) -> None:
         self._records = records
         self._client = client
         self._result = client.get_job_execution_result()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T:
         while True:
             over = self._result.done()
             try:
@@ -33,8 +42,8 @@ class CloseableIterator:
                     self._result.result()
                     raise StopIteration from None
 
-    def next(self) -> Any:
-        """The next record."""
+    def next(self) -> T:
+        """The next record; waits for it. ``StopIteration`` at the end of the job."""
         return self.__next__()
 
     def close(self) -> None:
@@ -42,7 +51,7 @@ class CloseableIterator:
         if not self._result.done():
             self._client.cancel().result()
 
-    def __enter__(self) -> CloseableIterator:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -5,21 +5,24 @@ environment's graph.  Every transformation adds a node and returns a new stream;
 ``execute()``.
 """
 
+# long because its docstrings are the manual of streams
+
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, overload
 
 from penstock.connectors.collect import CollectSink
 from penstock.connectors.printing import PrintSink
 from penstock.connectors.sink import Sink, TypedSink
 from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.errors import GraphError
-from penstock.core.typeinfo import as_type_info, project_type
+from penstock.core.type_vars import K, R, S, T_co, V
+from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info, project_type
 from penstock.datastream import _frames
 from penstock.datastream._results import CloseableIterator
 from penstock.datastream._sink import DataStreamSink
@@ -36,7 +39,14 @@ from penstock.exchange.partition import (
     Shuffle,
 )
 from penstock.graph.nodes import Chaining, Link, Node, NodeKind
-from penstock.operators.functions import KeySelector, Partitioner, ProcessFunction
+from penstock.operators.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+)
 from penstock.operators.join.functions import JoinKind
 from penstock.operators.map_batches import MapBatchesOperator
 from penstock.operators.operator import Operator
@@ -45,17 +55,31 @@ from penstock.operators.process import ProcessOperator
 from penstock.operators.sink_operator import SinkOperator
 from penstock.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProjectOperator
 from penstock.operators.timestamps import assigning
+from penstock.operators.window.assigners import WindowAssigner
+from penstock.operators.window.windows import W
 from penstock.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
+    from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class DataStream:
-    """A stream of records.
+class DataStream(Generic[T_co]):
+    """A stream of records: what a source gives, and what every transformation returns.
 
-    Transformations return new streams; setters such as ``name`` and ``uid`` change the step that made
-    this one and return it.
+    Nothing runs while a program is built.  Transformations (``map``, ``key_by``, ``process``) return new
+    streams and leave this one as it is, so it can be read by several steps.  Setters (``name``, ``uid``,
+    ``set_parallelism``) change the step that made this stream and return it: call them right after the
+    transformation.  ``env.execute()`` runs all that leads to a sink; ``execute_and_collect`` runs it and
+    brings the records here.
+
+    >>> words = env.from_collection(["to be or", "not to be"]).flat_map(str.split).name("words")
+    >>> list(words.filter(lambda word: len(word) > 2).execute_and_collect())
+    ['not']
+
+    ``DataStream[str]`` says that records are texts; type checkers know it from the functions.  The functions
+    run in the slots, on one thread each; see ``Function`` for what that means.
     """
 
     def __init__(self, env: StreamExecutionEnvironment, links: tuple[Link, ...]) -> None:
@@ -72,7 +96,7 @@ class DataStream:
             )
         return self._env.graph.get(self._links[0].source)
 
-    def _change(self, **changes: Any) -> DataStream:
+    def _change(self, **changes: Any) -> Self:
         self._env.graph.change(self._node().id, **changes)
         return self
 
@@ -80,63 +104,69 @@ class DataStream:
         """Name of the step."""
         return self._node().name
 
-    def name(self, name: str) -> DataStream:
-        """Name the step, for plans, errors and metrics."""
+    def name(self, name: str) -> Self:
+        """Name the step, for plans, errors and metrics. Names may change at will; see ``uid``."""
         return self._change(name=name)
 
-    def uid(self, uid: str) -> DataStream:
-        """Give the step an identity that keeps its state findable when the program changes."""
+    def uid(self, uid: str) -> Self:
+        """Give the step an identity that keeps its state findable when the program changes.
+
+        Without one, state is found by the step's place in the program.  Set it on every step with state
+        before the first savepoint; it must be unique in the program.
+        """
         return self._change(uid=uid)
 
-    def set_uid_hash(self, uid_hash: str) -> DataStream:
+    def set_uid_hash(self, uid_hash: str) -> Self:
         """Give the step the identity that a snapshot shows for it."""
         return self._change(uid_hash=uid_hash)
 
-    def set_parallelism(self, parallelism: int) -> DataStream:
-        """How many subtasks the step has."""
+    def set_parallelism(self, parallelism: int) -> Self:
+        """How many subtasks the step has; without this, as many as the environment says."""
         self._env.check_parallelism(parallelism)
         return self._change(parallelism=parallelism)
 
-    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
         """Number of key groups of the step: the most it can ever be scaled to."""
         return self._change(max_parallelism=max_parallelism)
 
-    def force_non_parallel(self) -> DataStream:
+    def force_non_parallel(self) -> Self:
         """One subtask."""
         return self._change(parallelism=1, max_parallelism=1)
 
-    def get_type(self) -> Any:
-        """Declared type of the records, if any."""
+    def get_type(self) -> TypeInformation[Any] | None:
+        """Declared type of the records; ``None`` if nobody declared one."""
         link = self._links[0]
         node = self._env.graph.get(link.source)
-        return node.output_type if link.tag is None else node.side_types.get(link.tag)
+        declared: TypeInformation[Any] | None
+        declared = node.output_type if link.tag is None else node.side_types.get(link.tag)
+        return declared
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """The environment this stream belongs to."""
         return self._env
 
-    def get_execution_config(self) -> Any:
+    def get_execution_config(self) -> ExecutionConfig:
         """The environment's execution config."""
         return self._env.get_config()
 
-    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
-        """How long output may wait to become a larger batch while input keeps coming."""
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """How long, in milliseconds, output may wait to become a larger batch while input keeps coming."""
         return self._change(buffer_timeout_ms=timeout_millis)
 
-    def start_new_chain(self) -> DataStream:
+    def start_new_chain(self) -> Self:
         """Begin a new task with this step."""
         return self._change(chaining=Chaining.HEAD)
 
-    def disable_chaining(self) -> DataStream:
+    def disable_chaining(self) -> Self:
         """Give this step a task of its own."""
         return self._change(chaining=Chaining.NEVER)
 
-    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStream:
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Keep the step out of chains with other groups. All groups share the job's slots."""
         name = slot_sharing_group if isinstance(slot_sharing_group, str) else slot_sharing_group.get_name()
         return self._change(slot_group=name)
 
-    def set_description(self, description: str) -> DataStream:
+    def set_description(self, description: str) -> Self:
         """Longer text for plans."""
         return self._change(description=description)
 
@@ -147,9 +177,9 @@ class DataStream:
         name: str,
         factory: Callable[[], Operator],
         links: tuple[Link, ...] | None = None,
-        output_type: Any = None,
+        output_type: DeclaredType = None,
         **properties: Any,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         """A step. Its results are brought to ``output_type``, if one is declared."""
         declared = as_type_info(output_type)
         node_id = self._env.graph.add(
@@ -161,24 +191,46 @@ class DataStream:
         )
         return DataStream(self._env, (Link(node_id),))
 
-    def _add_same_type(self, name: str, factory: Callable[[], Operator], **properties: Any) -> DataStream:
+    def _add_same_type(
+        self, name: str, factory: Callable[[], Operator], **properties: Any
+    ) -> DataStream[T_co]:
         """A step that passes records on as they are, so that nothing needs to be converted."""
         return self._add(name, factory, output_type=self.get_type(), casts=False, **properties)
 
-    def map(self, func: Any, output_type: Any = None) -> DataStream:
-        """One record out for each record in."""
+    def map(
+        self, func: Callable[[T_co], R] | MapFunction[T_co, R], output_type: DeclaredType = None
+    ) -> DataStream[R]:
+        """One record out for each record in: ``func`` of it, at the same event time.
+
+        ``func``: a function of one value, or a ``MapFunction`` if it needs ``open``.  ``output_type``: the
+        type of the results, to which they are converted; a ``ROW`` of simple fields travels as columns.
+
+        >>> list(env.from_collection([1, 2]).map(lambda n: n * n, Types.LONG()).execute_and_collect())
+        [1, 4]
+        """
         return self._add("Map", made(MapOperator, func), output_type=output_type)
 
-    def flat_map(self, func: Any, output_type: Any = None) -> DataStream:
-        """Any number of records out for each record in."""
+    def flat_map(
+        self,
+        func: Callable[[T_co], Iterable[R] | None] | FlatMapFunction[T_co, R],
+        output_type: DeclaredType = None,
+    ) -> DataStream[R]:
+        """Any number of records out for each record in, all at its event time.
+
+        ``func``: a function of one value that returns an iterable, is a generator, or returns ``None``; or a
+        ``FlatMapFunction``.
+
+        >>> list(env.from_collection(["a b", "c"]).flat_map(str.split).execute_and_collect())
+        ['a', 'b', 'c']
+        """
         return self._add("Flat Map", made(FlatMapOperator, func), output_type=output_type)
 
-    def filter(self, func: Any) -> DataStream:
-        """The records for which ``func`` is true."""
+    def filter(self, func: Callable[[T_co], bool] | FilterFunction[T_co]) -> DataStream[T_co]:
+        """The records for which ``func``, a function or a ``FilterFunction``, is true."""
         return self._add_same_type("Filter", made(FilterOperator, func))
 
-    def project(self, *field_indexes: int) -> DataStream:
-        """The fields at these positions."""
+    def project(self, *field_indexes: int) -> DataStream[Any]:
+        """The fields at these positions, of tuples or rows; columns stay columns."""
         projected = project_type(self.get_type(), field_indexes)
         return self._add("Projection", made(ProjectOperator, *field_indexes), output_type=projected)
 
@@ -186,29 +238,53 @@ class DataStream:
         self,
         fn: Callable[[Any], Any],
         format: str = "arrow",
-        output_type: Any = None,
+        output_type: DeclaredType = None,
         timestamp_column: str | None = None,
-    ) -> DataStream:
+    ) -> DataStream[Any]:
         """Whole batches through ``fn``: Arrow record batches, pandas or polars frames, or row lists.
 
-        The fast way: one call per thousands of records.  ``fn`` may return a batch of another size;
-        then ``timestamp_column`` names the column with event times.
+        The fast way: one call per thousands of records.  ``format`` is what ``fn`` gets and returns:
+        ``"arrow"``, ``"pandas"``, ``"polars"`` or ``"rows"``.  It may return a batch of another size; then
+        ``timestamp_column`` names the column with event times.  How large a batch is depends on the load.
+
+        >>> doubled = env.from_collection([1, 2]).map_batches(lambda rows: [2 * n for n in rows], "rows")
+        >>> list(doubled.execute_and_collect())
+        [2, 4]
         """
         factory = made(MapBatchesOperator, fn, format, timestamp_column)
         return self._add("Map Batches", factory, output_type=output_type)
 
-    def process(self, func: ProcessFunction, output_type: Any = None) -> DataStream:
-        """A function with a context: timestamps and side outputs."""
+    def process(self, func: ProcessFunction[T_co, R], output_type: DeclaredType = None) -> DataStream[R]:
+        """A function with a context: timestamps and side outputs. For state and timers, ``key_by`` first."""
         return self._add("Process", made(ProcessOperator, func), output_type=output_type)
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Give records event times and the stream watermarks."""
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T_co]:
+        """Give records event times and the stream watermarks, by which windows and timers know the time.
+
+        Better done at the source, with the strategy given to ``from_source``: there it works per split.
+        """
         return self._add_same_type("Timestamps/Watermarks", assigning(watermark_strategy))
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> _keyed.KeyedStream:
-        """Partition by key: a function of the record, or the names of one or more fields.
+    @overload
+    def key_by(
+        self, key_selector: str, key_type: str | DeclaredType = None, *more: str
+    ) -> _keyed.KeyedStream[T_co, Any]: ...
 
-        Named fields keep columnar streams columnar.
+    @overload
+    def key_by(
+        self, key_selector: Callable[[T_co], K] | KeySelector[T_co, K], key_type: DeclaredType = None
+    ) -> _keyed.KeyedStream[T_co, K]: ...
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> _keyed.KeyedStream[T_co, Any]:
+        """Partition by key: records of equal keys meet on one subtask, where they share state.
+
+        ``key_selector``: a function of the record or a ``KeySelector``, which must give the same key each
+        time, never ``None``; or the names of one or more fields, which keeps columns columns.  Keys are
+        numbers, texts, bytes, dates, enums, dataclasses, and tuples of these.
+
+        >>> keyed = env.from_collection([("a", 1), ("b", 2), ("a", 3)]).key_by(lambda pair: pair[0])
+        >>> list(keyed.sum(1).execute_and_collect())
+        [('a', 1), ('b', 2), ('a', 4)]
         """
         names = [name for name in (key_selector, key_type, *more) if isinstance(name, str)]
         if isinstance(key_selector, str):
@@ -218,80 +294,104 @@ class DataStream:
             raise GraphError(f"key_by takes a function or field names, not {key_selector!r}")
         return _keyed.KeyedStream(self, Hash(selector=selector))
 
-    def window_all(self, window_assigner: Any) -> _windowed.AllWindowedStream:
-        """Windows over the whole stream, on one subtask."""
+    def window_all(self, window_assigner: WindowAssigner[Any, W]) -> _windowed.AllWindowedStream[T_co, W]:
+        """Windows over the whole stream, on one subtask: it cannot be scaled. See ``KeyedStream.window``."""
         return _windowed.AllWindowedStream(self, window_assigner)
 
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream[S]) -> DataStream[T_co | S]:
         """The records of all streams, in no particular order."""
         links = self._links + tuple(link for stream in streams for link in stream._links)
         return DataStream(self._env, links)
 
-    def connect(self, ds: DataStream | _connected.BroadcastStream) -> Any:
-        """Two streams of different kinds into one function."""
+    @overload
+    def connect(self, ds: DataStream[S]) -> _connected.ConnectedStreams[T_co, S]: ...
+
+    @overload
+    def connect(self, ds: _connected.BroadcastStream[S]) -> _connected.BroadcastConnectedStream[T_co, S]: ...
+
+    def connect(self, ds: Any) -> Any:
+        """Two streams, of different types if need be, into one function with a method for each.
+
+        Both keyed alike, they share state and timers.  With what ``broadcast(descriptor)`` gives, every
+        instance of the function gets all records of ``ds``: see ``BroadcastProcessFunction``.
+        """
         if isinstance(ds, _connected.BroadcastStream):
             return _connected.BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return _connected.ConnectedStreams(self, ds)
 
-    def join(self, other_stream: DataStream, how: str = "inner") -> _joined.JoinedStreams:
+    def join(self, other_stream: DataStream[Any], how: str = "inner") -> _joined.JoinedStreams:
         """Pairs of equal key and window: ``.where(k1).equal_to(k2).window(w).apply(f)``.
 
         ``how`` is inner, left, right or full; a record without a partner comes with ``None``.
         """
         return _joined.JoinedStreams(self, other_stream, JoinKind.of(how))
 
-    def co_group(self, other_stream: DataStream) -> _joined.CoGroupedStreams:
+    def co_group(self, other_stream: DataStream[Any]) -> _joined.CoGroupedStreams:
         """All records of equal key and window as two lists: ``.where``, ``.equal_to``, ... as in a join."""
         return _joined.CoGroupedStreams(self, other_stream, None)
 
-    def iterate(self, *args: Any) -> Any:
+    def iterate(self, *args: object) -> NoReturn:
         """Refused: a loop in the dataflow has no place for a barrier."""
         raise _joined.no_loops()
 
-    def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """The records that the step sent to a tag."""
+    def get_side_output(self, output_tag: OutputTag[S]) -> DataStream[S]:
+        """The records that the step sent to a tag, with ``yield tag, value`` or as too late for a window."""
         node = self._node()
         if output_tag.type_info is not None:
             declared = as_type_info(output_tag.type_info)
             self._change(side_types={**node.side_types, output_tag.tag_id: declared})
         return DataStream(self._env, (Link(node.id, tag=output_tag.tag_id),))
 
-    def cache(self) -> CachedDataStream:
+    def cache(self) -> CachedDataStream[T_co]:
         """The same stream, to be read by several jobs. Each computes it anew; nothing is stored."""
         return CachedDataStream(self._env, self._links)
 
     # --- partitioning -----------------------------------------------------------------------
 
-    def _partition(self, partitioning: Partitioning) -> DataStream:
+    def _partition(self, partitioning: Partitioning) -> DataStream[T_co]:
         links = tuple(replace(link, partitioning=partitioning) for link in self._links)
         return DataStream(self._env, links)
 
-    def shuffle(self) -> DataStream:
+    def shuffle(self) -> DataStream[T_co]:
         """Deal records at random."""
         return self._partition(Shuffle())
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T_co]:
         """Deal records round robin over all subtasks of the next step."""
         return self._partition(Rebalance())
 
-    def rescale(self) -> DataStream:
+    def rescale(self) -> DataStream[T_co]:
         """Deal records round robin over a local share of the next step's subtasks."""
         return self._partition(Rescale())
 
-    def forward(self) -> DataStream:
+    def forward(self) -> DataStream[T_co]:
         """Keep records on the subtask with the same number."""
         return self._partition(Forward())
 
-    def global_(self) -> DataStream:
+    def global_(self) -> DataStream[T_co]:
         """All records to the first subtask of the next step."""
         return self._partition(Global())
 
+    @overload
+    def broadcast(self, broadcast_state_descriptor: None = None) -> DataStream[T_co]: ...
+
+    @overload
     def broadcast(
         self,
-        broadcast_state_descriptor: MapStateDescriptor | None = None,
-        *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> Any:
-        """Every record to every subtask; with descriptors, the broadcast side of a connect."""
+        broadcast_state_descriptor: MapStateDescriptor[Any, Any],
+        *other_broadcast_state_descriptors: MapStateDescriptor[Any, Any],
+    ) -> _connected.BroadcastStream[T_co]: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor[Any, Any] | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor[Any, Any],
+    ) -> DataStream[T_co] | _connected.BroadcastStream[T_co]:
+        """Every record to every subtask of the next step.
+
+        With descriptors of the maps that these records feed, the broadcast side of a ``connect``: see
+        ``BroadcastProcessFunction``.
+        """
         spread = self._partition(Broadcast())
         if broadcast_state_descriptor is None:
             return spread
@@ -299,8 +399,17 @@ class DataStream:
             spread, [broadcast_state_descriptor, *other_broadcast_state_descriptors]
         )
 
-    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
-        """Send each record where ``partitioner(key, number of subtasks)`` says."""
+    def partition_custom(
+        self,
+        partitioner: Callable[[V, int], int] | Partitioner[V],
+        key_selector: Callable[[T_co], V] | KeySelector[T_co, V],
+    ) -> DataStream[T_co]:
+        """Send each record where ``partitioner(key, number of subtasks)`` says.
+
+        >>> ones = env.from_collection([3, 4]).partition_custom(lambda key, n: key % n, lambda value: value)
+        >>> sorted(ones.map(str).execute_and_collect())
+        ['3', '4']
+        """
         choose = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
         select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
         return self._partition(Custom(choose, select))
@@ -308,7 +417,10 @@ class DataStream:
     # --- ends -------------------------------------------------------------------------------
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Write the stream to a sink."""
+        """Write the stream to a sink: one of ``penstock.datastream.connectors``, or one of your own.
+
+        What the sink guarantees is in its documentation; exactly once needs checkpoints.
+        """
         if not isinstance(sink, Sink):
             raise GraphError(
                 f"sink_to takes a penstock.connectors.sink.Sink, not {type(sink).__name__}; see the sink "
@@ -321,16 +433,16 @@ class DataStream:
         node_id = graph.add(NodeKind.SINK, name, partial(SinkOperator, sink), links=self._links, sink=sink)
         return DataStreamSink(self._env, node_id)
 
-    def add_sink(self, sink_func: Any) -> DataStreamSink:
+    def add_sink(self, sink_func: Sink | SinkFunction) -> DataStreamSink:
         """The 1.x name of :meth:`sink_to`."""
         return self.sink_to(sink_func.sink if isinstance(sink_func, SinkFunction) else sink_func)
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print the records on the driver's standard output."""
+        """Print the records on the driver's standard output, behind ``sink_identifier`` if there is one."""
         return self.sink_to(PrintSink(sink_identifier)).name("Sink: Print to Std. Out")
 
     def for_each_epoch(
-        self, function: Callable[[Any, int], object], directory: str | None = None, schema: Any = None
+        self, function: Callable[[Any, int], object], directory: str | None = None, schema: object = None
     ) -> DataStreamSink:
         """``function(frame, epoch)`` on the driver, with the rows of each checkpoint as a Spark DataFrame.
 
@@ -344,7 +456,7 @@ class DataStream:
         spark: Any = None,
         job_execution_name: str | None = None,
         directory: str | None = None,
-        schema: Any = None,
+        schema: object = None,
     ) -> Any:
         """Run the program, which must end by itself, and get this stream as a Spark DataFrame.
 
@@ -352,9 +464,33 @@ class DataStream:
         """
         return _frames.to_dataframe(self, spark, job_execution_name, directory, schema)
 
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
-        """Run the program and get the records of this stream here: an iterator, or a list if limited."""
-        records: SimpleQueue[Any] = SimpleQueue()
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T_co]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[T_co]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[T_co]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator[T_co] | list[T_co]:
+        """Run the program, and get the records of this stream here.
+
+        Without ``limit`` an iterator, which gives records as they come and raises the job's error if it
+        fails; close it, or leave its ``with`` block, to cancel the job.  With ``limit`` a list of that many
+        records, or of all if there are fewer, after which the job is cancelled.
+
+        >>> with env.from_collection([1, 2, 3]).execute_and_collect() as records:
+        ...     sum(records)
+        6
+        >>> env.from_collection([1, 2, 3]).execute_and_collect(limit=2)
+        [1, 2]
+        """
+        records: SimpleQueue[T_co] = SimpleQueue()
         self.sink_to(CollectSink(records)).name("Collect").set_parallelism(1)  # records stay in order
         client = self._env.execute_async(job_execution_name or "collect")
         results = CloseableIterator(records, client)
@@ -364,7 +500,7 @@ class DataStream:
             return list(islice(results, limit))
 
 
-class CachedDataStream(DataStream):
+class CachedDataStream(DataStream[T_co]):
     """A stream that several jobs read. Flink may keep its records between them; here they are computed."""
 
     def invalidate(self) -> None:

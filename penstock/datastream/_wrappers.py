@@ -5,17 +5,15 @@ In PyFlink they hold Java objects.  A program that wraps a source or sink of its
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 from penstock.core.errors import ConfigError
 
 
 class SourceFunction:
-    """A source, for ``add_source``."""
+    """A source, for ``add_source``: the 1.x way. New programs give the source itself to ``from_source``."""
 
-    def __init__(self, source_func: Any) -> None:
+    def __init__(self, source_func: Source) -> None:
         if not isinstance(source_func, Source):
             raise ConfigError(
                 f"a SourceFunction wraps a penstock.connectors.source.Source, not {source_func!r}: there is "
@@ -25,9 +23,9 @@ class SourceFunction:
 
 
 class SinkFunction:
-    """A sink, for ``add_sink``."""
+    """A sink, for ``add_sink``: the 1.x way. New programs give the sink itself to ``sink_to``."""
 
-    def __init__(self, sink_func: Any) -> None:
+    def __init__(self, sink_func: Sink) -> None:
         if not isinstance(sink_func, Sink):
             raise ConfigError(
                 f"a SinkFunction wraps a penstock.connectors.sink.Sink, not {sink_func!r}: there is no Java "

@@ -8,7 +8,8 @@ from typing import Any
 from penstock.common.time import Time
 from penstock.core.durations import DurationLike
 from penstock.core.errors import ConfigError
-from penstock.core.typeinfo import TypeInformation
+from penstock.core.type_vars import R, S
+from penstock.core.typeinfo import DeclaredType, TypeInformation
 from penstock.datastream import async_retry_strategies
 from penstock.datastream._stream import DataStream
 from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor
@@ -28,29 +29,37 @@ class AsyncDataStream:
 
     ``timeout`` bounds the time from a record's first attempt to its answer, retries included; 0 means no
     bound.  When ``capacity`` requests are under way, the stream waits.
+
+    >>> class Capital(AsyncFunction[str, str]):
+    ...     async def async_invoke(self, value: str) -> list[str]:
+    ...         await asyncio.sleep(0)  # ask somebody
+    ...         return [{"fr": "Paris"}.get(value, "?")]
+    >>> asked = AsyncDataStream.ordered_wait(env.from_collection(["fr", "xx"]), Capital(), Time.seconds(5))
+    >>> list(asked.execute_and_collect())
+    ['Paris', '?']
     """
 
     @staticmethod
     def unordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: AsyncFunction[S, R],
         timeout: DurationLike,
         capacity: int = 100,
-        output_type: Any = None,
-    ) -> DataStream:
+        output_type: DeclaredType = None,
+    ) -> DataStream[R]:
         """Results as they arrive; only watermarks keep their place among them."""
         once = AsyncRetryStrategy.no_restart()
         return _wait(data_stream, async_function, timeout, once, capacity, output_type, _UNORDERED)
 
     @staticmethod
     def unordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: AsyncFunction[S, R],
         timeout: DurationLike,
-        async_retry_strategy: AsyncRetryStrategy[Any],
+        async_retry_strategy: AsyncRetryStrategy[R],
         capacity: int = 100,
-        output_type: Any = None,
-    ) -> DataStream:
+        output_type: DeclaredType = None,
+    ) -> DataStream[R]:
         """Results as they arrive; requests are repeated as the strategy says."""
         return _wait_with_retry(
             data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _UNORDERED
@@ -58,25 +67,25 @@ class AsyncDataStream:
 
     @staticmethod
     def ordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: AsyncFunction[S, R],
         timeout: DurationLike,
         capacity: int = 100,
-        output_type: Any = None,
-    ) -> DataStream:
+        output_type: DeclaredType = None,
+    ) -> DataStream[R]:
         """Results in the order of the records; a slow answer holds up those behind it."""
         once = AsyncRetryStrategy.no_restart()
         return _wait(data_stream, async_function, timeout, once, capacity, output_type, _ORDERED)
 
     @staticmethod
     def ordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: AsyncFunction[S, R],
         timeout: DurationLike,
-        async_retry_strategy: AsyncRetryStrategy[Any],
+        async_retry_strategy: AsyncRetryStrategy[R],
         capacity: int = 100,
-        output_type: Any = None,
-    ) -> DataStream:
+        output_type: DeclaredType = None,
+    ) -> DataStream[R]:
         """Results in the order of the records; requests are repeated as the strategy says."""
         return _wait_with_retry(
             data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _ORDERED
@@ -84,28 +93,28 @@ class AsyncDataStream:
 
 
 def _wait_with_retry(
-    stream: DataStream,
+    stream: DataStream[Any],
     function: AsyncFunction[Any, Any],
     timeout: DurationLike,
     retry: AsyncRetryStrategy[Any],
     capacity: int,
-    output_type: Any,
+    output_type: DeclaredType,
     mode: AsyncFunctionDescriptor.OutputMode,
-) -> DataStream:
+) -> DataStream[Any]:
     if not timeout:
         raise ConfigError("requests that are repeated need a timeout above 0, which ends the repeating")
     return _wait(stream, function, timeout, retry, capacity, output_type, mode)
 
 
 def _wait(
-    stream: DataStream,
+    stream: DataStream[Any],
     function: AsyncFunction[Any, Any],
     timeout: DurationLike,
     retry: AsyncRetryStrategy[Any],
     capacity: int,
-    output_type: Any,
+    output_type: DeclaredType,
     mode: AsyncFunctionDescriptor.OutputMode,
-) -> DataStream:
+) -> DataStream[Any]:
     descriptor = AsyncFunctionDescriptor(function, timeout, capacity, retry, mode)
     name = f"Async Wait ({mode.name.lower()})"
     return stream._add(name, partial(AsyncWaitOperator, descriptor), stateful=True, output_type=output_type)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_predicate"]
+
 
 def empty_result_predicate(result: list[Any]) -> bool:
     """Whether there is no result."""

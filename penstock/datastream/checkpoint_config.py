@@ -24,7 +24,13 @@ __all__ = ["CheckpointConfig", "ExternalizedCheckpointCleanup", "ExternalizedChe
 
 
 class CheckpointConfig:
-    """Settings of snapshots. Every method reads or writes a key of the configuration."""
+    """Settings of snapshots, from ``env.get_checkpoint_config()``. Each is a key of the configuration.
+
+    >>> env = env.enable_checkpointing("10 s")
+    >>> config = env.get_checkpoint_config().set_checkpoint_storage_dir("file:///data/checkpoints")
+    >>> config.get_checkpoint_interval(), config.get_checkpointing_mode().name
+    (10000, 'EXACTLY_ONCE')
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -53,7 +59,7 @@ class CheckpointConfig:
         interval: int | None = self._get(options.CHECKPOINT_INTERVAL)
         return -1 if interval is None else interval
 
-    def set_checkpoint_interval(self, checkpoint_interval: Any) -> CheckpointConfig:
+    def set_checkpoint_interval(self, checkpoint_interval: DurationLike) -> CheckpointConfig:
         """Set the time between snapshots."""
         millis = to_millis(checkpoint_interval)
         if millis < 10:
@@ -64,7 +70,7 @@ class CheckpointConfig:
         """Milliseconds after which a snapshot is given up."""
         return int(self._get(options.CHECKPOINT_TIMEOUT))
 
-    def set_checkpoint_timeout(self, checkpoint_timeout: Any) -> CheckpointConfig:
+    def set_checkpoint_timeout(self, checkpoint_timeout: DurationLike) -> CheckpointConfig:
         """Set the time after which a snapshot is given up."""
         millis = to_millis(checkpoint_timeout)
         if millis < 10:
@@ -75,7 +81,9 @@ class CheckpointConfig:
         """Least milliseconds between the end of a snapshot and the start of the next."""
         return int(self._get(options.CHECKPOINT_MIN_PAUSE))
 
-    def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: Any) -> CheckpointConfig:
+    def set_min_pause_between_checkpoints(
+        self, min_pause_between_checkpoints: DurationLike
+    ) -> CheckpointConfig:
         """Set the least pause."""
         return self._set(options.CHECKPOINT_MIN_PAUSE, f"{to_millis(min_pause_between_checkpoints)} ms")
 

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from penstock.core.errors import ConfigError
 
+__all__ = [
+    "CheckpointStorage",
+    "CustomCheckpointStorage",
+    "FileSystemCheckpointStorage",
+    "JobManagerCheckpointStorage",
+]
+
 
 class CheckpointStorage:
-    """Base of the two kinds."""
+    """Where snapshots are kept: base of the two kinds.
+
+    >>> isinstance(env.get_checkpoint_config().get_checkpoint_storage(), JobManagerCheckpointStorage)
+    True
+    """
 
 
 class CustomCheckpointStorage(CheckpointStorage):
@@ -20,7 +31,10 @@ class CustomCheckpointStorage(CheckpointStorage):
 
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """In the driver's memory: survives failures of slots, not of the driver. For experiments."""
+    """In the driver's memory: survives failures of slots, not of the driver. For experiments.
+
+    >>> config = env.get_checkpoint_config().set_checkpoint_storage(JobManagerCheckpointStorage())
+    """
 
     DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
 
@@ -42,7 +56,13 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
 
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """In a directory: local, or any URL that fsspec knows."""
+    """In a directory: local, or any URL that fsspec knows. Driver and slots must all reach it.
+
+    >>> storage = FileSystemCheckpointStorage("s3://bucket/checkpoints")
+    >>> config = env.get_checkpoint_config().set_checkpoint_storage(storage)
+    >>> config.get_checkpoint_storage().get_checkpoint_path()
+    's3://bucket/checkpoints'
+    """
 
     MAX_FILE_STATE_THRESHOLD = 1024 * 1024
 

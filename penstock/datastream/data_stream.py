@@ -5,6 +5,7 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.common.types import Row
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from penstock.core.elsewhere import shown_in
 from penstock.datastream._connected import (
     BroadcastConnectedStream,
     BroadcastStream,
@@ -76,6 +77,8 @@ __all__ = [
     "KeyedStream",
     "WindowedStream",
 ]
+
+shown_in(__name__, __all__)
 
 # PyFlink has these here, too, from its other modules.
 __all__ += [

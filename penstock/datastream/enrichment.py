@@ -16,6 +16,7 @@ from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
+from penstock.core.typeinfo import DeclaredType
 from penstock.datastream._stream import DataStream, made
 from penstock.datastream.async_data_stream import AsyncDataStream
 from penstock.exchange.partition import Broadcast
@@ -60,7 +61,7 @@ def table_join(
     key: Any,
     function: Any,
     how: str = "inner",
-    output_type: Any = None,
+    output_type: DeclaredType = None,
 ) -> DataStream:
     """``function(record, row)`` for each row of ``table`` whose key equals that of the record.
 
@@ -85,7 +86,7 @@ def lookup_join(
     timeout: DurationLike = "10 s",
     capacity: int = 100,
     cache: LookupCache | None = None,
-    output_type: Any = None,
+    output_type: DeclaredType = None,
 ) -> DataStream:
     """``function(record, row)`` for each row that ``lookup`` finds for the key of the record.
 

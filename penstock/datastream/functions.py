@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.core.elsewhere import shown_in
 from penstock.datastream._wrappers import SinkFunction, SourceFunction
 from penstock.datastream.state import (
     AggregatingState,
@@ -89,9 +90,10 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
-    "TimerService",
     "WindowFunction",
 ]
+
+shown_in(__name__, __all__)
 
 # PyFlink has these here, too, from its other modules.
 __all__ += [
@@ -107,6 +109,7 @@ __all__ += [
     "ReducingState",
     "ReducingStateDescriptor",
     "TimeDomain",
+    "TimerService",
     "ValueState",
     "ValueStateDescriptor",
 ]

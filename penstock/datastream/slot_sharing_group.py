@@ -10,6 +10,8 @@ from functools import total_ordering
 
 from penstock.core.errors import ConfigError
 
+__all__ = ["MemorySize", "SlotSharingGroup"]
+
 _KIBI = 1024
 _MEBI = 1024**2
 _GIBI = 1024**3
@@ -18,7 +20,11 @@ _TEBI = 1024**4
 
 @total_ordering
 class MemorySize:
-    """A number of bytes."""
+    """A number of bytes.
+
+    >>> MemorySize.of_mebi_bytes(2).get_kibi_bytes()
+    2048
+    """
 
     def __init__(self, bytes_size: int | None = None) -> None:
         if bytes_size is None or bytes_size < 0:
@@ -64,7 +70,15 @@ class MemorySize:
 
 
 class SlotSharingGroup:
-    """A name, and what was asked for under it. Made by :meth:`builder`."""
+    """A name, and what was asked for under it. Made by :meth:`builder`.
+
+    Steps of one group do not share tasks with those of others; all groups share the job's slots.
+
+    >>> group = SlotSharingGroup.builder("heavy").build()
+    >>> stream = env.from_collection([1]).map(str).slot_sharing_group(group)
+    >>> group.get_name()
+    'heavy'
+    """
 
     def __init__(
         self,

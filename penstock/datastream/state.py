@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.common.time import Duration, Time
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.core.elsewhere import shown_in
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -45,6 +46,8 @@ __all__ = [
     "ValueState",
     "ValueStateDescriptor",
 ]
+
+shown_in(__name__, __all__)
 
 # PyFlink has these here, too, from its other modules.
 __all__ += ["Duration", "Time", "TypeInformation", "Types"]

@@ -11,9 +11,24 @@ from enum import Enum
 from penstock.core import options
 from penstock.core.errors import ConfigError
 
+__all__ = [
+    "CustomStateBackend",
+    "EmbeddedRocksDBStateBackend",
+    "FsStateBackend",
+    "HashMapStateBackend",
+    "MemoryStateBackend",
+    "PredefinedOptions",
+    "RocksDBStateBackend",
+    "StateBackend",
+]
+
 
 class StateBackend:
-    """Base of the kinds."""
+    """Where keyed state lives while a job runs: base of the kinds.
+
+    >>> type(env.get_state_backend()).__name__
+    'HashMapStateBackend'
+    """
 
     def settings(self) -> dict[str, str]:
         """What choosing this backend sets."""
@@ -21,7 +36,10 @@ class StateBackend:
 
 
 class HashMapStateBackend(StateBackend):
-    """In the memory of the slots: fast, and no larger than that."""
+    """In the memory of the slots: fast, and no larger than that. The default.
+
+    >>> env = env.set_state_backend(HashMapStateBackend())
+    """
 
     def settings(self) -> dict[str, str]:
         """What choosing this backend sets."""
@@ -38,7 +56,11 @@ class CustomStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """Accepted for ported programs; memory is bounded per slot whatever the disks are."""
+    """Accepted for ported programs; memory is bounded per slot whatever the disks are.
+
+    >>> EmbeddedRocksDBStateBackend().get_predefined_options()
+    <PredefinedOptions.DEFAULT: 0>
+    """
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -50,6 +72,9 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     """On the local disks of the slots, in RocksDB: as large as these are, with a cache in memory.
 
     Checkpoints are incremental unless ``enable_incremental_checkpointing`` is false.
+
+    >>> type(env.set_state_backend(EmbeddedRocksDBStateBackend(True)).get_state_backend()).__name__
+    'EmbeddedRocksDBStateBackend'
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
@@ -110,7 +135,10 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 
 class MemoryStateBackend(HashMapStateBackend):
-    """State in the memory of the slots, checkpoints in the driver's."""
+    """State in the memory of the slots, checkpoints in the driver's: of PyFlink 1.x.
+
+    >>> env = env.set_state_backend(MemoryStateBackend())
+    """
 
     def __init__(
         self,
@@ -128,7 +156,11 @@ class MemoryStateBackend(HashMapStateBackend):
 
 
 class FsStateBackend(HashMapStateBackend):
-    """State in the memory of the slots, checkpoints in a directory."""
+    """State in the memory of the slots, checkpoints in a directory: of PyFlink 1.x.
+
+    >>> FsStateBackend("file:///data/checkpoints").get_checkpoint_path()
+    'file:///data/checkpoints'
+    """
 
     def __init__(
         self,
@@ -151,7 +183,10 @@ class FsStateBackend(HashMapStateBackend):
 
 
 class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
-    """State in RocksDB on the disks of the slots, checkpoints in a directory."""
+    """State in RocksDB on the disks of the slots, checkpoints in a directory: of PyFlink 1.x.
+
+    >>> env = env.set_state_backend(RocksDBStateBackend("file:///data/checkpoints"))
+    """
 
     def __init__(
         self,

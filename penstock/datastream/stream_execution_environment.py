@@ -1,12 +1,14 @@
 """``StreamExecutionEnvironment``: where a program begins and ends."""
 
+# long because its docstrings are the manual of programs
+
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.io import InputFormat
@@ -14,6 +16,7 @@ from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.common.typeinfo import Types
+from penstock.common.types import Row
 from penstock.connectors.collection import CollectionSource
 from penstock.connectors.files.source import FileSource
 from penstock.connectors.socket import SocketTextSource
@@ -22,10 +25,12 @@ from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import interrupts, options
 from penstock.core.config import Configuration, layered
 from penstock.core.conversion import convert_all
+from penstock.core.durations import DurationLike
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import normal_name
 from penstock.core.news import news
-from penstock.core.typeinfo import TypeInformation, as_type_info
+from penstock.core.type_vars import R, S
+from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info
 from penstock.datastream import _frames
 from penstock.datastream._ported import PortedSettings, say_once, say_unused
 from penstock.datastream._python import PythonDependencies
@@ -55,10 +60,21 @@ MAX_PARALLELISM = 32768
 
 
 class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
-    """Gathers the steps of a program and runs it.
+    """Gathers the steps of a program and runs it: settings, sources, then ``execute``.
+
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> result = env.from_collection(["to be", "or not to be"]).flat_map(str.split)
+    >>> counts = result.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
+    >>> sorted(counts.execute_and_collect())[-1]
+    ('to', 2)
 
     ``execute()`` uses the active Spark session, or starts one: with the master that Spark was given, else
     with the one that ``penstock.spark.master`` names (default: this machine, with all the slots it wants).
+    Within ``penstock.testing.local_cluster()`` jobs run in this process, without Spark.
+
+    A job that must survive failures takes checkpoints: ``enable_checkpointing(1000)``, and
+    ``get_checkpoint_config().set_checkpoint_storage_dir(...)`` with a directory that all slots reach.  An
+    environment is for one thread; the jobs that it starts run beside it.
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -68,7 +84,15 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """The environment to write a program with."""
+        """The environment to write a program with; a new one at each call.
+
+        ``configuration``: settings by their keys.  Those of ``penstock run -D`` win over them, and those of a
+        settings file hold where neither says anything.
+
+        >>> config = Configuration().set_string("parallelism.default", "3")
+        >>> StreamExecutionEnvironment.get_execution_environment(config).get_parallelism()
+        3
+        """
         env = StreamExecutionEnvironment(configuration)
         env.configuration()
         if PortedSettings._local_parallelism is not None and env._config.get_parallelism() < 0:
@@ -92,7 +116,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         self.configuration()
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
-        """Choose where keyed state lives."""
+        """Choose where keyed state lives: ``HashMapStateBackend()`` or ``EmbeddedRocksDBStateBackend()``."""
         for key, value in state_backend.settings().items():
             self._configuration.set_string(key, value)
         return self
@@ -148,7 +172,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         PortedSettings._local_parallelism = parallelism
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """Streaming, batch or automatic."""
+        """Streaming (the default), batch, or batch if all sources end. Results are the same."""
         self._configuration.set_string(options.RUNTIME_MODE.key, execution_mode.name)
         return self
 
@@ -175,9 +199,15 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         return CheckpointConfig(self._configuration)
 
     def enable_checkpointing(
-        self, interval: Any, mode: CheckpointingMode | None = None
+        self, interval: DurationLike, mode: CheckpointingMode | None = None
     ) -> StreamExecutionEnvironment:
-        """Take a snapshot every ``interval`` (milliseconds, or any duration)."""
+        """Take a snapshot every ``interval`` (milliseconds, or any duration), to which a failed job returns.
+
+        ``mode``: exactly once, unless you say ``CheckpointingMode.AT_LEAST_ONCE``.
+
+        >>> env.enable_checkpointing("10 s").get_checkpoint_interval()
+        10000
+        """
         config = self.get_checkpoint_config().set_checkpoint_interval(interval)
         if mode is not None:
             config.set_checkpointing_mode(mode)
@@ -225,14 +255,35 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
 
     # --- sources ----------------------------------------------------------------------------
 
-    def from_collection(self, collection: Collection[Any], type_info: Any = None) -> DataStream:
-        """A bounded stream of Python values, read by one subtask."""
+    @overload
+    def from_collection(self, collection: Collection[S], type_info: None = None) -> DataStream[S]: ...
+
+    @overload
+    def from_collection(
+        self, collection: Collection[Any], type_info: TypeInformation[R]
+    ) -> DataStream[R]: ...
+
+    @overload
+    def from_collection(
+        self, collection: Collection[Any], type_info: Sequence[TypeInformation[Any]]
+    ) -> DataStream[Row]: ...
+
+    def from_collection(self, collection: Collection[Any], type_info: DeclaredType = None) -> DataStream[Any]:
+        """A bounded stream of Python values, read by one subtask. For tests and small tables.
+
+        ``type_info``: the type of the values, to which they are converted.
+
+        >>> person = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+        >>> people = env.from_collection([("ann", 33)], person)
+        >>> [one.name for one in people.execute_and_collect()]
+        ['ann']
+        """
         declared = as_type_info(type_info)
         source = CollectionSource(convert_all(list(collection), declared))
         stream = self.from_source(source, WatermarkStrategy.no_watermarks(), "Collection Source", declared)
         return stream.set_parallelism(1)
 
-    def create_input(self, input_format: InputFormat, type_info: Any = None) -> DataStream:
+    def create_input(self, input_format: InputFormat, type_info: DeclaredType = None) -> DataStream[Any]:
         """A bounded stream of what an input format reads."""
         if not isinstance(input_format, InputFormat):
             raise GraphError(f"create_input takes an InputFormat, not {type(input_format).__name__}")
@@ -242,9 +293,22 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         )
 
     def from_source(
-        self, source: Source, watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
-    ) -> DataStream:
-        """A stream from a source; the strategy's timestamps and watermarks work per split."""
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: DeclaredType = None,
+    ) -> DataStream[Any]:
+        """A stream from a source: one of ``penstock.datastream.connectors``, or one of your own.
+
+        ``watermark_strategy`` gives records their event times and the stream its watermarks, per split;
+        ``WatermarkStrategy.no_watermarks()`` if event time plays no part.  ``source_name`` is for plans,
+        errors and metrics.  ``type_info``: the type of the records, if the source does not know it.
+
+        >>> timeless = WatermarkStrategy.no_watermarks()
+        >>> sorted(env.from_source(NumberSequenceSource(1, 3), timeless, "numbers").execute_and_collect())
+        [1, 2, 3]
+        """
         if not isinstance(source, Source):
             raise GraphError(
                 f"from_source takes a penstock.connectors.source.Source, not {type(source).__name__}; see "
@@ -264,13 +328,16 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         return DataStream(self, (Link(node_id),))
 
     def add_source(
-        self, source_func: Any, source_name: str = "Custom Source", type_info: Any = None
-    ) -> DataStream:
+        self,
+        source_func: Source | SourceFunction,
+        source_name: str = "Custom Source",
+        type_info: DeclaredType = None,
+    ) -> DataStream[Any]:
         """The 1.x name of :meth:`from_source`, without watermarks."""
         source = source_func.source if isinstance(source_func, SourceFunction) else source_func
         return self.from_source(source, WatermarkStrategy.no_watermarks(), source_name, type_info)
 
-    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream[str]:
         """The lines of text files (the 1.x way)."""
         source = FileSource.text(file_path, charset=charset_name)
         return self.from_source(source, WatermarkStrategy.no_watermarks(), "Text File")
@@ -282,8 +349,8 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         source_name: str = "DataFrame",
         time_column: str | None = None,
         directory: str | None = None,
-        type_info: Any = None,
-    ) -> DataStream:
+        type_info: DeclaredType = None,
+    ) -> DataStream[Any]:
         """The rows of a Spark DataFrame, as columns: a bounded stream that can be replayed.
 
         In BATCH mode Spark reads the frame in the source's tasks.  For a stream executors write its rows to
@@ -294,7 +361,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
             self, frame, watermark_strategy, source_name, time_column, directory, type_info
         )
 
-    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n") -> DataStream:
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n") -> DataStream[str]:
         """Text from a socket, piece by piece. At most once: a socket cannot be read again."""
         source = SocketTextSource(hostname, port, delimiter)
         stream = self.from_source(source, WatermarkStrategy.no_watermarks(), "Socket Stream")
@@ -329,7 +396,9 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run what was added since the last job, and what it reads from, and wait for its end.
 
-        Ctrl-C and SIGTERM, in the main thread, end the job first and keep its checkpoints.
+        ``job_name`` is the job's identity: a program that starts again under it, with the same checkpoint
+        directory, goes on where it was.  Raises the error of a job that failed for good.  Ctrl-C and
+        SIGTERM, in the main thread, end the job first and keep its checkpoints.
         """
         with interrupts.guarded() as guard:
             client = self.execute_async(job_name)
@@ -338,7 +407,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         return result
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Start the program and return at once."""
+        """Start the program and return at once; the ``JobClient`` waits, cancels, takes savepoints."""
         spec = self._spec(job_name)
         spec.python.check()
         if not job_name and not spec.configuration.get(options.JOB_NAME):
@@ -363,7 +432,12 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         return plan_json(self._plan())
 
     def explain(self) -> str:
-        """The plan in words."""
+        """The plan in words: which steps share a task, how records travel between tasks, and why.
+
+        >>> sink = env.from_collection([1]).map(lambda n: n + 1).print()
+        >>> "Map" in env.explain()
+        True
+        """
         return plan_text(self._plan())
 
     def close(self) -> None:

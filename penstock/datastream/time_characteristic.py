@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+__all__ = ["TimeCharacteristic"]
+
 
 class TimeCharacteristic(Enum):
     """Which time a program meant before each window said so itself."""

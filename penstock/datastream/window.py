@@ -6,6 +6,7 @@ from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.serializer import TypeSerializer
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
+from penstock.core.elsewhere import shown_in
 from penstock.datastream.functions import ReduceFunction, RuntimeContext
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import (
@@ -112,6 +113,8 @@ __all__ = [
     "long_to_int_with_bit_mixing",
     "mod_inverse",
 ]
+
+shown_in(__name__, __all__)
 
 # PyFlink has these here, too, from its other modules.
 __all__ += [

@@ -7,21 +7,34 @@ pass at C speed and nothing per call.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError
+from penstock.core.type_tree import TypeInformation
+from penstock.core.type_vars import T_co
 from penstock.operators.operator import Output
 
 
-class OutputTag:
-    """Names a side output; two tags with the same id are the same side output."""
+class OutputTag(Generic[T_co]):
+    """Names a side output; two tags with the same id are the same side output.
+
+    A function sends to it with ``yield tag, value``; ``get_side_output(tag)`` on the step reads it.
+
+    >>> SHORT = OutputTag("short", Types.STRING())
+    >>> class ByLength(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         yield (SHORT, value) if len(value) < 3 else value
+    >>> long = env.from_collection(["tea", "of"]).process(ByLength())
+    >>> list(long.get_side_output(SHORT).execute_and_collect())
+    ['of']
+    """
 
     __slots__ = ("tag_id", "type_info")
 
-    def __init__(self, tag_id: str, type_info: Any = None) -> None:
+    def __init__(self, tag_id: str, type_info: TypeInformation[T_co] | None = None) -> None:
         if not isinstance(tag_id, str) or not tag_id:
             raise ConfigError(f"an OutputTag needs an id, a string that is not empty; got {tag_id!r}")
         self.tag_id = tag_id

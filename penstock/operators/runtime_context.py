@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.core.errors import ConfigError, GraphError, KeyError_
 from penstock.core.metrics import MetricGroup
+from penstock.core.type_vars import IN, OUT, K, T, V
 from penstock.operators.operator import OperatorContext
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
@@ -41,30 +42,39 @@ class KeyedStateStore(ABC):
     """Hands out state handles; obtain them once, in ``open``: each serves all keys."""
 
     @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """One value per key."""
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
+        """One value per key: ``get_state(ValueStateDescriptor("count", Types.LONG()))``."""
 
     @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         """A list per key."""
 
     @abstractmethod
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
         """A map per key."""
 
     @abstractmethod
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
         """A running reduction per key."""
 
     @abstractmethod
     def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
+        self, state_descriptor: AggregatingStateDescriptor[IN, OUT]
+    ) -> AggregatingState[IN, OUT]:
         """A running aggregation per key."""
 
 
 class RuntimeContext(KeyedStateStore):
-    """Given to ``Function.open``.
+    """Given to ``Function.open``: state, metrics, and where the function runs.
+
+    >>> class WhoAmI(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.me = runtime_context.get_index_of_this_subtask()
+    ...         self.limit = int(runtime_context.get_job_parameter("limit", "10"))
+    ...     def map(self, value):
+    ...         return value, self.me, self.limit
+    >>> list(env.from_collection(["a"]).map(WhoAmI()).execute_and_collect())
+    [('a', 0, 10)]
 
     Keyed state exists only behind a ``key_by``; asking for it elsewhere is an error at once, not at
     the first record.
@@ -107,21 +117,21 @@ class RuntimeContext(KeyedStateStore):
         """Where to register metrics of your own."""
         return self._ctx.metrics
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
-    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
     def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor
-    ) -> AggregatingState[Any, Any]:
+        self, state_descriptor: AggregatingStateDescriptor[IN, OUT]
+    ) -> AggregatingState[IN, OUT]:
         return self._handle(state_descriptor)  # type: ignore[no-any-return]
 
     def get_operator_list_state(self, name: str, mode: str = "split") -> OperatorListState:

@@ -17,14 +17,32 @@ from penstock.state.keyed import KeyedState
 
 
 class TimeDomain(Enum):
-    """Which clock a timer follows."""
+    """Which clock a timer follows.
+
+    >>> [domain.name for domain in TimeDomain]
+    ['EVENT_TIME', 'PROCESSING_TIME']
+    """
 
     EVENT_TIME = 0
     PROCESSING_TIME = 1
 
 
 class TimerService(ABC):
-    """Reads both clocks and manages the timers of the current key. Got from a function's context."""
+    """Reads both clocks and manages the timers of the current key: ``ctx.timer_service()``.
+
+    A timer belongs to a key and a time: registering it twice fires it once.  Timers are part of snapshots;
+    one of processing time that fell due while the job was down fires when it is up again.
+
+    >>> class Later(KeyedProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         ctx.timer_service().register_event_time_timer(value + 10)
+    ...     def on_timer(self, timestamp, ctx):
+    ...         yield timestamp
+    >>> by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda v, _: v)
+    >>> keyed = env.from_collection([1, 2]).assign_timestamps_and_watermarks(by_time).key_by(lambda v: "all")
+    >>> list(keyed.process(Later()).execute_and_collect())
+    [11, 12]
+    """
 
     @abstractmethod
     def current_processing_time(self) -> int:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 from penstock.core.errors import ConfigError
+from penstock.core.type_tree import TypeInformation
+from penstock.core.type_vars import IN, OUT, K, T, V
 from penstock.state.ttl_config import StateTtlConfig
 
 
@@ -61,31 +63,36 @@ class StateDescriptor:
         return self
 
 
-class ValueStateDescriptor(StateDescriptor):
+class ValueStateDescriptor(StateDescriptor, Generic[T]):
     """One value per key."""
 
-    def __init__(self, name: str, value_type_info: Any = None) -> None:
+    def __init__(self, name: str, value_type_info: TypeInformation[T] | None = None) -> None:
         super().__init__(name, value_type_info)
 
 
-class ListStateDescriptor(StateDescriptor):
+class ListStateDescriptor(StateDescriptor, Generic[T]):
     """A list per key (or, as operator state, per subtask)."""
 
-    def __init__(self, name: str, elem_type_info: Any = None) -> None:
+    def __init__(self, name: str, elem_type_info: TypeInformation[T] | None = None) -> None:
         super().__init__(name, elem_type_info)
 
 
-class MapStateDescriptor(StateDescriptor):
+class MapStateDescriptor(StateDescriptor, Generic[K, V]):
     """A map per key (or, as broadcast state, per operator)."""
 
-    def __init__(self, name: str, key_type_info: Any = None, value_type_info: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        key_type_info: TypeInformation[K] | None = None,
+        value_type_info: TypeInformation[V] | None = None,
+    ) -> None:
         super().__init__(name, (key_type_info, value_type_info))
 
 
-class ReducingStateDescriptor(StateDescriptor):
+class ReducingStateDescriptor(StateDescriptor, Generic[T]):
     """One value per key, the reduction of all values added."""
 
-    def __init__(self, name: str, reduce_function: Any, type_info: Any = None) -> None:
+    def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation[T] | None = None) -> None:
         super().__init__(name, type_info)
         self._reduce_function = reduce_function
 
@@ -94,7 +101,7 @@ class ReducingStateDescriptor(StateDescriptor):
         return self._reduce_function
 
 
-class AggregatingStateDescriptor(StateDescriptor):
+class AggregatingStateDescriptor(StateDescriptor, Generic[IN, OUT]):
     """One accumulator per key, fed by ``add`` and read through ``get_result``."""
 
     def __init__(self, name: str, agg_function: Any, state_type_info: Any = None) -> None:

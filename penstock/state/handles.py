@@ -8,16 +8,11 @@ with ``namespaced=True`` uses both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
+from penstock.core.type_vars import IN, OUT, K, T, V
 from penstock.state.backend import Table
 from penstock.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
-
-T = TypeVar("T")
-K = TypeVar("K")
-V = TypeVar("V")
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
 
 
 class Scope:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Generic
 
 from penstock.core.copying import Copier, copied, itself
+from penstock.core.type_vars import K, V
 from penstock.state.descriptors import MapStateDescriptor
 
 
@@ -67,33 +68,34 @@ class OperatorListState:
         return iter(self.get())
 
 
-class ReadOnlyBroadcastState:
+class ReadOnlyBroadcastState(Generic[K, V]):
     """A map that every subtask holds alike, seen from the non-broadcast side.
 
     Values are copied on their way in and out (see ``penstock.state.private``).
     """
 
-    def __init__(self, entries: dict[Any, Any], own: Copier = copied) -> None:
+    def __init__(self, entries: dict[K, V], own: Copier = copied) -> None:
         self._entries = entries
         self._own = own
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: K) -> V | None:
         """The value of ``key``, or ``None``."""
-        return self._own(self._entries.get(key))
+        found: V | None = self._own(self._entries.get(key))
+        return found
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: K) -> bool:
         """Whether ``key`` is present."""
         return key in self._entries
 
-    def items(self) -> Iterable[tuple[Any, Any]]:
+    def items(self) -> Iterable[tuple[K, V]]:
         """Pairs of key and value."""
         return [(key, self._own(value)) for key, value in self._entries.items()]
 
-    def keys(self) -> Iterable[Any]:
+    def keys(self) -> Iterable[K]:
         """Keys."""
         return list(self._entries)
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Iterable[V]:
         """Values."""
         return list(map(self._own, self._entries.values()))
 
@@ -101,28 +103,28 @@ class ReadOnlyBroadcastState:
         """Whether there is no entry."""
         return not self._entries
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: K) -> V | None:
         return self.get(key)
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: K) -> bool:
         return key in self._entries
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[K]:
         return iter(self.keys())
 
 
-class BroadcastState(ReadOnlyBroadcastState):
+class BroadcastState(ReadOnlyBroadcastState[K, V]):
     """The same map seen from the broadcast side: writable. Updates must not depend on the subtask."""
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: K, value: V) -> None:
         """Set the value of ``key``."""
         self._entries[key] = self._own(value)
 
-    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
         """Set several: those of a dictionary, or pairs of key and value."""
         self._entries.update(self._own(dict(dict_value)))
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: K) -> None:
         """Forget ``key``; a missing one is fine."""
         self._entries.pop(key, None)
 
@@ -130,10 +132,10 @@ class BroadcastState(ReadOnlyBroadcastState):
         """Forget all."""
         self._entries.clear()
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: K) -> None:
         self.remove(key)
 
 
@@ -153,7 +155,7 @@ class OperatorStateStore:
             self._lists[name] = OperatorListState(mode, found.items if found else ())
         return self._lists[name]
 
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
         """The broadcast map of this name."""
         name = state_descriptor.get_name()
         if name not in self._maps:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import cloudpickle
 
@@ -77,7 +78,7 @@ class _Tap(FanOut):
 def stages_of(build: Build, collector: Collector, clock: ManualClock) -> tuple[list[Stage], Output]:
     """The steps of the piece that ``build`` writes, first to last, and the way in."""
     env = StreamExecutionEnvironment()
-    stream = env.from_collection([])
+    stream: DataStream[Any] = env.from_collection([])
     start = stream._links[0].source
     built = build(stream)
     if not isinstance(built, DataStream):

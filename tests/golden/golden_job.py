@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.columns import Avg, Count, Max, Sum
 from penstock.common import Types, WatermarkStrategy
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.connectors.source import Split, SplitReader
@@ -36,7 +37,6 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from penstock.operators.columnar import Avg, Count, Max, Sum
 
 COUNT, LIMIT, KEYS = 400, 240, 5
 END = 10_000_000

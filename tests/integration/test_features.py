@@ -22,6 +22,7 @@ from local_jobs import (
     wait_for_snapshots,
 )
 
+from penstock.columns import Count, Sum
 from penstock.common import WatermarkStrategy
 from penstock.datastream import (
     BroadcastProcessFunction,
@@ -36,7 +37,6 @@ from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.file_system import FileSource
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.operators.columnar import Count, Sum
 from penstock.testing.local import local_cluster
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])

@@ -14,13 +14,13 @@ import pytest
 from flow_graphs import Pace, read_text, text_file_sink
 from local_jobs import environment, until
 
+from penstock.columns import Sum
 from penstock.common import WatermarkStrategy
 from penstock.core.errors import JobFailedError
 from penstock.core.row import Row
 from penstock.datastream import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.operators.columnar import Sum
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 

@@ -16,6 +16,7 @@ from flow_graphs import Pace, read_text, text_file_sink
 from local_jobs import environment, until
 
 from penstock.cep import CEP, Pattern
+from penstock.columns import Count as NumberOf
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
 from penstock.core.clock import SystemClock
@@ -27,7 +28,6 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.operators.columnar import Count as NumberOf
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.patience import PATIENCE_S
 

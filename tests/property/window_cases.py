@@ -10,8 +10,8 @@ import window_model as model
 import window_model_triggers as triggers_model
 from hypothesis import strategies as st
 
+from penstock.columns import Avg, Count, Max, Min, Sum
 from penstock.datastream import window as api
-from penstock.operators.columnar import Avg, Count, Max, Min, Sum
 from penstock.operators.columnar.row_by_row import RowAggregate, RowResults
 from penstock.operators.functions import AggregateFunction
 from penstock.operators.window.contents import AggregateContents, ListContents, ReduceContents

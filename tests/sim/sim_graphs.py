@@ -18,6 +18,7 @@ from sim_graphs_unaligned import UNALIGNED_GRAPHS
 from sim_graphs_windows import WINDOW_GRAPHS
 from sim_graphs_world import EXTRAS, WORLD_GRAPHS, Extra
 
+from penstock.columns import Count, Max, Sum
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import (
     KeyedBroadcastProcessFunction,
@@ -31,7 +32,6 @@ from penstock.datastream import (
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from penstock.operators.columnar import Count, Max, Sum
 from penstock.testing import Faults, Report, SimSink, SimSource, simulate
 from penstock.testing.sim.simulation import Simulation
 

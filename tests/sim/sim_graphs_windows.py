@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.columns import Count, Sum
 from penstock.common import WatermarkStrategy
 from penstock.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
@@ -23,7 +24,6 @@ from penstock.datastream.window import (
     TimeEvictor,
     TumblingEventTimeWindows,
 )
-from penstock.operators.columnar import Count, Sum
 from penstock.testing import SimSink, SimSource
 
 Env = StreamExecutionEnvironment

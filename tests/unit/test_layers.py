@@ -36,6 +36,7 @@ LAW: dict[str, set[str]] = {
     "task": {"core", "graph", "connectors", "operators", "exchange", "state"},
     "coordinator": {"core", "common", "graph", "snapshot", *CONTRACTS},
     "batch": {*ENGINE, "common"},
+    "columns": {"core", "operators.columnar"},
     "metrics": {"core"},
     "util": {"core"},
     "java_gateway": {"core"},
@@ -69,7 +70,8 @@ SNAPSHOT_STORAGE = {"checking", "owners", "store", "remote", "memory", "reposito
 """Modules of ``snapshot`` that do I/O; all others decide from values they are given."""
 
 OUTSIDE_WORLD = {"os", "io", "time", "random", "pathlib", "socket", "subprocess", "threading", "tempfile"}
-CORE_MAY_USE = {"cloudpickle", "pyarrow", "numpy"}
+CORE_MAY_USE = {"cloudpickle", "pyarrow", "numpy", "typing_extensions"}
+"""The last for type checkers alone: it is not installed with Penstock."""
 
 
 @dataclass(frozen=True)

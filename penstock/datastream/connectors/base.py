@@ -5,10 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from penstock.connectors.sink import DeliveryGuarantee, Sink
-from penstock.connectors.source import Source
+from penstock.connectors.sink import (
+    CommitOutcome,
+    Committer,
+    DeliveryGuarantee,
+    Sink,
+    SinkWriter,
+    TypedSink,
+    WriterContext,
+)
+from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
+from penstock.core.batch import Batch
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+
+# What sources and sinks of one's own are made of.
+__all__ += ["Batch", "EndOfSplit", "FixedSplits", "Split", "SplitEnumerator", "SplitReader"]
+__all__ += ["CommitOutcome", "Committer", "SinkWriter", "TypedSink", "WriterContext"]
 
 
 class StreamTransformer(ABC):

@@ -1,7 +1,29 @@
-"""Source and sink for the embedded log."""
+"""Source and sink for the embedded log, and its producer and consumer for other programs."""
 
 from __future__ import annotations
 
-from penstock.connectors.log import Json, Log, LogOffsets, LogSink, LogSource, Raw, Text, ValueFormat
+from penstock.connectors.log import (
+    Consumer,
+    Json,
+    Log,
+    LogOffsets,
+    LogSink,
+    LogSource,
+    Producer,
+    Raw,
+    Text,
+    ValueFormat,
+)
 
-__all__ = ["Json", "Log", "LogOffsets", "LogSink", "LogSource", "Raw", "Text", "ValueFormat"]
+__all__ = [
+    "Consumer",
+    "Json",
+    "Log",
+    "LogOffsets",
+    "LogSink",
+    "LogSource",
+    "Producer",
+    "Raw",
+    "Text",
+    "ValueFormat",
+]

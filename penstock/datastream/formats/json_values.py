@@ -194,7 +194,7 @@ def row_type_of_json_schema(text: str) -> RowTypeInfo:
     return found
 
 
-_FORMATS = {
+_FORMATS: dict[str, Callable[[], TypeInformation[Any]]] = {
     "date-time": Types.SQL_TIMESTAMP,
     "date": Types.SQL_DATE,
     "time": Types.SQL_TIME,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
+from penstock.core.type_vars import IN, OUT
 from penstock.operators.async_io.retry import AsyncRetryStrategy
 from penstock.operators.functions import Function
-
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
@@ -23,6 +21,14 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     a call that blocks (``requests.get``) stops all others: hand it to ``asyncio.to_thread``.
 
     A request that was under way when the job failed is made again: it must be harmless to repeat.
+
+    >>> class Slow(AsyncFunction[int, int]):
+    ...     async def async_invoke(self, value: int) -> list[int]:
+    ...         await asyncio.sleep(0)
+    ...         return [value * 10]
+    >>> tens = AsyncDataStream.unordered_wait(env.from_collection([1, 2]), Slow(), "5 s")
+    >>> sorted(tens.execute_and_collect())
+    [10, 20]
     """
 
     @abstractmethod

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from penstock.core.errors import ConfigError
-
-OUT = TypeVar("OUT")
+from penstock.core.type_vars import OUT
 
 ResultPredicate = Callable[[list[Any]], bool]
 ErrorPredicate = Callable[[Exception], bool]
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Which outcomes are worth another attempt."""
+    """Which outcomes of an ``AsyncFunction`` are worth another attempt.
+
+    >>> class Empty(AsyncRetryPredicate):
+    ...     def result_predicate(self):
+    ...         return lambda results: not results
+    ...     def exception_predicate(self):
+    ...         return lambda error: isinstance(error, OSError)
+    >>> Empty().result_predicate()([])
+    True
+    """
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
@@ -31,7 +39,12 @@ class AsyncRetryPredicate(ABC, Generic[OUT]):
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """How often and how fast requests are made again. Attempts are counted from 1."""
+    """How often and how fast requests are made again. Attempts are counted from 1.
+
+    >>> strategy = AsyncRetryStrategy.fixed_delay(2, 100, lambda results: not results, None)
+    >>> strategy.can_retry(2), strategy.can_retry(3), strategy.get_backoff_time_millis(1)
+    (True, False, 100)
+    """
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:

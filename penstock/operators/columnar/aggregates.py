@@ -90,7 +90,11 @@ class Partial:
 
 
 class Aggregate(ABC):
-    """One result column."""
+    """One result column of ``agg``: ``Count``, ``Sum``, ``Min``, ``Max``, ``Avg``.
+
+    >>> [aggregate.name for aggregate in (Count(), Sum("amount"), Avg("amount", "mean"))]
+    ['count', 'sum_amount', 'mean']
+    """
 
     @property
     @abstractmethod
@@ -113,7 +117,12 @@ class Aggregate(ABC):
 
 @dataclass(frozen=True)
 class Count(Aggregate):
-    """Number of records."""
+    """Number of records, as a column called ``alias``.
+
+    >>> pairs = env.from_collection([Row(k="a"), Row(k="a")]).key_by("k").count_window(2)
+    >>> pairs.agg(Count("n")).execute_and_collect(limit=1)
+    [Row(k='a', n=2)]
+    """
 
     alias: str = "count"
 
@@ -152,7 +161,12 @@ class _Single(Aggregate):
 
 @dataclass(frozen=True)
 class Sum(_Single):
-    """Sum of a numeric column; ``sum_<column>`` unless named."""
+    """Sum of a numeric column or expression; ``sum_<column>`` unless named.
+
+    >>> pairs = env.from_collection([Row(k="a", v=2), Row(k="a", v=3)]).key_by("k").count_window(2)
+    >>> pairs.agg(Sum("v"), Sum(col("v") * 10, "tens")).execute_and_collect(limit=1)
+    [Row(k='a', sum_v=5, tens=50)]
+    """
 
     @property
     def partials(self) -> tuple[Partial, ...]:
@@ -161,7 +175,12 @@ class Sum(_Single):
 
 @dataclass(frozen=True)
 class Min(_Single):
-    """Smallest value of a column; ``min_<column>`` unless named."""
+    """Smallest value of a column or expression; ``min_<column>`` unless named.
+
+    >>> pairs = env.from_collection([Row(k="a", v=2), Row(k="a", v=3)]).key_by("k").count_window(2)
+    >>> pairs.agg(Min("v")).execute_and_collect(limit=1)
+    [Row(k='a', min_v=2)]
+    """
 
     @property
     def partials(self) -> tuple[Partial, ...]:
@@ -170,7 +189,12 @@ class Min(_Single):
 
 @dataclass(frozen=True)
 class Max(_Single):
-    """Largest value of a column; ``max_<column>`` unless named."""
+    """Largest value of a column or expression; ``max_<column>`` unless named.
+
+    >>> pairs = env.from_collection([Row(k="a", v=2), Row(k="a", v=3)]).key_by("k").count_window(2)
+    >>> pairs.agg(Max("v", "most")).execute_and_collect(limit=1)
+    [Row(k='a', most=3)]
+    """
 
     @property
     def partials(self) -> tuple[Partial, ...]:
@@ -179,7 +203,12 @@ class Max(_Single):
 
 @dataclass(frozen=True)
 class Avg(Aggregate):
-    """Mean of a numeric column, a double; ``avg_<column>`` unless named."""
+    """Mean of a numeric column or expression, a double; ``avg_<column>`` unless named.
+
+    >>> pairs = env.from_collection([Row(k="a", v=2), Row(k="a", v=3)]).key_by("k").count_window(2)
+    >>> pairs.agg(Avg("v")).execute_and_collect(limit=1)
+    [Row(k='a', avg_v=2.5)]
+    """
 
     column: str | Expression
     alias: str | None = None

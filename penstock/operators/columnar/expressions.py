@@ -27,7 +27,11 @@ _SCALAR: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operato
 
 
 class Expression(ABC):
-    """A value computed from named columns. Made by :func:`col`, joined with ``+``, ``-`` and ``*``."""
+    """A value computed from named columns. Made by :func:`col`, joined with ``+``, ``-`` and ``*``.
+
+    >>> str(col("price") * col("quantity") - 1)
+    '((price * quantity) - 1)'
+    """
 
     @property
     @abstractmethod
@@ -124,7 +128,7 @@ class _Joined(Expression):
 
 
 def col(name: str) -> Expression:
-    """The column ``name``, as part of an expression."""
+    """The column ``name``, as part of an expression, as in ``Sum(col("price") * 2, "double")``."""
     return _Column(name)
 
 

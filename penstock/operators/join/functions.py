@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, Generic
 
 from penstock.core.errors import ConfigError
-from penstock.operators.functions import Function
+from penstock.core.type_vars import IN1, IN2, OUT, T, V
+from penstock.operators.functions import Function, Results
 
 Pair = Callable[[Any, Any], Iterable[Any] | None]
 """From a left and a right record to an iterable of results, or ``None``."""
@@ -43,32 +44,76 @@ class JoinKind(Enum):
         raise ConfigError(f"this join cannot be done as {how!r}; how= takes one of {names}")
 
 
-class JoinFunction(Function):
-    """One result for each pair."""
+class JoinFunction(Function, Generic[IN1, IN2, OUT]):
+    """One result for each pair of a join. A plain function of two records does as well.
+
+    >>> class Paid(JoinFunction[tuple[str, int], tuple[str, int], tuple[str, int]]):
+    ...     def join(self, first, second):
+    ...         return first[0], first[1] * second[1]
+    >>> by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda r, _: 1)
+    >>> orders = env.from_collection([("tea", 3)]).assign_timestamps_and_watermarks(by_time)
+    >>> prices = env.from_collection([("tea", 5)]).assign_timestamps_and_watermarks(by_time)
+    >>> joined = orders.join(prices).where(lambda o: o[0]).equal_to(lambda p: p[0])
+    >>> list(joined.window(TumblingEventTimeWindows.of("1 min")).apply(Paid()).execute_and_collect())
+    [('tea', 15)]
+    """
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: IN1, second: IN2) -> OUT:
         """The result of a pair; in outer joins one of the two may be ``None``."""
 
 
-class FlatJoinFunction(Function):
-    """Any number of results for each pair."""
+class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
+    """Any number of results for each pair of a join.
+
+    >>> class Larger(FlatJoinFunction):
+    ...     def join(self, first, second):
+    ...         if second > first:
+    ...             yield first, second
+    >>> by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda r, _: r)
+    >>> one = env.from_collection([1, 5]).assign_timestamps_and_watermarks(by_time)
+    >>> two = env.from_collection([2]).assign_timestamps_and_watermarks(by_time)
+    >>> pairs = one.key_by(lambda n: "all").interval_join(two.key_by(lambda n: "all")).between(-9, 9)
+    >>> list(pairs.process(Larger()).execute_and_collect())
+    [(1, 2)]
+    """
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Iterable[Any] | None:
+    def join(self, first: IN1, second: IN2) -> Iterable[OUT] | None:
         """The results of a pair: ``None``, an iterable, or a generator."""
 
 
-class CoGroupFunction(Function):
-    """Sees all records of both sides that share a key and a window."""
+class CoGroupFunction(Function, Generic[T, V, OUT]):
+    """Sees all records of both sides that share a key and a window.
+
+    >>> class Sizes(CoGroupFunction):
+    ...     def co_group(self, first, second):
+    ...         yield len(first), len(second)
+    >>> by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda r, _: r)
+    >>> one = env.from_collection([1, 2]).assign_timestamps_and_watermarks(by_time)
+    >>> two = env.from_collection([3]).assign_timestamps_and_watermarks(by_time)
+    >>> groups = one.co_group(two).where(lambda n: "all").equal_to(lambda n: "all")
+    >>> list(groups.window(TumblingEventTimeWindows.of("1 s")).apply(Sizes()).execute_and_collect())
+    [(2, 1)]
+    """
 
     @abstractmethod
-    def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
+    def co_group(self, first: list[T], second: list[V]) -> Iterable[OUT] | None:
         """The results; either list may be empty, but not both."""
 
 
-class ProcessJoinFunction(Function):
-    """Sees each pair of an interval join, with the times of both."""
+class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
+    """Sees each pair of an interval join, with the times of both.
+
+    >>> class Apart(ProcessJoinFunction):
+    ...     def process_element(self, left, right, ctx):
+    ...         yield ctx.get_right_timestamp() - ctx.get_left_timestamp()
+    >>> by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda r, _: r)
+    >>> one = env.from_collection([10]).assign_timestamps_and_watermarks(by_time).key_by(lambda n: "all")
+    >>> two = env.from_collection([12, 99]).assign_timestamps_and_watermarks(by_time).key_by(lambda n: "all")
+    >>> list(one.interval_join(two).between(-5, 5).process(Apart()).execute_and_collect())
+    [2]
+    """
 
     class Context(ABC):
         """The times of the pair; of a record that is missing in an outer join, ``MIN_TIME``."""
@@ -86,7 +131,7 @@ class ProcessJoinFunction(Function):
             """Event time of the results."""
 
     @abstractmethod
-    def process_element(self, left: Any, right: Any, ctx: Context) -> Iterable[Any] | None:
+    def process_element(self, left: IN1, right: IN2, ctx: Context) -> Results[OUT]:
         """The results of a pair: ``None``, an iterable, or a generator; ``yield tag, value`` as usual."""
 
 

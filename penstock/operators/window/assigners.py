@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
+from penstock.core.type_vars import T
 from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.window.serializers import GlobalWindowSerializer, TimeWindowSerializer
 from penstock.operators.window.triggers import (
@@ -23,11 +24,7 @@ from penstock.operators.window.triggers import (
     Trigger,
     no_timestamp,
 )
-from penstock.operators.window.windows import GlobalWindow, TimeWindow, Window
-
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
-W2 = TypeVar("W2", bound=Window)
+from penstock.operators.window.windows import W2, GlobalWindow, TimeWindow, W
 
 
 class WindowAssigner(ABC, Generic[T, W]):

@@ -13,12 +13,11 @@ after it, within the allowed lateness, the late trigger decides.  All firings sh
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
+from penstock.core.type_vars import T
 from penstock.operators.window.triggers import Trigger, TriggerResult
 from penstock.operators.window.windows import TimeWindow
-
-T = TypeVar("T")
 
 
 class EarlyAndLateTrigger(Trigger[T, TimeWindow]):

@@ -10,17 +10,16 @@ processing-time trigger goes on firing every interval until the window is cleane
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME, MIN_TIME
+from penstock.core.type_vars import T
 from penstock.operators.window.triggers import Trigger, TriggerResult, no_timestamp
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.descriptors import ReducingStateDescriptor
 from penstock.state.handles import ReducingState
-
-T = TypeVar("T")
 
 
 class _ContinuousTrigger(Trigger[T, TimeWindow]):

@@ -7,17 +7,16 @@ except the key's element count.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock.core.errors import ConfigError
+from penstock.core.type_vars import T
 from penstock.operators.window.assigners import WindowAssigner
 from penstock.operators.window.serializers import CountWindowSerializer
 from penstock.operators.window.triggers import CountTrigger, PurgingTrigger, Trigger
 from penstock.operators.window.windows import CountWindow
 from penstock.state.descriptors import ValueStateDescriptor
 from penstock.state.handles import ValueState
-
-T = TypeVar("T")
 
 
 class _CountWindows(WindowAssigner[T, CountWindow]):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
+from penstock.core.type_vars import T
 from penstock.operators.window.triggers import Trigger, TriggerResult
-from penstock.operators.window.windows import Window
+from penstock.operators.window.windows import W
 from penstock.state.descriptors import ValueStateDescriptor
-
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
 
 
 class DeltaTrigger(Trigger[T, W]):

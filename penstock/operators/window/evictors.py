@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
 from penstock.core.metrics import MetricGroup
-from penstock.operators.window.windows import Window
-
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
+from penstock.core.type_vars import T
+from penstock.operators.window.windows import W
 
 
 class TimestampedValue(NamedTuple):

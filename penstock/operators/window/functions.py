@@ -9,24 +9,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic
 
-from penstock.operators.functions import Function
+from penstock.core.type_vars import IN, KEY, OUT
+from penstock.operators.functions import Function, Results
 from penstock.operators.runtime_context import KeyedStateStore
-from penstock.operators.window.windows import Window
-
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
-KEY = TypeVar("KEY")
-W = TypeVar("W", bound=Window)
-W2 = TypeVar("W2", bound=Window)
+from penstock.operators.window.windows import W2, W
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """Evaluates a window of one key."""
+    """Evaluates a window of one key, for ``WindowedStream.apply``.
+
+    >>> class Spread(WindowFunction[int, tuple[str, int], str, CountWindow]):
+    ...     def apply(self, key, window, inputs):
+    ...         values = list(inputs)
+    ...         yield key, max(values) - min(values)
+    >>> keyed = env.from_collection([5, 1, 9]).key_by(lambda n: "all")
+    >>> list(keyed.count_window(3).apply(Spread()).execute_and_collect())
+    [('all', 8)]
+    """
 
     @abstractmethod
-    def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT] | None:
+    def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Results[OUT]:
         """The results for ``inputs``."""
 
 
@@ -34,7 +38,7 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
     """Evaluates a window over the whole stream."""
 
     @abstractmethod
-    def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT] | None:
+    def apply(self, window: W, inputs: Iterable[IN]) -> Results[OUT]:
         """The results for ``inputs``."""
 
 
@@ -63,18 +67,35 @@ class _WindowContext(ABC, Generic[W2]):
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """Evaluates a window of one key, with access to time and state."""
+    """Evaluates a window of one key, with access to time and state, for ``WindowedStream.process``.
+
+    Called by the task's thread whenever the window's trigger fires: at the end of the window, and again for
+    late records if they are allowed.  What it yields carries the window's last timestamp.
+
+    >>> class Count(ProcessWindowFunction[tuple[str, int], tuple[str, int, int], str, TimeWindow]):
+    ...     def process(self, key, context, elements):
+    ...         yield key, context.window().start, len(list(elements))
+    >>> clicks = env.from_collection([("ann", 1), ("ann", 2), ("ann", 1500)])
+    >>> by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda c, _: c[1])
+    >>> keyed = clicks.assign_timestamps_and_watermarks(by_time).key_by(lambda click: click[0])
+    >>> seconds = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1)))
+    >>> list(seconds.process(Count()).execute_and_collect())
+    [('ann', 0, 2), ('ann', 1000, 1)]
+    """
 
     class Context(_WindowContext[W2]):
         """What ``process`` and ``clear`` may ask for."""
 
     @abstractmethod
     def process(
-        self, key: KEY, context: ProcessWindowFunction.Context[Any], elements: Iterable[IN]
-    ) -> Iterable[OUT] | None:
-        """The results for ``elements``."""
+        self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]
+    ) -> Results[OUT]:
+        """The results for ``elements``: return an iterable, yield, or return ``None``.
 
-    def clear(self, context: ProcessWindowFunction.Context[Any]) -> None:
+        ``elements`` holds what the window keeps, or the one value that ``reduce`` or ``aggregate`` made.
+        """
+
+    def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
         """The window is about to be forgotten: clear what you put into ``window_state``."""
 
 
@@ -85,10 +106,11 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
         """What ``process`` and ``clear`` may ask for."""
 
     @abstractmethod
-    def process(
-        self, context: ProcessAllWindowFunction.Context[Any], elements: Iterable[IN]
-    ) -> Iterable[OUT] | None:
-        """The results for ``elements``."""
+    def process(self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]) -> Results[OUT]:
+        """The results for ``elements``: return an iterable, yield, or return ``None``.
 
-    def clear(self, context: ProcessAllWindowFunction.Context[Any]) -> None:
+        ``elements`` holds what the window keeps, or the one value that ``reduce`` or ``aggregate`` made.
+        """
+
+    def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
         """The window is about to be forgotten: clear what you put into ``window_state``."""

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
+from penstock.core.type_vars import T
 from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
 from penstock.operators.window.serializers import TimeWindowSerializer
 from penstock.operators.window.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 from penstock.operators.window.windows import TimeWindow, merge_spans
-
-T = TypeVar("T")
 
 
 class SessionWindowTimeGapExtractor(ABC):

@@ -7,16 +7,14 @@ With ``GlobalWindows`` and ``PurgingTrigger`` it makes the count window that als
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
+from penstock.core.type_vars import T
 from penstock.operators.window.triggers import Trigger, TriggerResult
-from penstock.operators.window.windows import Window
+from penstock.operators.window.windows import W
 from penstock.state.descriptors import ReducingStateDescriptor
-
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
 
 
 class ProcessingTimeoutTrigger(Trigger[T, W]):

@@ -9,15 +9,13 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from penstock.core.errors import TimestampError
 from penstock.core.metrics import MetricGroup
-from penstock.operators.window.windows import GlobalWindow, TimeWindow, Window
+from penstock.core.type_vars import T
+from penstock.operators.window.windows import GlobalWindow, TimeWindow, W
 from penstock.state.descriptors import ReducingStateDescriptor, StateDescriptor
-
-T = TypeVar("T")
-W = TypeVar("W", bound=Window)
 
 
 def no_timestamp() -> TimestampError:
@@ -29,7 +27,11 @@ def no_timestamp() -> TimestampError:
 
 
 class TriggerResult(Enum):
-    """What to do with a window now. The value says: fire, purge."""
+    """What to do with a window now. The value says: fire, purge.
+
+    >>> TriggerResult.FIRE.is_fire(), TriggerResult.FIRE.is_purge()
+    (True, False)
+    """
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -52,6 +54,21 @@ class Trigger(ABC, Generic[T, W]):
     ``on_processing_time`` for timers of the window (also those other parties registered: compare the
     time), ``on_merge`` when sessions join, ``clear`` when the window is forgotten.  What a trigger
     remembers goes into ``ctx.get_partitioned_state``; an attribute would mix windows and be lost.
+
+    >>> class EveryElement(Trigger):
+    ...     def on_element(self, element, timestamp, window, ctx):
+    ...         return TriggerResult.FIRE
+    ...     def on_processing_time(self, time, window, ctx):
+    ...         return TriggerResult.CONTINUE
+    ...     def on_event_time(self, time, window, ctx):
+    ...         return TriggerResult.CONTINUE
+    ...     def on_merge(self, window, ctx):
+    ...         pass
+    ...     def clear(self, window, ctx):
+    ...         pass
+    >>> running = env.from_collection([1, 2]).key_by(lambda n: "all").window(GlobalWindows.create())
+    >>> list(running.trigger(EveryElement()).reduce(lambda a, b: a + b).execute_and_collect())
+    [1, 3]
     """
 
     class TriggerContext(ABC):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.core.ids import MAX_TIME
 
@@ -23,13 +23,35 @@ class Window(ABC):
         """The largest event time that still belongs to the window; results are stamped with it."""
 
 
+if TYPE_CHECKING:  # see penstock.core.type_vars
+    from typing_extensions import TypeVar
+
+    W = TypeVar("W", bound=Window, default=Any)
+    W2 = TypeVar("W2", bound=Window, default=Any)
+else:
+    from typing import TypeVar
+
+    W = TypeVar("W", bound=Window)
+    W2 = TypeVar("W2", bound=Window)
+
+
 class _Span(NamedTuple):
     start: int
     end: int
 
 
+class _MergesSpans(Protocol):
+    """As ``MergingWindowAssigner.MergeCallback``."""
+
+    def merge(self, to_be_merged: list[TimeWindow], merge_result: TimeWindow) -> None: ...
+
+
 class TimeWindow(_Span, Window):
-    """The times from ``start`` up to, not including, ``end``. Ordered by start, then end."""
+    """The times from ``start`` up to, not including, ``end``. Ordered by start, then end.
+
+    >>> TimeWindow(0, 60_000).max_timestamp()
+    59999
+    """
 
     __slots__ = ()
 
@@ -51,7 +73,7 @@ class TimeWindow(_Span, Window):
         return timestamp - (timestamp - offset) % window_size
 
     @staticmethod
-    def merge_windows(windows: Iterable[TimeWindow], callback: Any) -> None:
+    def merge_windows(windows: Iterable[TimeWindow], callback: _MergesSpans) -> None:
         """Tell ``callback.merge(to_be_merged, merge_result)`` each group of overlapping windows."""
         merge_spans(windows, callback.merge)
 
@@ -77,7 +99,11 @@ class _Numbered(NamedTuple):
 
 
 class CountWindow(_Numbered, Window):
-    """The ``id``-th group of a fixed number of elements of one key."""
+    """The ``id``-th group of a fixed number of elements of one key; from ``count_window``.
+
+    >>> CountWindow(3).id
+    3
+    """
 
     __slots__ = ()
 
@@ -87,7 +113,11 @@ class CountWindow(_Numbered, Window):
 
 
 class GlobalWindow(Window):
-    """The one window that holds all elements of a key. There is a single instance."""
+    """The one window that holds all elements of a key. There is a single instance.
+
+    >>> GlobalWindow.get() is GlobalWindow.get()
+    True
+    """
 
     __slots__ = ()
 

@@ -34,10 +34,10 @@ from batch_functions import (
 )
 
 from penstock.cep import CEP
+from penstock.columns import Count, Max, Sum
 from penstock.common import Row, Time, Types
 from penstock.datastream import AsyncDataStream
 from penstock.datastream import window as windows
-from penstock.operators.columnar import Count, Max, Sum
 
 NAMED = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.columns import Count, Sum
 from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.connectors.log import Consumer, Json, Log, LogSink, LogSource, Producer, Text
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.operators.columnar import Count, Sum
 
 CLICK = Json(pa.schema([("user", pa.string()), ("hour", pa.int64())]))
 COUNT = ValueStateDescriptor("count", Types.LONG())

@@ -19,12 +19,12 @@ import pyarrow as pa
 from progress import environment
 from pyspark.sql import functions as F
 
+from penstock.columns import Count, Sum
 from penstock.common import Types
 from penstock.core.errors import ClusterError, ConfigError, GraphError
 from penstock.datastream import OutputTag, ProcessFunction, RuntimeContext, RuntimeExecutionMode
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.operators.columnar import Count, Sum
 from penstock.spark import frame_source
 from penstock.spark.batch.tables import numbered
 from penstock.spark.frame_source import write_files

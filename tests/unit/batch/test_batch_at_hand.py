@@ -21,6 +21,7 @@ from penstock.batch.runner import Stage
 from penstock.batch.vertex import run_vertex
 from penstock.batch.wire import FIRST_PART, HERE, SCHEMA
 from penstock.batch.work import TaskAttempt, VertexWork
+from penstock.columns import Count, Sum
 from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.connectors.at_hand import RowsAtHand, RowsReader
 from penstock.connectors.collect import CollectSink
@@ -37,7 +38,6 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.operators.columnar import Count, Sum
 from penstock.spark.batch.failures import unpacked
 from penstock.spark.batch.tables import has_no_order, total_order
 from penstock.spark.batch.task import run_task

@@ -25,17 +25,28 @@ HERE = Path(__file__).parent
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "pyflink.md"
 
 
+def programs() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
 def test_the_guide(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ported, "_said", set())
-    [code] = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    code, _ = programs()
     with local_cluster(slots=2), caplog.at_level(logging.WARNING, "penstock"):
         exec(compile(code, "<guide>", "exec"), {"__name__": "__main__"})
     assert sorted(capsys.readouterr().out.splitlines()) == ["(ann,5)", "(bob,3)"]
     assert [record.message for record in caplog.records if "add_jars" in record.message] != []
+
+
+def test_its_typed_program() -> None:
+    names = {"__name__": "__main__"}
+    with local_cluster(slots=2):
+        exec(compile(programs()[1], "<guide>", "exec"), names)
+    assert names["totals"] == [3, 7]
 
 
 # --- what it says is not there ------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from penstock.columns import Avg, Count, Max, Min, Sum, col
 from penstock.common import Row
 from penstock.core.errors import ConfigError
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
@@ -24,7 +25,6 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.operators.columnar import Avg, Count, Max, Min, Sum, col
 from penstock.operators.functions import AggregateFunction
 from penstock.testing import EndOfInput, Harness, Record, WatermarkTo
 from penstock.testing.local import local_cluster
