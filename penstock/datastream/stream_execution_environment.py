@@ -26,6 +26,7 @@ from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import normal_name
 from penstock.core.news import news
 from penstock.core.typeinfo import TypeInformation, as_type_info
+from penstock.core.wanted import wanted
 from penstock.datastream import _frames
 from penstock.datastream._ported import PortedSettings, say_once, say_unused
 from penstock.datastream._python import PythonDependencies
@@ -101,7 +102,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
         """Choose where keyed state lives."""
-        for key, value in state_backend.settings().items():
+        for key, value in wanted(StateBackend, state_backend).settings().items():
             self._configuration.set_string(key, value)
         return self
 
@@ -157,7 +158,9 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         """Streaming, batch or automatic."""
-        self._configuration.set_string(options.RUNTIME_MODE.key, execution_mode.name)
+        self._configuration.set_string(
+            options.RUNTIME_MODE.key, wanted(RuntimeExecutionMode, execution_mode).name
+        )
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
