@@ -15,6 +15,7 @@ from penstock.common.restart_strategy import RestartStrategies, RestartStrategyC
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
+from penstock.core.wanted import wanted
 
 __all__ = ["ExecutionConfig"]
 
@@ -93,8 +94,9 @@ class ExecutionConfig:
         self, restart_strategy_configuration: RestartStrategyConfiguration
     ) -> ExecutionConfig:
         """What to do when the job fails."""
+        chosen = wanted(RestartStrategyConfiguration, restart_strategy_configuration)
         self._config.remove_config(options.RESTART_TYPE.key)
-        self._config.add_all(Configuration.from_dict(restart_strategy_configuration.settings()))
+        self._config.add_all(Configuration.from_dict(chosen.settings()))
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -118,15 +119,19 @@ def _to_times(found: list[Any], rows: list[Any]) -> Times:
     if times.dtype == np.int64:
         return times
     for value, row in zip(found, rows, strict=True):
-        if not isinstance(value, int | np.integer | dt.datetime) or isinstance(value, bool):
+        if isinstance(value, bool) or not (isinstance(value, dt.datetime) or _is_finite(value)):
             raise TimestampError(
-                f"event time must be whole milliseconds (int) or a datetime, but for the record "
+                f"event time must be a number of milliseconds or a datetime, but for the record "
                 f"{row!r:.200} it is {value!r:.80} of type {type(value).__name__}"
             )
     return np.array([_millis(value) for value in found], dtype=np.int64)
 
 
-def _millis(value: int | dt.datetime) -> int:
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
+
+
+def _millis(value: float | dt.datetime) -> int:
     if isinstance(value, dt.datetime):
         return ((value if value.tzinfo else value.replace(tzinfo=dt.UTC)) - _EPOCH) // _MILLI
-    return int(value)
+    return int(value)  # without its fraction, as PyFlink takes it

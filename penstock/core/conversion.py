@@ -160,6 +160,8 @@ def _rows(type_info: RowTypeInfo) -> Convert:
 
     def apply(values: Sequence[Any], kinds: set[type]) -> Sequence[Any]:
         _refuse_others(values, kinds, type_info, Row, tuple, list, dict)
+        if Row in kinds:
+            values = Row.arranged(names, values)
         if untouched and kinds == {Row} and Row.widths(values) == {len(names)}:
             return name(names, values)
         plain = values

@@ -90,8 +90,8 @@ OWN = frozenset(
 
 def is_plain_data(found: Any) -> bool:
     """Whether a class of Penstock is one whose objects snapshots may hold, by its module and name."""
-    if not isinstance(found, type):
-        return False
+    if not isinstance(found, type) or found.__module__.partition(".")[0] != "penstock":
+        return False  # nor is what a module of ours has merely imported
     if (found.__module__, found.__qualname__) in OWN or hasattr(found, "__dataclass_fields__"):
         return True
     return issubclass(found, Enum | tuple | BaseException)

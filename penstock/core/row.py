@@ -109,6 +109,26 @@ class Row:
                 return cls.renamed(names, rows)
         return rows
 
+    @classmethod
+    def arranged(cls, names: tuple[str, ...], rows: Sequence[Any]) -> Sequence[Any]:
+        """``rows`` with the fields called ``names``, in that order; what is no row with names stays.
+
+        A row with all of the names and in another order, or with more, gives its fields by name, as in
+        PyFlink.  One that lacks some is meant by position.  Returns ``rows`` itself if nothing changed.
+        """
+        found: list[Any] | None = None
+        for at, row in enumerate(rows):
+            if not isinstance(row, Row):
+                continue
+            fields = row._fields
+            if fields is None or fields is names or fields == names or not set(names).issubset(fields):
+                continue
+            if found is None:
+                found = list(rows)
+            found[at] = cls.many(names, [row.get_fields_by_names(names)])[0]
+            found[at]._kind = row._kind
+        return rows if found is None else found
+
     @staticmethod
     def widths(rows: Iterable[Row]) -> set[int]:
         """The different numbers of fields there are."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Self
 
 from penstock.core import options
 from penstock.core.config import Configuration
-from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import with_instead
 from penstock.core.no_java import JavaEnvironment
+from penstock.core.wanted import wanted
 from penstock.datastream.time_characteristic import TimeCharacteristic
 
 if TYPE_CHECKING:
@@ -112,9 +112,7 @@ class PortedSettings:
 
         As in Flink, processing time turns periodic watermarks off and event time turns them on.
         """
-        if not isinstance(characteristic, TimeCharacteristic):
-            raise ConfigError(f"a TimeCharacteristic is wanted, not {characteristic!r}")
-        self._time_characteristic = characteristic
+        self._time_characteristic = wanted(TimeCharacteristic, characteristic)
         processing = characteristic is TimeCharacteristic.ProcessingTime
         self._configuration.set(options.AUTO_WATERMARK_INTERVAL, "0 ms" if processing else "200 ms")
         return self

@@ -9,6 +9,7 @@ from penstock.core.config import Configuration
 from penstock.core.durations import Duration, DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.option import Option
+from penstock.core.wanted import wanted
 from penstock.datastream.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
@@ -52,7 +53,7 @@ class CheckpointConfig:
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         """Set the guarantee."""
-        return self._set(options.CHECKPOINT_MODE, checkpointing_mode.name)
+        return self._set(options.CHECKPOINT_MODE, wanted(CheckpointingMode, checkpointing_mode).name)
 
     def get_checkpoint_interval(self) -> int:
         """Milliseconds between snapshots; -1 if off."""
@@ -121,7 +122,9 @@ class CheckpointConfig:
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
         """What happens to checkpoints on cancellation."""
-        return self._set(options.CHECKPOINT_RETENTION, retention_mode.name)
+        return self._set(
+            options.CHECKPOINT_RETENTION, wanted(ExternalizedCheckpointRetention, retention_mode).name
+        )
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         """What happens to checkpoints on cancellation."""

@@ -31,6 +31,7 @@ from penstock.core.job import normal_name
 from penstock.core.news import news
 from penstock.core.type_vars import R, S
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info
+from penstock.core.wanted import wanted
 from penstock.datastream import _frames
 from penstock.datastream._ported import PortedSettings, say_once, say_unused
 from penstock.datastream._python import PythonDependencies
@@ -117,7 +118,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
         """Choose where keyed state lives: ``HashMapStateBackend()`` or ``EmbeddedRocksDBStateBackend()``."""
-        for key, value in state_backend.settings().items():
+        for key, value in wanted(StateBackend, state_backend).settings().items():
             self._configuration.set_string(key, value)
         return self
 
@@ -173,7 +174,8 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         """Streaming (the default), batch, or batch if all sources end. Results are the same."""
-        self._configuration.set_string(options.RUNTIME_MODE.key, execution_mode.name)
+        mode = wanted(RuntimeExecutionMode, execution_mode)
+        self._configuration.set_string(options.RUNTIME_MODE.key, mode.name)
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:

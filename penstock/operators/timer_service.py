@@ -13,6 +13,7 @@ from enum import Enum
 from penstock.core.clock import Clock
 from penstock.core.errors import GraphError
 from penstock.core.ids import MIN_TIME, EventTime
+from penstock.core.millis import timer_time
 from penstock.state.keyed import KeyedState
 
 
@@ -111,13 +112,13 @@ class KeyedTimerService(UnkeyedTimerService):
         self._scope = keyed.scope
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        self._keyed.timers.processing.register(timestamp, self._scope.key, None)
+        self._keyed.timers.processing.register(timer_time(timestamp), self._scope.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        self._keyed.timers.event.register(timestamp, self._scope.key, None)
+        self._keyed.timers.event.register(timer_time(timestamp), self._scope.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        self._keyed.timers.processing.delete(timestamp, self._scope.key, None)
+        self._keyed.timers.processing.delete(timer_time(timestamp), self._scope.key, None)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        self._keyed.timers.event.delete(timestamp, self._scope.key, None)
+        self._keyed.timers.event.delete(timer_time(timestamp), self._scope.key, None)

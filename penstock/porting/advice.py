@@ -16,7 +16,13 @@ _WRITE_ONE = (
 )
 _JAVA = "there is no Java behind Penstock: do it in Python, or leave it out if it only reached for a setting"
 
+_ROWS = "it is in penstock.common: import it from there"
+
 _BY_BEGINNING = {
+    "pyflink.table.Row": _ROWS,
+    "pyflink.table.RowKind": _ROWS,
+    "pyflink.table.types.Row": _ROWS,
+    "pyflink.table.types.RowKind": _ROWS,
     "pyflink.table": "tables and SQL are not there yet: use the DataStream API, or Spark SQL beside it",
     "pyflink.ml": "not there: call your model in a function, see docs/guides/columns.md",
     "pyflink.dataset": "gone from Flink 2, too: use a DataStream in BATCH mode, see docs/guides/batch.md",
@@ -67,6 +73,11 @@ def advice(dotted: str) -> str:
     return (
         elsewhere(dotted) or "there is nothing under this name: see docs/guides/pyflink.md for what differs"
     )
+
+
+def has_a_home(dotted: str) -> bool:
+    """Whether ``dotted``, of a module that is not there, is to be imported from another one."""
+    return "import it from there" in advice(dotted)
 
 
 def elsewhere(dotted: str) -> str | None:

@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 FROM, TO = "pyflink", "penstock"
 
@@ -62,3 +62,8 @@ def follow(start: Any, dotted: str, attributes: Sequence[str]) -> Any:
         if isinstance(reached, staticmethod | classmethod | property):
             return None
     return reached
+
+
+def refuses(function: Any) -> bool:
+    """Whether ``function`` is there to be imported only: a call always raises."""
+    return inspect.isfunction(function) and function.__annotations__.get("return") in ("NoReturn", NoReturn)

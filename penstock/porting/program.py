@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from penstock.porting.advice import JAVA, JAVA_ATTRIBUTE, JAVA_BY_NAME, NOT_NEEDED, advice
+from penstock.porting.advice import JAVA, JAVA_ATTRIBUTE, JAVA_BY_NAME, NOT_NEEDED, advice, has_a_home
 from penstock.porting.bindings import bound_otherwise, caught
 from penstock.porting.edits import Place, Text
-from penstock.porting.equivalents import FROM, TO, Absent, follow, is_pyflink, member, module
+from penstock.porting.equivalents import FROM, TO, Absent, follow, is_pyflink, member, module, refuses
 from penstock.porting.findings import Finding, Kind
 
 _NAMES_IT = re.compile(rf"{FROM}(\.\w+)*|.*\b(import|from)\s+{FROM}\b.*", re.DOTALL)
@@ -107,7 +107,9 @@ class _Reading(ast.NodeVisitor):
                 self.places.append(self.text.place(alias.lineno, alias.col_offset))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.level or not is_pyflink(node.module) or not self._exists(node, str(node.module)):
+        if node.level or not is_pyflink(node.module):
+            return
+        if not self._exists(node, str(node.module), [alias.name for alias in node.names]):
             return
         start = self.text.place(node.lineno, node.col_offset)
         place = self.text.first_name(start, self.text.place(node.end_lineno or 0, node.end_col_offset or 0))
@@ -117,11 +119,17 @@ class _Reading(ast.NodeVisitor):
             if alias.name != "*":
                 self._check(alias, f"{node.module}.{alias.name}", module(str(node.module)), [alias.name])
 
-    def _exists(self, node: ast.AST, name: str) -> bool:
+    def _exists(self, node: ast.AST, name: str, members: Sequence[str] = ()) -> bool:
+        """Whether there is such a module; if not, it is said once, and of each member that is elsewhere."""
         try:
             module(name)
         except Absent as absent:
-            self._missing(node, absent.args[0], f" (the import of {name} is left as it is)")
+            left = f" (the import of {name} is left as it is)"
+            moved = [f"{name}.{member}" for member in members if has_a_home(f"{name}.{member}")]
+            for dotted in moved:
+                self._missing(node, dotted, left)
+            if not moved or len(moved) < len(members):
+                self._missing(node, absent.args[0], left)
             return False
         return True
 
@@ -168,7 +176,27 @@ class _Reading(ast.NodeVisitor):
         name = dotted.rpartition(".")[2]
         if name in JAVA_BY_NAME and any(_is_text(argument) for argument in _arguments(node)):
             self._find(node, f"{name} of a Java class", JAVA_BY_NAME[name], Kind.MISSING)
+        called = self._called(node.func)
+        if called is not None and refuses(called[1]):
+            self._find(node, f"{called[0]}()", advice(called[0]), Kind.MISSING)
         self.generic_visit(node)
+
+    def _called(self, function: ast.expr) -> tuple[str, Any] | None:
+        """What is called, by PyFlink's name, and what stands there here."""
+        base, chain = _chain(function) if isinstance(function, ast.Attribute) else (function, [])
+        if not isinstance(base, ast.Name):
+            return None
+        if base.id == FROM and self._package_bound:
+            dotted, start = FROM, module(FROM)
+        elif base.id in self._bound:
+            dotted, start = self._bound[base.id]
+        else:
+            return None
+        attributes = [link.attr for link in chain]
+        try:
+            return ".".join([dotted, *attributes]), follow(start, dotted, attributes)
+        except Absent:  # told where the name itself is visited
+            return None
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and _NAMES_IT.fullmatch(node.value):

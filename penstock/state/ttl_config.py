@@ -11,6 +11,7 @@ from enum import Enum
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
+from penstock.core.wanted import wanted
 
 
 class _CleanupStrategy:
@@ -190,7 +191,7 @@ class StateTtlConfig:
 
         def set_update_type(self, update_type: _UpdateType) -> StateTtlConfig.Builder:
             """What starts an entry's clock again."""
-            self._update_type = update_type
+            self._update_type = wanted(_UpdateType, update_type)
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
@@ -203,7 +204,7 @@ class StateTtlConfig:
 
         def set_state_visibility(self, state_visibility: _StateVisibility) -> StateTtlConfig.Builder:
             """Whether an expired entry may be seen."""
-            self._visibility = state_visibility
+            self._visibility = wanted(_StateVisibility, state_visibility)
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
@@ -218,7 +219,7 @@ class StateTtlConfig:
             self, ttl_time_characteristic: _TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
             """The clock entries expire by."""
-            self._characteristic = ttl_time_characteristic
+            self._characteristic = wanted(_TtlTimeCharacteristic, ttl_time_characteristic)
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:

@@ -13,6 +13,7 @@ from penstock.connectors.kafka.sink_records import Headers, RecordEncoder, Recor
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
+from penstock.core.wanted import wanted
 from penstock.datastream.connectors.base import DeliveryGuarantee, StreamTransformer, SupportsPreprocessing
 
 __all__ = [
@@ -218,7 +219,7 @@ class KafkaSinkBuilder:
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
         """How often a record may be in the topic when the job fails and recovers."""
-        self._guarantee = delivery_guarantee
+        self._guarantee = wanted(DeliveryGuarantee, delivery_guarantee)
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:

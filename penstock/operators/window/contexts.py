@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.core.errors import ConfigError
 from penstock.core.metrics import MetricGroup
+from penstock.core.millis import timer_time
 from penstock.operators.operator import OperatorContext
 from penstock.operators.runtime_context import KeyedStateStore, RuntimeContext
 from penstock.operators.window.assigners import WindowAssigner
@@ -109,18 +110,20 @@ class TriggerContext(Trigger.OnMergeContext):
         return self._timers.watermark
 
     def register_processing_time_timer(self, time: int) -> None:
-        self._timers.processing.register(time, self._scope.key, self.window)
+        self._timers.processing.register(timer_time(time), self._scope.key, self.window)
 
     def register_event_time_timer(self, time: int) -> None:
-        self._timers.event.register(time, self._scope.key, self.window)
+        self._timers.event.register(timer_time(time), self._scope.key, self.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
-        if self._is_event_time or time != self._cleanup_time(self.window):
-            self._timers.processing.delete(time, self._scope.key, self.window)
+        whole = timer_time(time)
+        if self._is_event_time or whole != self._cleanup_time(self.window):
+            self._timers.processing.delete(whole, self._scope.key, self.window)
 
     def delete_event_time_timer(self, time: int) -> None:
-        if not self._is_event_time or time != self._cleanup_time(self.window):
-            self._timers.event.delete(time, self._scope.key, self.window)
+        whole = timer_time(time)
+        if not self._is_event_time or whole != self._cleanup_time(self.window):
+            self._timers.event.delete(whole, self._scope.key, self.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
         return self._handles.get(state_descriptor)

@@ -150,3 +150,49 @@ def test_a_name_that_the_program_uses_twice_is_not_followed():
     """``Types`` is something of the program's own here, at least in one place."""
     _, found = ported("from pyflink.common import Types\ndef f(Types):\n  return Types.nowhere\n")
     assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "called"),
+    [
+        ("from pyflink.java_gateway import get_gateway as g\n\nx = g().jvm\n", "java_gateway.get_gateway"),
+        (
+            "import pyflink.java_gateway\n\npyflink.java_gateway.get_gateway()\n",
+            "java_gateway.get_gateway",
+        ),
+        (
+            "from pyflink.util import java_utils\n\nf(java_utils.to_jarray(1, 2))\n",
+            "util.java_utils.to_jarray",
+        ),
+    ],
+)
+def test_a_call_of_what_can_only_be_imported_is_listed(source, called):
+    _, found = ported(source)
+    assert list(found) == [3] and found[3].kind is Kind.MISSING
+    assert found[3].what == f"pyflink.{called}()" and "no Java" in found[3].advice
+
+
+def test_what_can_only_be_imported_may_be_imported():
+    assert ported("from pyflink.java_gateway import get_gateway\n")[1] == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("from pyflink.table import Row\n", {"pyflink.table.Row": "penstock.common"}),
+        (
+            "from pyflink.table.types import RowKind, DataTypes\n",
+            {"pyflink.table.types.RowKind": "penstock.common", "pyflink.table": "not there yet"},
+        ),
+        (
+            "from pyflink.datastream.async_io import AsyncDataStream\n",
+            {"pyflink.datastream.async_io.AsyncDataStream": "penstock.datastream"},
+        ),
+        ("from pyflink.table import AggregateFunction\n", {"pyflink.table": "not there yet"}),
+    ],
+)
+def test_a_name_of_a_module_that_is_not_there_may_be_somewhere_else(source, named):
+    after, found = port(source)
+    assert after == source
+    assert {finding.what for finding in found} == set(named)
+    assert all(named[finding.what] in finding.advice for finding in found)

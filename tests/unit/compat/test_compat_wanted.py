@@ -1,0 +1,53 @@
+"""Settings that are members of a class, given as something else: refused at once, with what was meant."""
+
+import pytest
+
+from penstock.common import Time
+from penstock.core.errors import ConfigError
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.kafka import KafkaSink
+from penstock.datastream.state import StateTtlConfig
+
+
+def environment():
+    return StreamExecutionEnvironment.get_execution_environment()
+
+
+def checkpoints():
+    return environment().get_checkpoint_config()
+
+
+def expiry():
+    return StateTtlConfig.new_builder(Time.seconds(1))
+
+
+@pytest.mark.parametrize(
+    ("setting", "meant"),
+    [
+        (lambda: checkpoints().set_checkpointing_mode("exactly_once"), "CheckpointingMode.EXACTLY_ONCE"),
+        (lambda: environment().enable_checkpointing(10, "AT_LEAST_ONCE"), "CheckpointingMode.AT_LEAST_ONCE"),
+        (
+            lambda: checkpoints().set_externalized_checkpoint_retention("retain-on-cancellation"),
+            "ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION",
+        ),
+        (lambda: checkpoints().set_externalized_checkpoint_cleanup("no"), "one of DELETE_ON_CANCELLATION"),
+        (lambda: environment().set_runtime_mode("BATCH"), "RuntimeExecutionMode.BATCH"),
+        (
+            lambda: environment().set_stream_time_characteristic("EventTime"),
+            "TimeCharacteristic.EventTime",
+        ),
+        (lambda: environment().set_state_backend("rocksdb"), "a StateBackend is wanted, not 'rocksdb'"),
+        (lambda: environment().set_restart_strategy("none"), "a RestartStrategyConfiguration is wanted"),
+        (lambda: expiry().set_update_type("OnReadAndWrite"), "UpdateType.OnReadAndWrite"),
+        (lambda: expiry().set_state_visibility(None), "one of "),
+        (lambda: expiry().set_ttl_time_characteristic("ProcessingTime"), "ProcessingTime"),
+        (
+            lambda: KafkaSink.builder().set_delivery_guarantee("exactly-once"),
+            "DeliveryGuarantee.EXACTLY_ONCE",
+        ),
+    ],
+)
+def test_a_setting_of_the_wrong_class_is_refused_where_it_is_made(setting, meant):
+    with pytest.raises(ConfigError) as refused:
+        setting()
+    assert "is wanted, not" in str(refused.value) and meant in str(refused.value)
