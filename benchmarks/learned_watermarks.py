@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.watermarks import WatermarkTracker
 from penstock.core.batch import Batch
+from penstock.event_time.watermark_tracker import WatermarkTracker
 
 TARGET = 0.001
 RATE = 1000

@@ -29,8 +29,8 @@ from penstock.operators.columnar import ColumnarWindowOperator, Count, Panes, Su
 from penstock.operators.functions import AggregateFunction  # noqa: E402
 from penstock.operators.operator import Operator, OperatorContext, RuntimeInfo  # noqa: E402
 from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows  # noqa: E402
-from penstock.operators.window.contents import AggregateContents, ReduceContents  # noqa: E402
 from penstock.operators.window.operator import WindowOperator  # noqa: E402
+from penstock.operators.window.window_state import AggregateContents, ReduceContents  # noqa: E402
 from penstock.state.heap.backend import heap_state  # noqa: E402
 from penstock.state.operator_state import OperatorStateStore  # noqa: E402
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.columns import Count, Sum
 from penstock.common import Configuration, Duration, Row, Time, Types, WatermarkStrategy
-from penstock.connectors.discard import DiscardingSink
+from penstock.connectors.builtin.discard import DiscardingSink
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.datagen import DataGeneratorSource
-from penstock.connectors.discard import DiscardingSink
+from penstock.connectors.builtin.datagen import DataGeneratorSource
+from penstock.connectors.builtin.discard import DiscardingSink
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
 

@@ -27,7 +27,7 @@ from sim_planted import first_failure  # noqa: E402
 
 from penstock.core.clock import Clock, SystemClock  # noqa: E402
 from penstock.testing.sim.simulation import Simulation  # noqa: E402
-from penstock.testing.sim.story import SimulationFailed, tell_story  # noqa: E402
+from penstock.testing.sim.trace import SimulationFailed, tell_story  # noqa: E402
 
 CHUNK = 25
 EVERY_S = 10.0

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.snapshot.finding import read_manifest
 from penstock.snapshot.manifest import FORMAT_VERSION
+from penstock.snapshot.recovery import read_manifest
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden"
 sys.path.insert(0, str(GOLDEN))

@@ -16,8 +16,8 @@ from penstock.common import Types, WatermarkStrategy
 from penstock.datastream import ProcessWindowFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows
-from penstock.operators.window.contents import ListContents
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.window_state import ListContents
 from penstock.testing import SimSink, SimSource, SimulationFailed, simulate
 from penstock.testing.verify import EndOfInput, Record, VerificationFailed, Verifier, WatermarkTo, verify
 

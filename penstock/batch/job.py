@@ -47,10 +47,10 @@ from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, Remark
 from penstock.core.signals import SnapshotKind
 from penstock.graph.plan import Vertex
-from penstock.snapshot.finding import Found
 from penstock.snapshot.manifest import Manifest
-from penstock.snapshot.matching import match
+from penstock.snapshot.operator_mapping import match
 from penstock.snapshot.permit import CommitPermit
+from penstock.snapshot.recovery import Found
 from penstock.snapshot.repository import first_generation
 
 _log = logging.getLogger("penstock")

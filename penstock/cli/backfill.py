@@ -12,18 +12,18 @@ from penstock.cli.places import read_time
 from penstock.cli.program_options import check_program, program_options, settings_of
 from penstock.cli.rewired import rewired
 from penstock.cli.run import run_program
+from penstock.connectors.combinators.backfill import Shaped, backfilled
 from penstock.connectors.database.source import DatabaseSource
 from penstock.connectors.files.source import FileSource
 from penstock.connectors.files.text import StreamFormat
-from penstock.connectors.history import Shaped, backfilled
 from penstock.connectors.source import Source
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
 from penstock.core.errors import GraphError
 from penstock.core.ids import EventTime
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.job import JobSpec
-from penstock.travel.rewire import refuse_stamped_later
+from penstock.replay.substitute import refuse_stamped_later
 
 PASSWORD = "PENSTOCK_HISTORY_PASSWORD"
 _DATABASES = ("mysql://", "mariadb://", "postgresql://")

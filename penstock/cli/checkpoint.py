@@ -15,14 +15,14 @@ from penstock.cli.output import age, console, moment, say, size, table
 from penstock.cli.savepoint import JobOrCommand, trigger
 from penstock.core.clock import SystemClock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
-from penstock.snapshot.checking import CheckedFile, check_snapshot
-from penstock.snapshot.finding import load_published, read_manifest, verify_files
 from penstock.snapshot.journal import candidates
 from penstock.snapshot.manifest import Manifest, OperatorEntry
 from penstock.snapshot.paths import JOURNAL
 from penstock.snapshot.reading import load_entries
+from penstock.snapshot.recovery import load_published, read_manifest, verify_files
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
+from penstock.snapshot.verification import CheckedFile, check_snapshot
 
 
 @click.group(cls=JobOrCommand)

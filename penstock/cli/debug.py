@@ -15,14 +15,14 @@ from penstock.cli.program_options import check_program, non_restored_option, set
 from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import ProgramError, as_program, execute
 from penstock.connectors.source import Source
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import Node
+from penstock.replay.debugger import Cause, StateView, Step, watched
+from penstock.replay.discarding_sink import Nowhere
+from penstock.replay.replayed import Piece, ReplayedSource, refuse_uncut, replayed
 from penstock.testing.local import local_cluster
-from penstock.travel.nowhere import Nowhere
-from penstock.travel.replayed import Piece, ReplayedSource, refuse_uncut, replayed
-from penstock.travel.stepping import Cause, StateView, Step, watched
 
 _SLOTS = 64
 _SHOWN = 300

@@ -14,13 +14,13 @@ from penstock.cli.program_options import check_program, non_restored_option, pro
 from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import run_program
 from penstock.connectors.source import Source
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.coordinator import registry
 from penstock.core.errors import ConfigError
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.job import JobSpec
-from penstock.snapshot.finding import read_manifest
-from penstock.travel.forking import BoundedSource, Recorders, Until
-from penstock.travel.rewire import part_by_part, refuse_stamped_later
+from penstock.replay.forking import BoundedSource, Recorders, Until
+from penstock.replay.substitute import part_by_part, refuse_stamped_later
+from penstock.snapshot.recovery import read_manifest
 
 Outputs = dict[str, Counter[str]]
 

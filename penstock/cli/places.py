@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from penstock.core.ids import EventTime
-from penstock.travel.replayed import Offsets
+from penstock.replay.replayed import Offsets
 
 EARLIEST = "earliest"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

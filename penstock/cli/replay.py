@@ -18,12 +18,12 @@ from penstock.cli.program_options import check_program, non_restored_option, pro
 from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import run_program
 from penstock.connectors.source import Source
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.errors import ConfigError
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.job import JobSpec
 from penstock.graph.wall_clock import wall_clock
-from penstock.travel.difference import NOTE, Difference, compare, note_of
-from penstock.travel.replayed import (
+from penstock.replay.difference import NOTE, Difference, compare, note_of
+from penstock.replay.replayed import (
     Ends,
     Piece,
     ReplayedSink,

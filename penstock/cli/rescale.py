@@ -13,7 +13,7 @@ from penstock.cli.savepoint import taken
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import Entry, find
 from penstock.core.errors import ClusterError, ConfigError, PenstockError, SnapshotError
-from penstock.snapshot.finding import read_manifest
+from penstock.snapshot.recovery import read_manifest
 
 
 @click.command()

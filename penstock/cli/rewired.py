@@ -13,7 +13,7 @@ from penstock.core import options
 from penstock.core.config import layered
 from penstock.datastream.job import Launcher, run_as, running_program
 from penstock.graph.job import JobSpec
-from penstock.travel.rewire import NewSink, NewSource, RewiringLauncher
+from penstock.replay.substitute import NewSink, NewSource, RewiringLauncher
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def own_checkpoints(overrides: dict[str, str]) -> Iterator[dict[str, str]]:
     is not touched either, whatever the program says of claiming it, and one that the program names itself
     is not where it starts.
     """
-    with tempfile.TemporaryDirectory(prefix="penstock-travel-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="penstock-replay-") as scratch:
         given = overrides.get(options.CHECKPOINT_DIR.key)
         yield {
             options.RECOVERY_PATH.key: "",

@@ -15,7 +15,7 @@ from penstock.coordinator.registry import Entry, find
 from penstock.core.clock import SystemClock
 from penstock.core.discreet import shown
 from penstock.core.errors import ClusterError, SnapshotError
-from penstock.snapshot.finding import read_manifest
+from penstock.snapshot.recovery import read_manifest
 
 _POLL_S = 0.1
 _SILENCE_S = 15.0

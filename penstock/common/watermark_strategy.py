@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.common.time import Duration
-from penstock.connectors.timestamps import TimestampAssigner
-from penstock.connectors.watermark_generators import WatermarkGenerator, WatermarkOutput
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.elsewhere import shown_in
+from penstock.event_time.timestamp_assigners import TimestampAssigner
+from penstock.event_time.watermark_generators import WatermarkGenerator, WatermarkOutput
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.on_error import BadRecords, salvage
 from penstock.core.batch import Batch, Times, concat
+from penstock.formats.bad_records import BadRecords, salvage
 
 Records: TypeAlias = "pa.RecordBatch | list[Any]"
 Whereabouts = Callable[[int], tuple[Any, bytes]]

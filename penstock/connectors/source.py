@@ -26,11 +26,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.on_error import Diverted
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 from penstock.core.packed import Names, PackedNames
+from penstock.formats.bad_records import Diverted
 
 
 @dataclass(frozen=True, slots=True)

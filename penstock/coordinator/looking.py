@@ -10,7 +10,7 @@ from penstock.coordinator.place import check_owner
 from penstock.coordinator.restore import check_restorable
 from penstock.core.errors import PenstockError, SnapshotError
 from penstock.graph.plan import Plan
-from penstock.snapshot.finding import Found
+from penstock.snapshot.recovery import Found
 from penstock.snapshot.repository import Repository
 
 

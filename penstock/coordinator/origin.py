@@ -15,9 +15,9 @@ from penstock.core.errors import SnapshotError
 from penstock.core.handles import digest
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import Found, read_manifest
 from penstock.snapshot.manifest import Manifest, Origin
 from penstock.snapshot.paths import is_manifest
+from penstock.snapshot.recovery import Found, read_manifest
 from penstock.snapshot.signing import UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store

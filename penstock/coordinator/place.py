@@ -14,11 +14,11 @@ import unicodedata
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.job import JobID, normal_name
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import Found, latest_valid
 from penstock.snapshot.journal import Fence, since_closed
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import is_manifest
 from penstock.snapshot.reading import load_entries
+from penstock.snapshot.recovery import Found, latest_valid
 from penstock.snapshot.storage import SnapshotStore
 
 _log = logging.getLogger("penstock")

@@ -13,10 +13,10 @@ from penstock.core.ids import OperatorId, SlotId, Subtask, SubtaskIndex
 from penstock.core.messages import OperatorRestore
 from penstock.graph.overtaking import crossings, takers
 from penstock.graph.plan import Plan, Vertex
-from penstock.snapshot.finding import Found
 from penstock.snapshot.manifest import Manifest
-from penstock.snapshot.matching import match
+from penstock.snapshot.operator_mapping import match
 from penstock.snapshot.permit import CommitPermit
+from penstock.snapshot.recovery import Found
 from penstock.snapshot.rescale import assign, redistribute, resolve_max_parallelism
 from penstock.snapshot.storage import SnapshotStore
 

@@ -43,7 +43,7 @@ _STEERING = {
 """Control characters, those that turn text around, and halves of characters: as Python writes them."""
 _STEERING_LINES = {code: text for code, text in _STEERING.items() if chr(code) not in "\n\t"}
 
-LOGGERS = ("penstock", "penstock.database", "penstock.kafka", "penstock.news", "penstock.snapshot.finding")
+LOGGERS = ("penstock", "penstock.database", "penstock.kafka", "penstock.news", "penstock.snapshot.recovery")
 """All loggers we write to: a filter of a logger does not see what its children are told."""
 
 

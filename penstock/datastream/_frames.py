@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import options
 from penstock.core.errors import GraphError
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 
 if TYPE_CHECKING:
     from penstock.datastream._sink import DataStreamSink

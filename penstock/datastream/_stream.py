@@ -16,10 +16,9 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, overload
 
-from penstock.connectors.collect import CollectSink
-from penstock.connectors.printing import PrintSink
+from penstock.connectors.builtin.collect import CollectSink
+from penstock.connectors.builtin.printing import PrintSink
 from penstock.connectors.sink import Sink, TypedSink
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core.errors import GraphError
 from penstock.core.type_vars import K, R, S, T_co, V
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info, project_type
@@ -27,6 +26,7 @@ from penstock.datastream import _frames
 from penstock.datastream._results import CloseableIterator
 from penstock.datastream._sink import DataStreamSink
 from penstock.datastream._wrappers import SinkFunction
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.partition import (
     Broadcast,
     Custom,

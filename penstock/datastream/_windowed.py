@@ -25,12 +25,6 @@ from penstock.operators.window.assigners import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from penstock.operators.window.contents import (
-    AggregateContents,
-    ListContents,
-    ReduceContents,
-    WindowContents,
-)
 from penstock.operators.window.evictors import Evictor
 from penstock.operators.window.functions import (
     AllWindowFunction,
@@ -40,6 +34,12 @@ from penstock.operators.window.functions import (
 )
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.triggers import EventTimeTrigger, PurgingTrigger, Trigger
+from penstock.operators.window.window_state import (
+    AggregateContents,
+    ListContents,
+    ReduceContents,
+    WindowContents,
+)
 from penstock.operators.window.windows import W
 
 if TYPE_CHECKING:

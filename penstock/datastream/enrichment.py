@@ -11,14 +11,14 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from penstock.connectors.tables import ReloadedTableSource, TableVersion
-from penstock.connectors.watermark_strategy import WatermarkStrategy
+from penstock.connectors.combinators.table_versions import ReloadedTableSource, TableVersion
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
 from penstock.core.typeinfo import DeclaredType
 from penstock.datastream._stream import DataStream, made
 from penstock.datastream.async_data_stream import AsyncDataStream
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.partition import Broadcast
 from penstock.graph.nodes import Link
 from penstock.operators.async_io.lookup import LookupCache, LookupFunction, LookupJoin

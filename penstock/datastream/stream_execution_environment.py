@@ -17,11 +17,10 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
-from penstock.connectors.collection import CollectionSource
+from penstock.connectors.builtin.collection import CollectionSource
+from penstock.connectors.builtin.socket import SocketTextSource
 from penstock.connectors.files.source import FileSource
-from penstock.connectors.socket import SocketTextSource
 from penstock.connectors.source import Source
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.core import interrupts, options
 from penstock.core.config import Configuration, layered
 from penstock.core.conversion import convert_all
@@ -45,6 +44,7 @@ from penstock.datastream.job import Launcher, running_program
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.explain import plan_json, plan_text
 from penstock.graph.job import JobSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.core.batch import Batch
 from penstock.core.ids import Epoch, EventTime
 from penstock.core.signals import Barrier
-from penstock.exchange.overtaken import Overtaken
+from penstock.exchange.channel_state import Overtaken
 
 
 @dataclass(frozen=True, slots=True)

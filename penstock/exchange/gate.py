@@ -33,9 +33,10 @@ from penstock.core.signals import (
     SnapshotKind,
     Watermark,
 )
-from penstock.core.watermarks import ValveResult, WatermarkValve
-from penstock.exchange.align import Aligner, Alignment
+from penstock.event_time.watermark_valve import ValveResult, WatermarkValve
+from penstock.exchange.barrier_alignment import Aligner, Alignment
 from penstock.exchange.channel import ALL, InputChannel
+from penstock.exchange.channel_state import Overtaken
 from penstock.exchange.events import (
     BarrierReady,
     Data,
@@ -46,7 +47,6 @@ from penstock.exchange.events import (
     SnapshotsCancelled,
     TimeAdvanced,
 )
-from penstock.exchange.overtaken import Overtaken
 
 
 @dataclass(frozen=True, slots=True)

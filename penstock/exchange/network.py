@@ -19,10 +19,10 @@ from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, SlotId
 from penstock.core.signals import Element
 from penstock.core.transport_options import DATA_PORT
+from penstock.exchange.acceptor import Door
 from penstock.exchange.auth import Hello
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
-from penstock.exchange.door import Door
 from penstock.exchange.frames import Frame, FramedSocket, FrameKind
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
 from penstock.exchange.ports import Ports, listen

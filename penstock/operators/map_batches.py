@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.timestamps import column_times
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.row import Row
+from penstock.event_time.timestamp_assigners import column_times
 from penstock.operators.outflow import pieces
 from penstock.operators.user_function import FunctionOperator
 

@@ -18,11 +18,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitReader, SplitsFinished
-from penstock.connectors.watermarks import CombinedWatermarks, WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.copying import copied
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime
 from penstock.core.packed import Names
+from penstock.event_time.watermark_tracker import CombinedWatermarks, WatermarkStrategy
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_splits import AssignedSplit, WaitingSplits, claim, stored_names
 from penstock.operators.time_report import TimeReporter, describe_holder

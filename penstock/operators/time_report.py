@@ -6,9 +6,9 @@ when event time stands still (``coordinator/alignment.py``).
 
 from __future__ import annotations
 
-from penstock.connectors.watermarks import WatermarkStrategy, WatermarkTracker
 from penstock.core.ids import EventTime
 from penstock.core.messages import WatermarkReport
+from penstock.event_time.watermark_tracker import WatermarkStrategy, WatermarkTracker
 from penstock.operators.operator import OperatorContext
 
 REPORT_INTERVAL_MS = 1000

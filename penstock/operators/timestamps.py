@@ -1,7 +1,7 @@
 """Event time in the middle of a stream: ``assign_timestamps_and_watermarks``.
 
 Also :class:`WatermarkEmitter`, which this operator and the source operator share: it sends what the
-trackers of :mod:`penstock.connectors.watermarks` answer, and keeps the watermark interval.
+trackers of :mod:`penstock.event_time.watermark_tracker` answer, and keeps the watermark interval.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from penstock.connectors.watermarks import Cut, ValveResult, WatermarkStrategy, WatermarkTracker
 from penstock.core.batch import Batch
 from penstock.core.errors import GraphError
 from penstock.core.ids import MAX_TIME, Epoch, EventTime
-from penstock.operators.odd_times import OddTimes
+from penstock.event_time.watermark_tracker import Cut, ValveResult, WatermarkStrategy, WatermarkTracker
+from penstock.operators.odd_timestamps import OddTimes
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.time_report import TimeReporter, describe_records
 from penstock.state.operator_state import ListMode

@@ -26,7 +26,7 @@ from penstock.core.signals import SnapshotKind
 from penstock.snapshot.manifest import FORMAT_VERSION, Manifest, OperatorEntry, Origin, SubtaskEntry
 from penstock.snapshot.paths import problem_with
 from penstock.snapshot.signing import FIELD
-from penstock.snapshot.strict import (
+from penstock.snapshot.strict_json import (
     Malformed,
     array,
     boolean,

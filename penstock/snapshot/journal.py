@@ -28,7 +28,7 @@ from penstock.core.errors import FormatVersionError
 from penstock.core.handles import digest
 from penstock.core.ids import Epoch, Generation
 from penstock.snapshot.paths import JOURNAL
-from penstock.snapshot.strict import (
+from penstock.snapshot.strict_json import (
     Malformed,
     array,
     boolean,

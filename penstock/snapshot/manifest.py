@@ -22,7 +22,7 @@ from penstock.core.handles import (
 )
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
 from penstock.core.signals import SnapshotKind
-from penstock.snapshot.strict import canonical, encode_data
+from penstock.snapshot.strict_json import canonical, encode_data
 
 FORMAT_VERSION = 3
 """The manifest format this Penstock writes, and the newest it reads; it reads all older ones too."""

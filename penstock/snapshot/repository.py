@@ -19,7 +19,6 @@ from penstock.core.handles import digest
 from penstock.core.ids import Epoch, Generation
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import Found, load_published, search
 from penstock.snapshot.inline import check_inline
 from penstock.snapshot.journal import (
     ClaimOutcome,
@@ -53,6 +52,7 @@ from penstock.snapshot.paths import (
 )
 from penstock.snapshot.permit import CommitPermit, Ownership, permit_publication, permit_restored
 from penstock.snapshot.reading import JournalReader
+from penstock.snapshot.recovery import Found, load_published, search
 from penstock.snapshot.retain import plan_deletions, stale_manifests
 from penstock.snapshot.signing import UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore

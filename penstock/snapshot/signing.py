@@ -12,7 +12,7 @@ import hmac
 from dataclasses import dataclass
 
 from penstock.core.errors import SnapshotError
-from penstock.snapshot.strict import Malformed, canonical, parse
+from penstock.snapshot.strict_json import Malformed, canonical, parse
 
 FIELD = "signature"
 KEY_FILE = "penstock.snapshots.key-file"

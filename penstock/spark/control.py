@@ -23,9 +23,9 @@ from penstock.core.ids import Generation, SlotId
 from penstock.core.message_bytes import from_bytes, to_bytes
 from penstock.core.messages import Deploy, FromSlot, ToSlot
 from penstock.core.transport_options import CONTROL_PORT
+from penstock.exchange.acceptor import Door
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, queue_message
-from penstock.exchange.door import Door
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
 from penstock.exchange.ports import Ports, listen

@@ -4,7 +4,7 @@ In BATCH mode on Spark the frame is the input of the source's tasks: see :mod:`p
 
 For a stream the executors write its rows to Parquet files once, when the job begins and before it takes its
 slots; no row passes through the driver.  The job reads the files: see
-:mod:`penstock.connectors.materialised` for what that is good for after a crash.
+:mod:`penstock.connectors.combinators.materialized` for what that is good for after a crash.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.connectors.at_hand import RowsAtHand, RowsReader
-from penstock.connectors.materialised import MaterialisedSource
+from penstock.connectors.builtin.driver_rows import RowsAtHand, RowsReader
+from penstock.connectors.combinators.materialized import MaterialisedSource
 from penstock.connectors.source import Split, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError

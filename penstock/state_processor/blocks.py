@@ -17,7 +17,7 @@ import pyarrow as pa
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, NativeHandle
 from penstock.core.stand_ins import loads_anywhere
-from penstock.snapshot.finding import signing_of
+from penstock.snapshot.recovery import signing_of
 from penstock.snapshot.storage import SnapshotStore
 from penstock.state.backend import EntryShape
 from penstock.state.chunks import KEY_GROUP

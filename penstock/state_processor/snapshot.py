@@ -16,8 +16,8 @@ from penstock.core.documents import load_trusted
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import keyed_blobs
 from penstock.core.pickling import dumps
-from penstock.snapshot.finding import read_manifest
 from penstock.snapshot.manifest import OperatorEntry
+from penstock.snapshot.recovery import read_manifest
 from penstock.snapshot.store import open_store
 from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS
 from penstock.state_processor.block import untrusted

@@ -19,9 +19,9 @@ from penstock.core.errors import SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece, OperatorSnapshot
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex
 from penstock.core.signals import SnapshotKind
-from penstock.snapshot.finding import signing_of, verify_files
 from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
 from penstock.snapshot.paths import METADATA
+from penstock.snapshot.recovery import signing_of, verify_files
 from penstock.snapshot.repository import write_savepoint
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store

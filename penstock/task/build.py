@@ -12,7 +12,7 @@ from penstock.core.keygroups import key_group_range
 from penstock.core.messages import Deploy, DriverMessage, Opening, Remark
 from penstock.core.metrics import MetricGroup
 from penstock.core.unpickling import allow
-from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
+from penstock.exchange.barrier_alignment import Aligner, AtLeastOnce, ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender, Sender
 from penstock.exchange.gate import InputGate, Overtaking
 from penstock.exchange.outputs import OutputEdge
@@ -24,9 +24,9 @@ from penstock.operators.operator import OperatorRuntime
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import Chain, ChainSetup, build_chain, runtime_of
+from penstock.task.channel_state import recovered, recovered_inside
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.first_keys import watch_first_keys
-from penstock.task.recovered import recovered, recovered_inside
 from penstock.task.restoring import restored_keyed, restored_lists
 from penstock.task.snapshot import SnapshotLadder
 from penstock.task.task import Task

@@ -25,7 +25,7 @@ from penstock.core.handles import Committable, SubtaskSnapshot
 from penstock.core.ids import Epoch, OperatorId, Subtask
 from penstock.core.messages import SnapshotAck, SnapshotDeclined
 from penstock.core.signals import Barrier
-from penstock.exchange.overtaken import Overtaken
+from penstock.exchange.channel_state import Overtaken
 from penstock.operators.chain import OperatorInput
 from penstock.state.backend import FrozenPart
 from penstock.task.environment import TaskEnvironment

@@ -24,6 +24,7 @@ from penstock.core.metrics import MetricGroup
 from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier
 from penstock.core.sizing import SEGMENT_BYTES
 from penstock.exchange.channel import ALL
+from penstock.exchange.channel_state import Overtaken
 from penstock.exchange.events import (
     BarrierReady,
     Data,
@@ -35,17 +36,16 @@ from penstock.exchange.events import (
 )
 from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
-from penstock.exchange.overtaken import Overtaken
 from penstock.operators.chain import OperatorInput
 from penstock.operators.pending import PendingOperators
 from penstock.operators.source_operator import SourceOperator
-from penstock.task.asked import AskedSnapshots
 from penstock.task.environment import TaskEnvironment
-from penstock.task.left_over import LeftOver
 from penstock.task.pacing import BUDGET_S, Pace
+from penstock.task.pending_snapshots import AskedSnapshots
 from penstock.task.phases import Phase
 from penstock.task.polling import SourcePolls
 from penstock.task.snapshot import SnapshotLadder
+from penstock.task.suspended_work import LeftOver
 from penstock.task.time_shares import TimeShares
 
 EVENTS_PER_STEP = 64

@@ -24,7 +24,7 @@ from penstock.core.handles import (
 from penstock.core.ids import ChannelId, EdgeId, OperatorId, Subtask
 from penstock.core.signals import Barrier
 from penstock.core.unpicklable import stored
-from penstock.exchange.overtaken import Overtaken, encode
+from penstock.exchange.channel_state import Overtaken, encode
 from penstock.state.backend import FrozenFiles, FrozenPart
 from penstock.state.files import write_blocks
 from penstock.state.operator_state import ListSnapshot

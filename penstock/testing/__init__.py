@@ -9,7 +9,7 @@ from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.limits import Limits
 from penstock.testing.sim.process import SimScript
 from penstock.testing.sim.simulation import Report, simulate
-from penstock.testing.sim.story import SimulationFailed
+from penstock.testing.sim.trace import SimulationFailed
 from penstock.testing.verify import verify
 
 __all__ = [

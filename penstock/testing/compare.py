@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.ids import MIN_TIME
-from penstock.testing.trial import Result
+from penstock.testing.operator_run import Result
 
 _LINES = 30
 

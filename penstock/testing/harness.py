@@ -34,8 +34,8 @@ from penstock.operators.timer_service import TimeDomain
 from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, EntryShape, FrozenTable
 from penstock.state.keyed import KeyedState
 from penstock.testing.items import ProcessingTimeTo, Record, WatermarkTo, atoms_of, operator_for
+from penstock.testing.operator_run import Collector, TrialSnapshot, run_clock
 from penstock.testing.pipeline import Stage, single_stage, stages_of
-from penstock.testing.trial import Collector, TrialSnapshot, run_clock
 
 _DOMAINS = {EVENT_TIMERS: TimeDomain.EVENT_TIME, PROCESSING_TIMERS: TimeDomain.PROCESSING_TIME}
 

@@ -1,7 +1,7 @@
 """A piece of a program as a row of trials: what :class:`~penstock.testing.harness.Harness` runs.
 
 The piece is written with the ordinary stream classes.  Each of its steps becomes a
-:class:`~penstock.testing.trial.Trial`; what one emits goes to the next by a plain call, with the keys
+:class:`~penstock.testing.operator_run.Trial`; what one emits goes to the next by a plain call, with the keys
 that the link asks for.  There is one subtask of each, so partitioning other than by key means nothing.
 """
 
@@ -24,7 +24,7 @@ from penstock.graph.nodes import Link, Node, NodeId, NodeKind
 from penstock.operators.chain import FanOut
 from penstock.operators.operator import Operator, Output
 from penstock.operators.typed import typed_output
-from penstock.testing.trial import Collector, Trial
+from penstock.testing.operator_run import Collector, Trial
 
 Build = Callable[[DataStream], DataStream]
 

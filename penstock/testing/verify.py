@@ -37,7 +37,7 @@ from penstock.core.signals import EndOfInput
 from penstock.operators.operator import Operator
 from penstock.testing.compare import Expected, Standard, VerificationFailed
 from penstock.testing.items import ProcessingTimeTo, Record, WatermarkTo, atoms_of, is_keyed, operator_for
-from penstock.testing.trial import KEY_GROUPS, Result, Trial, owners_of
+from penstock.testing.operator_run import KEY_GROUPS, Result, Trial, owners_of
 
 __all__ = [
     "EndOfInput",

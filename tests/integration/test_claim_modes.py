@@ -13,9 +13,9 @@ from local_jobs import environment, finish, until
 from penstock.coordinator.place import job_directory
 from penstock.core.errors import ConfigError
 from penstock.core.ids import Epoch
-from penstock.snapshot.checking import check_snapshot
-from penstock.snapshot.finding import Found, read_manifest
 from penstock.snapshot.manifest import Manifest, OperatorEntry
+from penstock.snapshot.recovery import Found, read_manifest
+from penstock.snapshot.verification import check_snapshot
 from penstock.testing.local import LocalLauncher, local_cluster
 
 COUNT = 900

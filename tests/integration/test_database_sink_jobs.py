@@ -17,8 +17,8 @@ from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.connectors.database import Delivery
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.testing.cue import AwaitCheckpoint, Crash, Pause, cued_source
 from penstock.testing.local import local_cluster
+from penstock.testing.scripted_source import AwaitCheckpoint, Crash, Pause, cued_source
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "connectors"))
 from database_kit import MARIADB, POSTGRESQL, database, until  # noqa: E402

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.common import Row, WatermarkStrategy
-from penstock.connectors import tables
-from penstock.connectors.tables import ReloadedTableSource, TableVersion, rows_of
+from penstock.connectors.combinators import table_versions as tables
+from penstock.connectors.combinators.table_versions import ReloadedTableSource, TableVersion, rows_of
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.snapshot.finding import read_manifest, verify_files
 from penstock.snapshot.manifest import FORMAT_VERSION
+from penstock.snapshot.recovery import read_manifest, verify_files
 from penstock.snapshot.store import open_store
 from penstock.testing.local import local_cluster
 

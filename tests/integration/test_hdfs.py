@@ -21,8 +21,8 @@ from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 from penstock.testing.conformance import SinkConformance
 from penstock.testing.conformance.store_suite import StoreSuite
-from penstock.testing.cue import AwaitCheckpoint, Crash, cued_source
 from penstock.testing.local import local_cluster
+from penstock.testing.scripted_source import AwaitCheckpoint, Crash, cued_source
 from penstock.testing.servers import HdfsServer
 
 

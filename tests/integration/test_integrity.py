@@ -19,9 +19,9 @@ from penstock.core.errors import JobFailedError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.snapshot.checking import check_snapshot
-from penstock.snapshot.finding import Found, latest_valid
+from penstock.snapshot.recovery import Found, latest_valid
 from penstock.snapshot.store import LocalStore, open_store
+from penstock.snapshot.verification import check_snapshot
 from penstock.testing.local import LocalLauncher, local_cluster
 
 COUNT = 900

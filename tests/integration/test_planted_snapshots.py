@@ -27,10 +27,10 @@ from penstock.core.packed import pack
 from penstock.core.plain_data import Codec
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.exchange.overtaken import encode
+from penstock.exchange.channel_state import encode
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import latest_valid
 from penstock.snapshot.manifest import sign
+from penstock.snapshot.recovery import latest_valid
 from penstock.snapshot.store import LocalStore
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S

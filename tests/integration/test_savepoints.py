@@ -20,7 +20,7 @@ from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.signals import SnapshotKind
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.snapshot.finding import read_manifest
+from penstock.snapshot.recovery import read_manifest
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.patience import PATIENCE_S
 

@@ -31,8 +31,8 @@ from penstock.datastream.connectors.file_system import (
     ParquetFormat,
 )
 from penstock.datastream.connectors.iceberg import IcebergSink
-from penstock.testing.cue import AwaitCheckpoint, Crash, cued_source
 from penstock.testing.local import local_cluster
+from penstock.testing.scripted_source import AwaitCheckpoint, Crash, cued_source
 
 ROW = Types.ROW_NAMED(["n", "country"], [Types.LONG(), Types.STRING()])
 

@@ -22,8 +22,8 @@ from penstock.core.errors import JobFailedError, TransportError
 from penstock.core.ids import Subtask, SubtaskIndex, VertexId
 from penstock.core.messages import Heartbeat, Opening
 from penstock.datastream import AsyncDataStream, AsyncFunction
+from penstock.exchange.acceptor import Door
 from penstock.exchange.auth import Hello, answer, call, new_secret
-from penstock.exchange.door import Door
 from penstock.spark.worker import _beat, _FileThread, _Progress
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.patience import PATIENCE_S

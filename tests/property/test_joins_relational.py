@@ -27,7 +27,7 @@ from penstock.operators.join.functions import JoinKind, ProcessJoinFunction
 from penstock.operators.join.interval import Interval, IntervalJoinOperator
 from penstock.operators.join.temporal import TemporalJoinOperator
 from penstock.operators.operator import Operator
-from penstock.testing.trial import Trial, owners_of
+from penstock.testing.operator_run import Trial, owners_of
 
 KEYS = ("a", "b", "c")
 DISORDER = 30

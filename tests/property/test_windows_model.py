@@ -16,7 +16,7 @@ from window_cases import Case, cases, early_and_late, fixed, overlapping, short
 
 from penstock.core.batch import Batch
 from penstock.core.row import Row
-from penstock.testing.trial import Result, Trial
+from penstock.testing.operator_run import Result, Trial
 
 RECORD, WATERMARK, CLOCK, RESTORE, KEEP, CRASH = "record", "watermark", "clock", "restore", "keep", "crash"
 

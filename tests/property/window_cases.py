@@ -14,9 +14,9 @@ from penstock.columns import Avg, Count, Max, Min, Sum
 from penstock.datastream import window as api
 from penstock.operators.columnar.row_by_row import RowAggregate, RowResults
 from penstock.operators.functions import AggregateFunction
-from penstock.operators.window.contents import AggregateContents, ListContents, ReduceContents
 from penstock.operators.window.functions import ProcessWindowFunction
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.window_state import AggregateContents, ListContents, ReduceContents
 
 
 @dataclass

@@ -16,12 +16,12 @@ from test_source_op_reading import ListSource, drain, splits
 
 from penstock.common import WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
-from penstock.connectors.watermarks import IdlenessTimer, WatermarkTracker
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
-from penstock.core.watermarks import NOTHING, ValveResult, WatermarkValve
+from penstock.event_time.watermark_tracker import IdlenessTimer, WatermarkTracker
+from penstock.event_time.watermark_valve import NOTHING, ValveResult, WatermarkValve
 from penstock.operators.source_operator import SourceOperator
 from penstock.operators.timestamps import AssignTimestampsOperator
 from penstock.state.operator_state import ListMode, OperatorStateStore

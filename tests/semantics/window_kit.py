@@ -7,9 +7,14 @@ from typing import Any
 
 from penstock.datastream.window import CountWindow, TimeWindow
 from penstock.operators.functions import AggregateFunction
-from penstock.operators.window.contents import AggregateContents, ListContents, ReduceContents, WindowContents
 from penstock.operators.window.functions import ProcessWindowFunction
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.window_state import (
+    AggregateContents,
+    ListContents,
+    ReduceContents,
+    WindowContents,
+)
 from penstock.testing import EndOfInput, Harness, Record, verify
 
 END = EndOfInput()

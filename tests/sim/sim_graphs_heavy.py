@@ -19,7 +19,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.testing import SimSink, SimSource
-from penstock.testing.sim.world import current
+from penstock.testing.sim.environment import current
 
 Env = StreamExecutionEnvironment
 Build = Callable[[Env], object]

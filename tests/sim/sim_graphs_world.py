@@ -25,8 +25,8 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.testing import Limits, SimScript, SimSink, SimSource
+from penstock.testing.sim.environment import current
 from penstock.testing.sim.faults import SIMULATED
-from penstock.testing.sim.world import current
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 from penstock.testing import SimSink
+from penstock.testing.sim.environment import SinkTable, current
 from penstock.testing.sim.faults import SIMULATED
-from penstock.testing.sim.world import SinkTable, current
 
 
 def epoch_of(transaction: str) -> int:

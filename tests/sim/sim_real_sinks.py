@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from sim_graphs_rocks import DISK
 from sim_outside import Faulty, visible
 
+from penstock.connectors.builtin.generic import GenericSink
 from penstock.connectors.files.storage import LocalStorage
-from penstock.connectors.generic import GenericSink
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.staged.commit import EpochCommitter
 from penstock.connectors.staged.sink import StagedEpochs
@@ -26,8 +26,8 @@ from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 from penstock.testing import SimSink
+from penstock.testing.sim.environment import SinkTable, current
 from penstock.testing.sim.faults import SIMULATED
-from penstock.testing.sim.world import SinkTable, current
 
 
 class Kept(SinkTable):

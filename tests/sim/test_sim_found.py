@@ -15,10 +15,10 @@ from penstock.core.errors import CorruptSnapshotError, FencedError
 from penstock.core.ids import Epoch, Generation
 from penstock.snapshot.repository import Repository
 from penstock.testing import Faults
+from penstock.testing.sim.environment import entered
 from penstock.testing.sim.run import Run
 from penstock.testing.sim.simulation import Simulation
 from penstock.testing.sim.storage import SimStore
-from penstock.testing.sim.world import entered
 
 
 def test_waiting_for_the_last_snapshots_does_not_spin() -> None:

@@ -25,7 +25,7 @@ from penstock.coordinator.schedule import FailureKind
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.core.handles import Blob, digest
 from penstock.core.ids import Generation
-from penstock.exchange.align import NOTHING, AtLeastOnce, ExactlyOnce
+from penstock.exchange.barrier_alignment import NOTHING, AtLeastOnce, ExactlyOnce
 from penstock.snapshot import permit as permits
 from penstock.snapshot.journal import Append, Refused, Seq, history, link, may_publish
 from penstock.snapshot.retain import Deletions, plan_deletions

@@ -11,10 +11,10 @@ from sim_planted import Patch, Planted, must_be_found
 import penstock.task.build
 from penstock.core.signals import Barrier
 from penstock.exchange.channel import ALL
+from penstock.exchange.channel_state import Overtaken
 from penstock.exchange.events import Data
 from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge
-from penstock.exchange.overtaken import Overtaken
 
 
 def forget_queued_output(patch: Patch) -> None:

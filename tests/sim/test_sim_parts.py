@@ -8,10 +8,10 @@ from penstock.core.errors import SnapshotError
 from penstock.testing import Faults
 from penstock.testing.conformance.store_suite import StoreSuite
 from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.environment import World
 from penstock.testing.sim.faults import Injector
 from penstock.testing.sim.scheduler import START_MS, Scheduler, VirtualClock
 from penstock.testing.sim.storage import SimStore
-from penstock.testing.sim.world import World
 
 
 def store_with(faults: Faults, seed: int = 1) -> SimStore:

@@ -26,8 +26,12 @@ NAMES: dict[str, list[str]] = {
 DOCUMENTED = [f"penstock.{name}" for name in ("common", "datastream", "columns", "cep", "state_processor")]
 """Where every class and method says what it does and takes."""
 
-CONTRACTS = ["penstock.state.backend", "penstock.snapshot.finding", "penstock.snapshot.manifest"]
-CONTRACTS += ["penstock.operators.window.contents", "penstock.operators.window.operator", "penstock.cli.main"]
+CONTRACTS = ["penstock.state.backend", "penstock.snapshot.recovery", "penstock.snapshot.manifest"]
+CONTRACTS += [
+    "penstock.operators.window.window_state",
+    "penstock.operators.window.operator",
+    "penstock.cli.main",
+]
 """Modules of the engine that pages and examples about the engine itself show."""
 
 

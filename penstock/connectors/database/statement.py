@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from penstock.connectors.database.address import DatabaseAddress
 from penstock.connectors.database.changes import Changed, Tuples
+from penstock.connectors.database.connection import Link
 from penstock.connectors.database.databases import open_dialect
-from penstock.connectors.database.destination import to_statement
-from penstock.connectors.database.eager import EagerWriter
-from penstock.connectors.database.link import Link
 from penstock.connectors.database.rows import RowReader
+from penstock.connectors.database.upsert_writer import EagerWriter
+from penstock.connectors.database.write_target import to_statement
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError

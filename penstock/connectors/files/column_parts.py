@@ -21,9 +21,9 @@ from penstock.connectors.files.csv import CsvDialect
 from penstock.connectors.files.csv_text import header_of, lines_of
 from penstock.connectors.files.parquet_writer import conform
 from penstock.connectors.files.parts import PartFormat, PartWriter
-from penstock.connectors.log.json_columns import encode_columns
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
+from penstock.formats.json_columns import encode_columns
 
 _NEWLINE, _NOTHING = pa.scalar(b"\n", pa.large_binary()), pa.scalar(b"", pa.large_binary())
 

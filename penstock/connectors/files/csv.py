@@ -19,8 +19,8 @@ import pyarrow.csv as pacsv
 
 from penstock.connectors.files.fitting import parsed_decimals
 from penstock.connectors.files.lines import LineFormat, Lines, undecodable
-from penstock.connectors.on_error import DecodeError
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.formats.bad_records import DecodeError
 
 _COMMENT_STARTS = b"# \t"
 """How a line may begin that is a comment."""

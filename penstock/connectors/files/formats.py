@@ -14,8 +14,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from penstock.connectors.on_error import BadRecords
 from penstock.connectors.source import SplitReader
+from penstock.formats.bad_records import BadRecords
 
 
 class FileRange(NamedTuple):

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from penstock.connectors.combinators.source_wrapper import WrappedReader
 from penstock.connectors.source import SplitReader
-from penstock.connectors.wrapped import WrappedReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 

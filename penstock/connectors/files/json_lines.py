@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from penstock.connectors.files.lines import LineFormat, Lines, undecodable
-from penstock.connectors.on_error import DecodeError
+from penstock.formats.bad_records import DecodeError
 
 _WHITE = np.frombuffer(b" \t\r\n", np.uint8)
 

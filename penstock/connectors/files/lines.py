@@ -27,10 +27,10 @@ import pyarrow as pa
 
 from penstock.connectors.files.formats import FileFormat, FileRange
 from penstock.connectors.files.storage import shrunk, storage_of
-from penstock.connectors.on_error import BadRecords, DecodeError, Diverted, ErrorPolicy, salvage
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch, concat
 from penstock.core.errors import ConnectorError, PositionGoneError
+from penstock.formats.bad_records import BadRecords, DecodeError, Diverted, ErrorPolicy, salvage
 
 _BLOCK_BYTES = 1 << 20
 _PACKED = (".gz", ".bz2")

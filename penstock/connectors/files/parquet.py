@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat, FileRange
 from penstock.connectors.files.storage import Storage, shrunk, storage_of
-from penstock.connectors.on_error import BadRecords
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
+from penstock.formats.bad_records import BadRecords
 
 _DECODE_ROWS = 65_536
 _FILTERED_BATCHES_PER_POLL = 8

@@ -33,12 +33,12 @@ from penstock.connectors.files.orc import OrcFormat
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.storage import missing, normalise, storage_of
 from penstock.connectors.files.text import StreamFormat
-from penstock.connectors.on_error import BadRecords, ErrorPolicy, OnError
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.durations import DurationLike, to_bytes, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.typeinfo import RowTypeInfo
+from penstock.formats.bad_records import BadRecords, ErrorPolicy, OnError
 
 PathLike = str | os.PathLike[str]
 Columns: TypeAlias = pa.Schema | Sequence[str]

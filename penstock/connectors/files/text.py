@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from penstock.connectors.files.formats import FileFormat
 from penstock.connectors.files.lines import LineFormat, Lines
-from penstock.connectors.on_error import DecodeError
 from penstock.core.errors import ConfigError
+from penstock.formats.bad_records import DecodeError
 
 
 class StreamFormat(FileFormat):

@@ -28,13 +28,13 @@ from typing import Any
 
 from penstock.connectors.http.connection import Caller, Connection, Refused
 from penstock.connectors.http.spool import Spool
-from penstock.connectors.log.json_format import Json
 from penstock.connectors.log.source import LogSource
 from penstock.connectors.log.topic import Log
 from penstock.core.accepting import begin, callers
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.crowd import Crowd, Guest, Standing, address_of
 from penstock.core.errors import ConfigError, PenstockError
+from penstock.formats.json_values import Json
 
 _log = logging.getLogger("penstock")
 

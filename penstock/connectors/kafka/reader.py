@@ -16,14 +16,14 @@ from penstock.connectors.decoding import decode_batch
 from penstock.connectors.kafka.client import log
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
 from penstock.connectors.kafka.reader_decode import MessageDecoder
-from penstock.connectors.kafka.reader_feed import Feed
-from penstock.connectors.on_error import BadRecords, Diverted
+from penstock.connectors.kafka.shared_consumer import Feed
 from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.core.ids import MIN_TIME
 from penstock.core.optional import require
+from penstock.formats.bad_records import BadRecords, Diverted
 
 _LOOKUP_S = 10.0
 _PASSING = {

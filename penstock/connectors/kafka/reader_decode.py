@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from penstock.connectors.decoding import Records
-from penstock.connectors.log.formats import SchemaFormat, as_format
-from penstock.connectors.on_error import deserialized
+from penstock.formats.bad_records import deserialized
+from penstock.formats.value_format import SchemaFormat, as_format
 
 
 class KafkaRecord(NamedTuple):

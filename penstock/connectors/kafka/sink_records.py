@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.connectors.log.formats import ValueFormat, as_format
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
+from penstock.formats.value_format import ValueFormat, as_format
 
 Headers = list[tuple[str, bytes | None]]
 

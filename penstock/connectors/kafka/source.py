@@ -29,13 +29,13 @@ from penstock.connectors.kafka.offsets import (
 )
 from penstock.connectors.kafka.reader import KafkaReader, RangeToRead
 from penstock.connectors.kafka.reader_decode import MessageDecoder, RecordDecoder, ValueDecoder
-from penstock.connectors.kafka.reader_feed import Feed
-from penstock.connectors.on_error import BadRecords, ErrorPolicy, OnError
+from penstock.connectors.kafka.shared_consumer import Feed
 from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
+from penstock.formats.bad_records import BadRecords, ErrorPolicy, OnError
 
 _DISCOVERY_MS = 300_000
 _NO_GROUP = "penstock"

@@ -12,11 +12,11 @@ import pyarrow as pa
 from penstock.connectors.decoding import decode_batch
 from penstock.connectors.kinesis.fetching import Fetched, Fetcher
 from penstock.connectors.kinesis.places import SHARD_END, Entry, Place, Shard, entries_of
-from penstock.connectors.log.formats import ValueFormat
-from penstock.connectors.on_error import BadRecords, Diverted
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.formats.bad_records import BadRecords, Diverted
+from penstock.formats.value_format import ValueFormat
 
 _MOST_PAUSE_MS = 10_000
 

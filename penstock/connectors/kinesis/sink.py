@@ -13,11 +13,11 @@ from typing import Any
 
 from penstock.connectors.kinesis.client import THROTTLED, KinesisAccess, code_of, errors, stream_argument
 from penstock.connectors.kinesis.streams import created_ms
-from penstock.connectors.log.formats import as_format
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.retrying import doubling, wait
+from penstock.formats.value_format import as_format
 
 MOST_RECORDS, MOST_BYTES, MOST_RECORD_BYTES = 500, 5 * 1024 * 1024, 1024 * 1024
 """What AWS takes in one call, and as one record with its key."""

@@ -12,12 +12,12 @@ from penstock.connectors.kinesis.places import SHARD_END, Place, Shard, at_time
 from penstock.connectors.kinesis.reader import ShardReader
 from penstock.connectors.kinesis.shards import ShardEnumerator, shard_of
 from penstock.connectors.kinesis.streams import created_ms
-from penstock.connectors.log.formats import as_format
-from penstock.connectors.on_error import BadRecords, ErrorPolicy
 from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError
+from penstock.formats.bad_records import BadRecords, ErrorPolicy
+from penstock.formats.value_format import as_format
 
 _DEAL_MS = 1000
 """How often the driver looks whether children of shards may be dealt; it lists shards less often."""

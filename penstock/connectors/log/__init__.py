@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from penstock.connectors.log.consumer import Consumer
 from penstock.connectors.log.errors import CorruptLogError, DecodeError, OffsetTruncatedError
-from penstock.connectors.log.formats import Raw, SchemaFormat, Text, ValueFormat
-from penstock.connectors.log.json_format import Json
 from penstock.connectors.log.offsets import LogOffsets
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.producer import HashPartitioner, Producer
@@ -23,6 +21,8 @@ from penstock.connectors.log.source import LogSource
 from penstock.connectors.log.staging import Committable, commit_staged
 from penstock.connectors.log.topic import Log, PartitionDescription, Topic, TopicDescription
 from penstock.connectors.on_truncated import OnTruncated
+from penstock.formats.json_values import Json
+from penstock.formats.value_format import Raw, SchemaFormat, Text, ValueFormat
 
 __all__ = [
     "Committable",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.connectors.on_error import DecodeError
 from penstock.core.errors import ConnectorError, PositionGoneError
+from penstock.formats.bad_records import DecodeError
 
 __all__ = ["CorruptLogError", "DecodeError", "OffsetTruncatedError"]
 

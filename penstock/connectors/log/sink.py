@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.log.formats import ValueFormat, as_format
 from penstock.connectors.log.frame import record_batch
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.producer import HashPartitioner, as_binary, split_by_partition
@@ -40,6 +39,7 @@ from penstock.core.batch import Batch
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.ids import MIN_TIME, Epoch
+from penstock.formats.value_format import ValueFormat, as_format
 
 Key = Callable[[Any], Any] | str | None
 

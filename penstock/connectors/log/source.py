@@ -16,10 +16,8 @@ import pyarrow as pa
 
 from penstock.connectors.decoding import Records, decode_batch
 from penstock.connectors.log.errors import OffsetTruncatedError
-from penstock.connectors.log.formats import ValueFormat, as_format
 from penstock.connectors.log.offsets import LogOffsets
 from penstock.connectors.log.topic import Log, Topic
-from penstock.connectors.on_error import BadRecords, Diverted, ErrorPolicy, OnError
 from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import (
     AtOffset,
@@ -33,6 +31,8 @@ from penstock.connectors.source import (
 )
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.formats.bad_records import BadRecords, Diverted, ErrorPolicy, OnError
+from penstock.formats.value_format import ValueFormat, as_format
 
 _log = logging.getLogger("penstock")
 

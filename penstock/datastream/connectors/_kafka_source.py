@@ -15,11 +15,11 @@ from penstock.connectors.kafka.offsets import (
 )
 from penstock.connectors.kafka.reader_decode import KafkaRecord
 from penstock.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
-from penstock.connectors.on_error import Diverted, OnError
 from penstock.connectors.source import Source
 from penstock.core.errors import ConfigError
 from penstock.core.typeinfo import TypeInformation
 from penstock.datastream._wrappers import SourceFunction
+from penstock.formats.bad_records import Diverted, OnError
 
 __all__ = [
     "Diverted",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.generic import GenericSink
+from penstock.connectors.builtin.generic import GenericSink
 
 __all__ = ["GenericSink"]

@@ -1,7 +1,7 @@
 """The hybrid source, where PyFlink has it."""
 
-from penstock.connectors.history import backfilled
-from penstock.connectors.hybrid import HybridSource, HybridSourceBuilder
+from penstock.connectors.combinators.backfill import backfilled
+from penstock.connectors.combinators.hybrid import HybridSource, HybridSourceBuilder
 from penstock.datastream.connectors.base import Source
 
 __all__ = ["HybridSource", "HybridSourceBuilder", "backfilled"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.connectors.socket import SocketTextSource
+from penstock.connectors.builtin.socket import SocketTextSource
 
 __all__ = ["SocketTextSource"]

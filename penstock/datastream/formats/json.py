@@ -11,13 +11,13 @@ from typing import Any
 
 from penstock.common import typeinfo
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
-from penstock.connectors.log.formats import ValueFormat
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.formats.json_columns import JsonRows
 from penstock.datastream.formats.json_numbers import WrittenFloat, encoded, has_decimals
 from penstock.datastream.formats.json_values import Reader, reader_of, row_type_of_json_schema, writer_of
+from penstock.formats.value_format import ValueFormat
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 

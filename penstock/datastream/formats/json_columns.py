@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.log.formats import SchemaFormat
-from penstock.connectors.log.json_format import parse_columns
 from penstock.core.typeinfo import BasicType, BasicTypeInfo, RowTypeInfo
+from penstock.formats.json_values import parse_columns
+from penstock.formats.value_format import SchemaFormat
 
 _PLAIN = {
     BasicType.STRING: pa.string(),

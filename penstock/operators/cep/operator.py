@@ -30,7 +30,7 @@ from penstock.operators.cep.run import NOTHING, Run
 from penstock.operators.cep.shelf import TableShelf
 from penstock.operators.operator import OperatorContext
 from penstock.operators.user_function import FunctionOperator, require
-from penstock.operators.window.gather import Gathered
+from penstock.operators.window.collector import Gathered
 from penstock.operators.window.operator import ALL_KEY
 from penstock.state.backend import EntryShape
 from penstock.state.operator_state import ListMode

@@ -20,9 +20,9 @@ from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import OperatorContext, Output
 from penstock.operators.outflow import as_results
 from penstock.operators.runtime_context import RuntimeContext
-from penstock.operators.window.contents import ListContents
 from penstock.operators.window.functions import WindowFunction
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.window_state import ListContents
 from penstock.operators.window.windows import Window
 
 _LATE = "_join/late"

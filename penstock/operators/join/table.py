@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.connectors.tables import TableVersion
+from penstock.connectors.combinators.table_versions import TableVersion
 from penstock.core.batch import Batch
 from penstock.operators.join.functions import JoinKind, pair_call
 from penstock.operators.operator import OperatorContext

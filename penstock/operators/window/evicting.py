@@ -8,8 +8,8 @@ from typing import Any
 from penstock.core.metrics import MetricGroup
 from penstock.operators.operator import OperatorContext
 from penstock.operators.runtime_context import RuntimeContext
-from penstock.operators.window.contents import ListContents, WindowContents
 from penstock.operators.window.evictors import Evictor, TimestampedValue
+from penstock.operators.window.window_state import ListContents, WindowContents
 from penstock.operators.window.windows import Window
 from penstock.state.keyed import KeyedState
 

@@ -23,16 +23,16 @@ from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.runtime_context import NO_KEY, RuntimeContext
 from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
-from penstock.operators.window.bodies import AnyWindowFunction, body_for
-from penstock.operators.window.contents import NO_RECORD, AggregateContents, ListContents, WindowContents
+from penstock.operators.window.collector import Gathered
 from penstock.operators.window.contexts import AssignerContext, TriggerContext
 from penstock.operators.window.evicting import EvictingContents
 from penstock.operators.window.evictors import Evictor
-from penstock.operators.window.fast import FastPath, fast_assigner
-from penstock.operators.window.gather import Gathered
+from penstock.operators.window.fixed_windows import FastPath, fast_assigner
+from penstock.operators.window.function_adapters import AnyWindowFunction, body_for
 from penstock.operators.window.merging import MergingWindowSet
-from penstock.operators.window.shared import SharedPanes, check_restored, shared_panes
+from penstock.operators.window.pane_sharing import SharedPanes, check_restored, shared_panes
 from penstock.operators.window.triggers import Trigger, TriggerResult
+from penstock.operators.window.window_state import NO_RECORD, AggregateContents, ListContents, WindowContents
 from penstock.operators.window.windows import Window
 from penstock.state.backend import EntryShape, Table
 

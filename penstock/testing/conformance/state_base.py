@@ -17,7 +17,7 @@ from penstock.state.descriptors import (
     ValueStateDescriptor,
 )
 from penstock.state.keyed import KeyedState
-from penstock.testing.trial import restore_keyed, write_frozen
+from penstock.testing.operator_run import restore_keyed, write_frozen
 
 New = Callable[[], KeyedState]
 """Makes empty state on a backend of its own, which is closed at the end of the test."""
@@ -29,7 +29,7 @@ class StateBase:
     def make(self, directory: Path) -> StateBackend:
         """An empty backend that keeps its files, if any, in ``directory``, which exists and is empty.
 
-        Its number of key groups, if it asks for that, is ``penstock.testing.trial.KEY_GROUPS``.
+        Its number of key groups, if it asks for that, is ``penstock.testing.operator_run.KEY_GROUPS``.
         """
         raise NotImplementedError
 

@@ -18,7 +18,7 @@ from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import EMPTY, Handles, New, StateBase, filled
 from penstock.testing.conformance.state_timers import fired
-from penstock.testing.trial import KEY_GROUPS
+from penstock.testing.operator_run import KEY_GROUPS
 
 _ALL = (0, KEY_GROUPS - 1)
 _KEYS = range(60)

@@ -14,7 +14,7 @@ from penstock.state.backend import FrozenTable
 from penstock.state.chunks import FrozenChunks
 from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import Handles, New
-from penstock.testing.trial import restore_keyed, write_frozen
+from penstock.testing.operator_run import restore_keyed, write_frozen
 
 Step = tuple[str, int, int, int]
 """What to do, at which key and namespace, with which number."""

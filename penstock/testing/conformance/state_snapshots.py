@@ -20,7 +20,7 @@ from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import EMPTY, Handles, New, StateBase, copied, file_of, filled
 from penstock.testing.conformance.state_kinds import NAMESPACES, ODD_KEYS
 from penstock.testing.conformance.state_timers import fired
-from penstock.testing.trial import KEY_GROUPS, restore_keyed, write_frozen
+from penstock.testing.operator_run import KEY_GROUPS, restore_keyed, write_frozen
 
 ODD_VALUES: list[Any] = [
     2**80,

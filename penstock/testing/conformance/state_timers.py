@@ -8,7 +8,7 @@ from typing import Any
 from penstock.state.backend import TimerQueue
 from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import StateBase, copied
-from penstock.testing.trial import restore_keyed, write_frozen
+from penstock.testing.operator_run import restore_keyed, write_frozen
 
 FOREVER = 10**15
 

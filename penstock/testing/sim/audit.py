@@ -24,8 +24,8 @@ from penstock.snapshot.journal import (
 )
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, METADATA, TEMPORARY, epoch_of
+from penstock.testing.sim.environment import Savepoint, World
 from penstock.testing.sim.limits import Limits
-from penstock.testing.sim.world import Savepoint, World
 
 _LONGEST_NAME = 255
 SAVED = "saved"

@@ -9,12 +9,12 @@ from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, 
 from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
+from penstock.testing.sim.environment import World
 from penstock.testing.sim.memory import ChannelBound
 from penstock.testing.sim.network import GangNetwork
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.slot import Life, SimSlot
 from penstock.testing.sim.storage import SimStore
-from penstock.testing.sim.world import World
 
 _START_MS = (1.0, 25.0)
 _STOP_MS = (2.0, 60.0)

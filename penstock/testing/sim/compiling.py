@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from penstock.common.job_client import JobHandle
-from penstock.connectors.watermark_strategy import WatermarkStrategy
 from penstock.coordinator.assemble import assemble
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.datastream.job import run_as, running_program
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.job import JobSpec
 from penstock.testing.sim.driver import SimJob
 from penstock.testing.sim.ends import SimSink, SimSource

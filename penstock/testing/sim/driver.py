@@ -39,13 +39,13 @@ from penstock.snapshot.repository import Repository
 from penstock.testing.sim.audit import SAVED, Auditor
 from penstock.testing.sim.cluster import SimCluster
 from penstock.testing.sim.driver_ports import AtOnce, AuditedStorage, SimLane
+from penstock.testing.sim.environment import World
 from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.memory import ChannelBound
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.requests import Line, SimClients
 from penstock.testing.sim.scheduler import Action, VirtualClock
 from penstock.testing.sim.storage import ROOT, SimStore
-from penstock.testing.sim.world import World
 
 _WORK_MS = (0.5, 10.0)
 _SLOW_MS = (50.0, 500.0)

@@ -11,9 +11,9 @@ from penstock.coordinator.events import Claimed, Event, Publish, PublishDone, Sa
 from penstock.coordinator.ports import Failed, Lane, Storage, Work, Worker
 from penstock.core.errors import FencedError
 from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.environment import World
 from penstock.testing.sim.growth import remembered
 from penstock.testing.sim.scheduler import Action, Scheduler
-from penstock.testing.sim.world import World
 
 T = TypeVar("T")
 Post = Callable[[Event], None]

@@ -18,8 +18,8 @@ from penstock.core.clock import Clock
 from penstock.core.copying import copied_all
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
+from penstock.testing.sim.environment import current
 from penstock.testing.sim.faults import SIMULATED
-from penstock.testing.sim.world import current
 
 View = Callable[[list[Any]], list[Any]]
 

@@ -10,12 +10,12 @@ from penstock.core.restart import NoRestart
 from penstock.testing.sim.audit import Auditor
 from penstock.testing.sim.driver import SimDriver, SimJob
 from penstock.testing.sim.ends import SimSink
+from penstock.testing.sim.environment import World
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.limits import Limits
 from penstock.testing.sim.people import People
 from penstock.testing.sim.requests import Line
 from penstock.testing.sim.stranger import starts_in_vain
-from penstock.testing.sim.world import World
 
 _TAKEOVER_MS = (20.0, 500.0)
 _QUIET_TIMEOUT_MS = 600_000

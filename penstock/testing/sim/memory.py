@@ -14,8 +14,8 @@ from typing import Any
 from penstock.core.batch import Batch
 from penstock.graph.plan import Plan
 from penstock.task.task import Task
+from penstock.testing.sim.environment import World
 from penstock.testing.sim.limits import Limits
-from penstock.testing.sim.world import World
 
 _FLAT = (int, float, bool, type(None))
 

@@ -17,7 +17,7 @@ from penstock.exchange.channel import InputChannel, Sender
 from penstock.exchange.codec import ChannelDecoder
 from penstock.exchange.frames import Buffer, Frame, FrameKind
 from penstock.exchange.network import Peer, RemoteSender
-from penstock.testing.sim.world import World
+from penstock.testing.sim.environment import World
 
 Inside = Callable[[], AbstractContextManager[None]]
 _FRAME_BYTES = 112 << 10

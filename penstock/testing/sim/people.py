@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.coordinator.events import RequestKind
 from penstock.testing.sim.driver import SimDriver
-from penstock.testing.sim.world import World
+from penstock.testing.sim.environment import World
 
 _LOOK_MS = (10.0, 60.0)
 _WISHES = {

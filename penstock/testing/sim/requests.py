@@ -10,7 +10,7 @@ from penstock.coordinator.ports import Clients
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.paths import METADATA, epoch_of
 from penstock.testing.sim.audit import Auditor, home_of
-from penstock.testing.sim.world import Savepoint, World
+from penstock.testing.sim.environment import Savepoint, World
 
 
 @dataclass(slots=True, eq=False)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from penstock.state.registry import BUILT_IN, StateBackends
 from penstock.testing.sim.audit import home_of, transactions_in
+from penstock.testing.sim.environment import InvariantBroken, Savepoint, World, entered
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.life import Compiled, Life, Outputs
 from penstock.testing.sim.scheduler import START_MS
-from penstock.testing.sim.world import InvariantBroken, Savepoint, World, entered
 
 _LIMIT_MS = 30_000.0
 _LIMIT_STEPS = 60_000

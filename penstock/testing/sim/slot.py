@@ -16,12 +16,12 @@ from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import Deploy, FromSlot, SnapshotAck, SnapshotCompleted, TaskFailed, ToSlot
 from penstock.task.environment import TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
+from penstock.testing.sim.environment import World
 from penstock.testing.sim.memory import ChannelBound, MemoryWatch
 from penstock.testing.sim.network import GangNetwork, SlotNetwork
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.scheduler import VirtualClock
 from penstock.testing.sim.storage import SimStore
-from penstock.testing.sim.world import World
 
 _STEP_MS = (0.5, 10.0)
 _STALL_MS = (20.0, 250.0)

@@ -9,8 +9,8 @@ from penstock.snapshot.paths import TEMPORARY, check_path
 from penstock.snapshot.storage import FileWriter, Paths, SnapshotStore, check_range, part_of
 from penstock.snapshot.store import register_scheme
 from penstock.testing.sim.audit import Auditor, is_temporary
+from penstock.testing.sim.environment import World, current
 from penstock.testing.sim.faults import SIMULATED
-from penstock.testing.sim.world import World, current
 
 SCHEME = "sim"
 ROOT = f"{SCHEME}:/"

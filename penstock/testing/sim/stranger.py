@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.testing.sim.driver import SimDriver
-from penstock.testing.sim.world import World
+from penstock.testing.sim.environment import World
 
 
 def starts_in_vain(world: World, make: Callable[[], SimDriver]) -> None:

@@ -17,8 +17,8 @@ from penstock.testing.local import local_cluster
 PROGRAM = """
 import sys
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.history import backfilled
-from penstock.connectors.collection import CollectionSource
+from penstock.connectors.combinators.backfill import backfilled
+from penstock.connectors.builtin.collection import CollectionSource
 from penstock.connectors.log import LogOffsets, LogSource, Text
 from penstock.datastream import StreamExecutionEnvironment
 

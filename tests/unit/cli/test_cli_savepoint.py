@@ -13,13 +13,13 @@ from click.testing import CliRunner, Result
 
 from penstock.cli.main import cli
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.collect import CollectSink
+from penstock.connectors.builtin.collect import CollectSink
 from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.coordinator import registry
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.job import run_as, running_program
 from penstock.graph.job import StartedBy
-from penstock.snapshot.finding import read_manifest
+from penstock.snapshot.recovery import read_manifest
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.patience import PATIENCE_S

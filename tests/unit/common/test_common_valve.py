@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.ids import MAX_TIME, MIN_TIME
-from penstock.core.watermarks import NOTHING, ValveResult, WatermarkValve
+from penstock.event_time.watermark_valve import NOTHING, ValveResult, WatermarkValve
 
 IDLE = ValveResult(None, True)
 ACTIVE = ValveResult(None, False)

@@ -13,7 +13,10 @@ from penstock.common.watermark_strategy import (
     TimestampAssigner,
     WatermarkGenerator,
 )
-from penstock.connectors.watermarks import (
+from penstock.core.batch import Batch
+from penstock.core.errors import ConfigError, TimestampError
+from penstock.core.ids import MIN_TIME
+from penstock.event_time.watermark_tracker import (
     AlignmentSettings,
     BoundedOutOfOrderness,
     CombinedWatermarks,
@@ -23,10 +26,7 @@ from penstock.connectors.watermarks import (
     WatermarkOutput,
     WatermarkTracker,
 )
-from penstock.core.batch import Batch
-from penstock.core.errors import ConfigError, TimestampError
-from penstock.core.ids import MIN_TIME
-from penstock.core.watermarks import NOTHING, ValveResult
+from penstock.event_time.watermark_valve import NOTHING, ValveResult
 
 
 def naive(*parts):

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Types
-from penstock.connectors.on_error import DecodeError
 from penstock.core.errors import ConnectorError
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
+from penstock.formats.bad_records import DecodeError
 
 TYPE = Types.ROW_NAMED(
     ["l", "i", "s", "d", "b"],

@@ -14,8 +14,8 @@ from compat_rig import environment, results
 
 import penstock.datastream._ported as ported
 from penstock.common import Configuration, ExecutionMode, RestartStrategies, Time, WatermarkStrategy
-from penstock.connectors.collection import CollectionSource
-from penstock.connectors.printing import PrintSink
+from penstock.connectors.builtin.collection import CollectionSource
+from penstock.connectors.builtin.printing import PrintSink
 from penstock.core import options
 from penstock.core.errors import ConfigError
 from penstock.datastream import (

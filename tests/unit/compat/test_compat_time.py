@@ -11,7 +11,7 @@ from compat_rig import environment, results, timed
 
 from penstock.common import Duration, Time, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.connectors.collection import CollectionSource
+from penstock.connectors.builtin.collection import CollectionSource
 from penstock.datastream import DataStream, OutputTag, ProcessFunction, ProcessWindowFunction
 from penstock.datastream.state import StateTtlConfig
 from penstock.datastream.window import (

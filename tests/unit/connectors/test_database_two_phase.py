@@ -7,7 +7,7 @@ import logging
 import pytest
 from database_kit import EXACT, MARIADB, NOW, POSTGRESQL, barrier, commit, database, until, writer_of
 
-from penstock.connectors.database import ledger
+from penstock.connectors.database import commit_log as ledger
 from penstock.connectors.database.sink import Delivery
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.batch import Batch

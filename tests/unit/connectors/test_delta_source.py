@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.connectors.delta import source as source_module
+from penstock.connectors.lake.delta import source as source_module
 from penstock.connectors.source import EndOfSplit
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError

@@ -23,12 +23,12 @@ from penstock.connectors.files.formats import FileRange
 from penstock.connectors.files.json_lines import JsonLinesFormat
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.text import StreamFormat
-from penstock.connectors.on_error import BadRecords, Diverted, ErrorPolicy
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
 from penstock.datastream.connectors.file_system import FileSource
+from penstock.formats.bad_records import BadRecords, Diverted, ErrorPolicy
 from penstock.testing.conformance import SourceConformance
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.connectors.generic import GenericSink, Handles
+from penstock.connectors.builtin.generic import GenericSink, Handles
 from penstock.connectors.sink import CommitOutcome, Sink
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError

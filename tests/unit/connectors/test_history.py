@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.collect import CollectSink
-from penstock.connectors.collection import CollectionSource
-from penstock.connectors.history import backfilled
+from penstock.connectors.builtin.collect import CollectSink
+from penstock.connectors.builtin.collection import CollectionSource
+from penstock.connectors.combinators.backfill import backfilled
 from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.connectors.source import Source
 from penstock.core.errors import ConfigError

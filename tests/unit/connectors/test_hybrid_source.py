@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.collection import CollectionSource
-from penstock.connectors.history import backfilled
-from penstock.connectors.sequence import NumberSequenceSource
+from penstock.connectors.builtin.collection import CollectionSource
+from penstock.connectors.builtin.sequence import NumberSequenceSource
+from penstock.connectors.combinators.backfill import backfilled
 from penstock.connectors.source import FixedSplits, Source, Split
 from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.testing.conformance import SourceConformance
-from penstock.testing.cue import AwaitCheckpoint, Crash, Pause, cued_source
 from penstock.testing.local import local_cluster
+from penstock.testing.scripted_source import AwaitCheckpoint, Crash, Pause, cued_source
 
 UNTIMED = WatermarkStrategy.no_watermarks()
 

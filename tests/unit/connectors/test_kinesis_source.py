@@ -11,11 +11,11 @@ from penstock.connectors.kinesis.aggregated import unpacked
 from penstock.connectors.kinesis.places import TRIM_HORIZON, Place, at_time
 from penstock.connectors.kinesis.shards import LATEST
 from penstock.connectors.kinesis.source import KinesisSettings, KinesisSource
-from penstock.connectors.on_error import ErrorPolicy
 from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import EndOfSplit
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConnectorError, PositionGoneError
+from penstock.formats.bad_records import ErrorPolicy
 from penstock.testing.conformance import SourceConformance
 from tests.patience import PATIENCE_S
 from tests.unit.connectors.kinesis_double import HOUR_MS, Access, Stream, forget

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.connectors.log import DecodeError, Json, Raw, SchemaFormat, Text
-from penstock.connectors.log.formats import as_format
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
+from penstock.formats.value_format import as_format
 
 
 def _binary(*values):

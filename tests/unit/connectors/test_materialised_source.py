@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.materialised import MaterialisedSource
+from penstock.connectors.combinators.materialized import MaterialisedSource
 from penstock.connectors.source import Source
 from penstock.core.row import Row
 from penstock.datastream import StreamExecutionEnvironment

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.log import Json, Log, LogOffsets, LogSource, Producer
-from penstock.connectors.on_error import BadRecords, DecodeError, Diverted, ErrorPolicy, OnError, salvage
 from penstock.connectors.source import EndOfSplit
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
+from penstock.formats.bad_records import BadRecords, DecodeError, Diverted, ErrorPolicy, OnError, salvage
 from penstock.testing.local import local_cluster
 
 

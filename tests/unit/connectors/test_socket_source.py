@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from penstock.connectors.socket import SocketTextSource
+from penstock.connectors.builtin.socket import SocketTextSource
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Duration, WatermarkStrategy
-from penstock.connectors.ahead import BELIEVED_AFTER, AheadGuard
-from penstock.connectors.lateness import LatenessSketch, LearnedLateness
-from penstock.connectors.watermarks import WatermarkGenerator, WatermarkOutput, WatermarkTracker
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
 from penstock.core.metrics import Counter
+from penstock.event_time.future_timestamps import BELIEVED_AFTER, AheadGuard
+from penstock.event_time.learned_lateness import LatenessSketch, LearnedLateness
+from penstock.event_time.watermark_tracker import WatermarkGenerator, WatermarkOutput, WatermarkTracker
 
 FOREVER = 1e12
 

@@ -13,9 +13,9 @@ import pytest
 import penstock
 from penstock.common import Encoder
 from penstock.connectors.database.address import parse_url
-from penstock.connectors.delta.table import TableAddress
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.kafka.client import redacted
+from penstock.connectors.lake.delta.table import TableAddress
 from penstock.core.config import OPTIONS, Configuration
 from penstock.core.discreet import LOGGERS, discreet, is_secret, plain, shown
 from penstock.core.errors import ConfigError, UserCodeError

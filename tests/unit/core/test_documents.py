@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from penstock.connectors.combinators.table_versions import TableVersion
 from penstock.connectors.kafka.enumerator import PartitionRange
 from penstock.connectors.source import Dealt, Split
-from penstock.connectors.tables import TableVersion
 from penstock.core import documents
 from penstock.core.documents import MARK, dump, load, load_trusted
 from penstock.core.errors import CorruptSnapshotError, SnapshotError

@@ -29,8 +29,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import Tensor
 
+from penstock.connectors.combinators.table_versions import TableVersion
 from penstock.connectors.source import Split
-from penstock.connectors.tables import TableVersion
 from penstock.core import unpickling
 from penstock.core.errors import SnapshotError
 from penstock.core.keys import NAN

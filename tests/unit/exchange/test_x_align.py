@@ -11,7 +11,7 @@ from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.ids import ChannelId, EdgeId, Epoch, SubtaskIndex
 from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier, Element
-from penstock.exchange.align import Aligner, AtLeastOnce, ExactlyOnce
+from penstock.exchange.barrier_alignment import Aligner, AtLeastOnce, ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender
 from penstock.exchange.events import BarrierReady, Data, InputEnded, SnapshotsCancelled
 from penstock.exchange.gate import InputGate

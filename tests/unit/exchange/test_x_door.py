@@ -11,7 +11,8 @@ import pytest
 from progress import until
 
 from penstock.core.errors import TransportError
-from penstock.exchange import auth, door, lobby
+from penstock.exchange import acceptor as door
+from penstock.exchange import auth, lobby
 from penstock.exchange.auth import Greeted, Hello, answer, call, new_secret
 from penstock.exchange.lines import PLAIN, Lines
 from tests.patience import PATIENCE_S

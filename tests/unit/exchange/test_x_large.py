@@ -15,11 +15,11 @@ from penstock.core.ids import ChannelId, EdgeId, SlotId, SubtaskIndex
 from penstock.core.row import Row
 from penstock.exchange import frames as frames_module
 from penstock.exchange.channel import InputChannel
+from penstock.exchange.channel_state import decode, encode
 from penstock.exchange.codec import ChannelDecoder
 from penstock.exchange.frames import FramedSocket, FrameKind
 from penstock.exchange.network import Peer, RemoteSender
 from penstock.exchange.outputs import OutputEdge
-from penstock.exchange.overtaken import decode, encode
 from penstock.exchange.partition import Global, make_router
 
 CHANNEL = ChannelId(EdgeId(0), SubtaskIndex(0), SubtaskIndex(0))

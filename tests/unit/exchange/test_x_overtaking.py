@@ -16,11 +16,11 @@ from penstock.core.clock import ManualClock
 from penstock.core.errors import SnapshotError
 from penstock.core.ids import ChannelId, EdgeId, Epoch, SubtaskIndex
 from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier, Element, SnapshotKind
-from penstock.exchange.align import ExactlyOnce
+from penstock.exchange.barrier_alignment import ExactlyOnce
 from penstock.exchange.channel import InputChannel, LocalSender
+from penstock.exchange.channel_state import Overtaken, decode, encode
 from penstock.exchange.events import BarrierReady, Data, InputEnded, OvertakenComplete, SnapshotsCancelled
 from penstock.exchange.gate import InputGate, Overtaking
-from penstock.exchange.overtaken import Overtaken, decode, encode
 
 END = "END"
 POLL = "poll"
@@ -352,7 +352,7 @@ def test_the_time_of_a_recording_is_measured() -> None:
 
 
 def test_recording_is_bounded_when_a_barrier_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.exchange.overtaken.MAX_LATER_BYTES", 2_000)
+    monkeypatch.setattr("penstock.exchange.channel_state.MAX_LATER_BYTES", 2_000)
     rig = Rig(2)
     rig.run((1, "queued at the cut"), (0, 1))
     for number in range(100):

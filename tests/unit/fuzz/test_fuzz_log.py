@@ -25,9 +25,9 @@ from penstock.connectors.log.frame import (
     parse_header,
     record_batch,
 )
-from penstock.connectors.log.json_format import Json
 from penstock.connectors.log.segment import SegmentFile, segment_path
 from penstock.core.errors import ConnectorError
+from penstock.formats.json_values import Json
 
 BATCHES = [
     record_batch(pa.array([1, 2]), pa.array([b"k", None], pa.binary()), pa.array([b"one", b"two"])),

@@ -3,8 +3,8 @@
 from process_harness import opened
 from test_source_op_reading import NONE, ListReader, ListSource, splits
 
-from penstock.connectors.on_error import Diverted
 from penstock.core.ids import MIN_TIME
+from penstock.formats.bad_records import Diverted
 from penstock.operators.source_operator import ERRORS_COUNTER, SourceOperator
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from process_harness import opened
 
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitReader
-from penstock.connectors.watermarks import WatermarkGenerator, WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
+from penstock.event_time.watermark_tracker import WatermarkGenerator, WatermarkStrategy
 from penstock.operators.source_operator import SourceOperator
 from penstock.operators.source_splits import claim
 from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore

@@ -5,11 +5,11 @@ import pickle
 from process_harness import opened
 from test_source_op_reading import ListSource, drain, splits
 
-from penstock.connectors.watermarks import WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.ids import MAX_TIME, MIN_TIME
 from penstock.core.metrics import MetricGroup
+from penstock.event_time.watermark_tracker import WatermarkStrategy
 from penstock.operators.source_operator import SourceOperator
 from penstock.operators.source_splits import claim
 from penstock.operators.timestamps import LEARNED_STATE, AssignTimestampsOperator

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 from process_harness import batch, opened
 
-from penstock.connectors.watermarks import WatermarkGenerator, WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.ids import MAX_TIME
+from penstock.event_time.watermark_tracker import WatermarkGenerator, WatermarkStrategy
 from penstock.operators.timestamps import AssignTimestampsOperator
 
 

@@ -10,10 +10,10 @@ from operator_harness import OperatorHarness
 from window_samples import ShowProcess, showing, summing
 
 from penstock.core.ids import MAX_TIME, MIN_TIME
-from penstock.operators.window.contents import ListContents
 from penstock.operators.window.counting import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.triggers import CountTrigger
+from penstock.operators.window.window_state import ListContents
 
 
 def test_tumbling_counts_fire_when_full_and_carry_the_end_of_time() -> None:

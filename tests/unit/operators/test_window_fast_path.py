@@ -12,10 +12,10 @@ from window_samples import Average, Listing, PlainEventTimeTrigger, Show, ShowPr
 
 from penstock.core.ids import MAX_TIME
 from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from penstock.operators.window.contents import AggregateContents, ListContents, ReduceContents
-from penstock.operators.window.fast import fast_assigner
+from penstock.operators.window.fixed_windows import fast_assigner
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.triggers import EventTimeTrigger, PurgingTrigger
+from penstock.operators.window.window_state import AggregateContents, ListContents, ReduceContents
 
 ASSIGNERS = [
     TumblingEventTimeWindows(10, 0),

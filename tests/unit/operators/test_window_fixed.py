@@ -18,10 +18,10 @@ from window_samples import (
 from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MAX_TIME, MIN_TIME
 from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from penstock.operators.window.contents import ListContents
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.sessions import EventTimeSessionWindows
 from penstock.operators.window.triggers import EventTimeTrigger, NeverTrigger, PurgingTrigger
+from penstock.operators.window.window_state import ListContents
 
 BOTH = pytest.mark.parametrize(
     "trigger", [EventTimeTrigger(), PlainEventTimeTrigger()], ids=["fast", "general"]

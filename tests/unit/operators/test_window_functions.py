@@ -13,7 +13,6 @@ from penstock.core.ids import MAX_TIME, MIN_TIME
 from penstock.operators.functions import AggregateFunction, ReduceFunction
 from penstock.operators.output_tag import OutputTag
 from penstock.operators.window.assigners import TumblingEventTimeWindows, TumblingProcessingTimeWindows
-from penstock.operators.window.contents import AggregateContents, ListContents, ReduceContents, WindowContents
 from penstock.operators.window.functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -22,6 +21,12 @@ from penstock.operators.window.functions import (
 )
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.triggers import CountTrigger
+from penstock.operators.window.window_state import (
+    AggregateContents,
+    ListContents,
+    ReduceContents,
+    WindowContents,
+)
 from penstock.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,

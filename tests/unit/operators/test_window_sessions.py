@@ -14,7 +14,6 @@ from window_samples import Listing, Show, ShowProcess, Sum, dropped, showing, su
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME
 from penstock.operators.window.assigners import MergingWindowAssigner
-from penstock.operators.window.contents import AggregateContents, ListContents, ReduceContents
 from penstock.operators.window.continuous import ContinuousEventTimeTrigger
 from penstock.operators.window.functions import ProcessWindowFunction
 from penstock.operators.window.operator import WindowOperator
@@ -24,6 +23,7 @@ from penstock.operators.window.sessions import (
     SessionWindowTimeGapExtractor,
 )
 from penstock.operators.window.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
+from penstock.operators.window.window_state import AggregateContents, ListContents, ReduceContents
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.descriptors import ValueStateDescriptor
 

@@ -17,11 +17,11 @@ from penstock.operators.window.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.operators.window.contents import AggregateContents, ListContents
 from penstock.operators.window.continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.sessions import EventTimeSessionWindows
 from penstock.operators.window.triggers import CountTrigger, PurgingTrigger, Trigger, TriggerResult
+from penstock.operators.window.window_state import AggregateContents, ListContents
 from penstock.state.descriptors import ValueStateDescriptor
 
 

@@ -9,10 +9,10 @@ from operator_harness import OperatorHarness
 
 from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.functions import AggregateFunction, ReduceFunction
-from penstock.operators.window.contents import AggregateContents, ListContents, ReduceContents
 from penstock.operators.window.functions import ProcessWindowFunction, WindowFunction
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.triggers import EventTimeTrigger
+from penstock.operators.window.window_state import AggregateContents, ListContents, ReduceContents
 
 
 class Sum(ReduceFunction):

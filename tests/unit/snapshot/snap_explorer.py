@@ -20,7 +20,6 @@ from snap_fixtures import make_manifest
 
 from penstock.core.errors import CorruptSnapshotError, FencedError
 from penstock.snapshot import journal
-from penstock.snapshot.finding import latest_valid
 from penstock.snapshot.journal import (
     Entry,
     Fence,
@@ -33,6 +32,7 @@ from penstock.snapshot.journal import (
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.permit import CommitPermit, Ownership
 from penstock.snapshot.reading import load_entries
+from penstock.snapshot.recovery import latest_valid
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.storage import FileWriter, SnapshotStore
 

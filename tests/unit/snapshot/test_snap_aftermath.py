@@ -10,10 +10,10 @@ from snap_fixtures import make_manifest, store_state
 
 from penstock.core.errors import CorruptSnapshotError
 from penstock.core.ids import Generation
-from penstock.snapshot.checking import check_snapshot
 from penstock.snapshot.journal import Fence, Seq, decode, encode, entry_path
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.store import LocalStore
+from penstock.snapshot.verification import check_snapshot
 
 
 def driver(place: Path) -> Repository:

@@ -10,9 +10,9 @@ from snap_fixtures import make_manifest, store_state
 from penstock.core.errors import ConfigError, CorruptSnapshotError, FencedError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.core.signals import SnapshotKind
-from penstock.snapshot.finding import read_manifest
 from penstock.snapshot.journal import Fence, Published, Seq, entry_path
 from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.recovery import read_manifest
 from penstock.snapshot.repository import Repository, write_savepoint
 from penstock.snapshot.retain import plan_deletions
 from penstock.snapshot.storage import SnapshotStore

@@ -11,7 +11,7 @@ from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.core.ids import KeyGroup, OperatorId, SubtaskIndex
 from penstock.core.keygroups import key_group_range, owner
-from penstock.snapshot.matching import match
+from penstock.snapshot.operator_mapping import match
 from penstock.snapshot.rescale import assign, redistribute, resolve_max_parallelism
 
 

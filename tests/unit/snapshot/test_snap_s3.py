@@ -16,10 +16,10 @@ from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.snapshot import remote
-from penstock.snapshot.checking import check_snapshot
 from penstock.snapshot.remote import FsspecStore
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
+from penstock.snapshot.verification import check_snapshot
 from penstock.testing.conformance.store_suite import StoreSuite
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S

@@ -15,11 +15,11 @@ from penstock.core.handles import digest
 from penstock.core.key_files import read_key
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.snapshot.checking import check_snapshot
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.finding import read_manifest, signing_of
+from penstock.snapshot.recovery import read_manifest, signing_of
 from penstock.snapshot.signing import KEY_VARIABLE, UNSIGNED, Signing
-from penstock.snapshot.strict import canonical
+from penstock.snapshot.strict_json import canonical
+from penstock.snapshot.verification import check_snapshot
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.state.backend import StateBackend
 from penstock.testing.conformance import StateConformance
-from penstock.testing.trial import KEY_GROUPS
+from penstock.testing.operator_run import KEY_GROUPS
 from tests import log_backend
 from tests.log_backend import LogBackend
 

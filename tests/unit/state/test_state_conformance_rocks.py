@@ -11,7 +11,7 @@ from penstock.state.rocks import large_collections
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import RocksSettings
 from penstock.testing.conformance import StateConformance
-from penstock.testing.trial import KEY_GROUPS
+from penstock.testing.operator_run import KEY_GROUPS
 
 
 class TestRocksState(StateConformance):

@@ -9,7 +9,6 @@ from typing import Any
 import cloudpickle
 
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitReader
-from penstock.connectors.watermarks import WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.documents import load
@@ -24,6 +23,7 @@ from penstock.core.messages import (
     TriggerSnapshot,
 )
 from penstock.core.signals import SnapshotKind
+from penstock.event_time.watermark_tracker import WatermarkStrategy
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind

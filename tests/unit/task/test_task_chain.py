@@ -19,7 +19,7 @@ from penstock.state.heap.backend import HeapBackend
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import ChainSetup, build_chain, runtime_of
-from penstock.testing.trial import Trial
+from penstock.testing.operator_run import Trial
 
 
 class Closed(KeyedState):

@@ -10,14 +10,14 @@ import pytest
 from bounds_rig import LIMIT, Line
 from task_rig import OUT, Collect
 
-from penstock.connectors.watermarks import WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.documents import load
 from penstock.core.errors import UserCodeError
 from penstock.core.ids import Epoch, EventTime
 from penstock.core.messages import AbortSnapshot, SnapshotAck, TaskFinished, TriggerSnapshot
 from penstock.core.signals import SnapshotKind
-from penstock.exchange.overtaken import decode
+from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.exchange.channel_state import decode
 from penstock.operators.functions import KeyedProcessFunction
 from penstock.operators.process import KeyedProcessOperator
 from penstock.operators.stateless import FlatMapOperator, MapOperator

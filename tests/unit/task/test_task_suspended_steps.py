@@ -10,8 +10,8 @@ import pytest
 from bounds_rig import LIMIT, Line
 from task_rig import FEED, OUT, FeedReader
 
-from penstock.connectors.watermarks import WatermarkStrategy
 from penstock.core.batch import Batch
+from penstock.event_time.watermark_tracker import WatermarkStrategy
 from penstock.operators.columnar.aggregates import Count
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.window_agg import ColumnarWindowOperator
@@ -19,9 +19,9 @@ from penstock.operators.functions import ReduceFunction
 from penstock.operators.map_batches import MapBatchesOperator
 from penstock.operators.operator import Operator
 from penstock.operators.window.assigners import TumblingEventTimeWindows
-from penstock.operators.window.contents import ReduceContents
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.triggers import EventTimeTrigger
+from penstock.operators.window.window_state import ReduceContents
 
 KEYS = 6000
 

@@ -11,7 +11,6 @@ import pytest
 from task_rig import FEED, OUT, Collect, Count, Feed, Rig, first_letter, restore_of
 
 from penstock.connectors.source import Split
-from penstock.connectors.watermarks import WatermarkStrategy
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import SnapshotError
@@ -26,15 +25,16 @@ from penstock.core.messages import (
     TriggerSnapshot,
 )
 from penstock.core.signals import CancelBarrier, SnapshotKind
-from penstock.exchange.overtaken import encode
+from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.exchange.channel_state import encode
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.graph.settings import PlanSettings
 from penstock.operators.source_operator import SourceOperator
 from penstock.snapshot.memory import MemoryStore
+from penstock.task.channel_state import recovered
 from penstock.task.pacing import BUDGET_S, FIRST_ROWS, Pace
-from penstock.task.recovered import recovered
 from penstock.task.task import Task
 
 

@@ -17,7 +17,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.testing import Record, local_cluster
 from penstock.testing.conformance import SourceConformance
-from penstock.testing.cue import AwaitCheckpoint, Crash, CrashedOnCue, Pause, cued_source
+from penstock.testing.scripted_source import AwaitCheckpoint, Crash, CrashedOnCue, Pause, cued_source
 
 
 class TestCuedSource(SourceConformance):

@@ -13,7 +13,7 @@ import pytest
 from penstock.state.backend import FileBackend, FrozenTable, StateBackend, Table, TimerQueue
 from penstock.state.timers import IndexedTimerQueue
 from penstock.testing.conformance import StateConformance
-from penstock.testing.trial import KEY_GROUPS
+from penstock.testing.operator_run import KEY_GROUPS
 from tests.log_backend import LogBackend, LogTable, LogView
 
 CONTRACT: dict[type, type] = {

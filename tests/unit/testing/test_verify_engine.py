@@ -22,8 +22,8 @@ from penstock.datastream.window import (
 )
 from penstock.operators.columnar import ColumnarWindowOperator, Count, Panes, Sum
 from penstock.operators.operator import Operator
-from penstock.operators.window.contents import ListContents, ReduceContents
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.window_state import ListContents, ReduceContents
 from penstock.testing.verify import EndOfInput, ProcessingTimeTo, Record, WatermarkTo, verify
 
 

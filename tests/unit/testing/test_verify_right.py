@@ -26,8 +26,8 @@ from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, V
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.operators.operator import Operator
 from penstock.operators.stateless import ProjectOperator
-from penstock.operators.window.contents import ReduceContents
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.window_state import ReduceContents
 from penstock.testing.verify import EndOfInput, ProcessingTimeTo, Record, WatermarkTo, verify
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -20,8 +20,8 @@ from penstock.datastream.functions import (
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.operators.operator import Operator
-from penstock.operators.window.contents import ListContents
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.window_state import ListContents
 from penstock.testing.verify import EndOfInput, Record, VerificationFailed, WatermarkTo, verify
 
 PAIRS = [("a", 1), ("b", 10), ("a", 2), ("b", 20)]

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.cli.rewired import rewired
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.collection import CollectionSource
+from penstock.connectors.builtin.collection import CollectionSource
 from penstock.connectors.log import Log, LogSource, Text
 from penstock.connectors.source import Source
 from penstock.core import options
@@ -19,9 +19,9 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.job import Program, run_as
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.job import JobSpec
-from penstock.travel.forking import BoundedSource, Until
-from penstock.travel.nowhere import Nowhere
-from penstock.travel.rewire import refuse_stamped_later
+from penstock.replay.discarding_sink import Nowhere
+from penstock.replay.forking import BoundedSource, Until
+from penstock.replay.substitute import refuse_stamped_later
 
 UNTIMED = WatermarkStrategy.no_watermarks()
 

@@ -12,17 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.cut import CutSource
+from penstock.connectors.combinators.materialized import MaterialisedSource
+from penstock.connectors.combinators.time_range import CutSource
 from penstock.connectors.log import Log, LogSource, Producer, Text
-from penstock.connectors.materialised import MaterialisedSource
 from penstock.connectors.source import EndOfSplit, Split, SplitReader
 from penstock.core.clock import Clock, ManualClock
 from penstock.core.errors import ConfigError
 from penstock.datastream.connectors.file_system import FileSource
 from penstock.datastream.connectors.hybrid_source import HybridSource
-from penstock.travel.forking import BoundedSource, Until
-from penstock.travel.replayed import Piece, ReplayedSource, replayed
-from penstock.travel.rewire import part_by_part
+from penstock.replay.forking import BoundedSource, Until
+from penstock.replay.replayed import Piece, ReplayedSource, replayed
+from penstock.replay.substitute import part_by_part
 
 UNTIMED = WatermarkStrategy.no_watermarks()
 

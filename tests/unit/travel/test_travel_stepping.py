@@ -11,8 +11,8 @@ from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.testing.trial import Trial
-from penstock.travel.stepping import Cause, Step, watched
+from penstock.replay.debugger import Cause, Step, watched
+from penstock.testing.operator_run import Trial
 
 
 class Reminder(KeyedProcessFunction):

@@ -1,0 +1,1 @@
+"""Sources and sinks that need nothing outside the job: collections, generated data, print, collect."""

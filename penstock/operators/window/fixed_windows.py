@@ -1,0 +1,151 @@
+"""The common case without ceremony: event-time windows of fixed size, default trigger, no lateness.
+
+Here nothing fires while elements come in (an element whose window has ended is late), so a batch
+only goes into the contents, and the first element of each key and window registers the one timer
+that emits and forgets the window.  State and timers are exactly those of the general path: either
+path can go on from the other's snapshot, and a test holds their outputs against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import repeat
+from typing import Any
+
+from penstock.core.batch import Batch
+from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
+from penstock.operators.operator import OperatorContext
+from penstock.operators.window.assigners import (
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from penstock.operators.window.collector import Gathered
+from penstock.operators.window.function_adapters import WindowBody
+from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
+from penstock.operators.window.window_state import WindowContents
+from penstock.operators.window.windows import TimeWindow
+
+_CACHED_WINDOWS = 4096
+
+FixedWindows = TumblingEventTimeWindows[Any] | SlidingEventTimeWindows[Any]
+
+
+class WindowCache(dict[int, TimeWindow]):
+    """One window object per start, shared by all keys."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def __missing__(self, start: int) -> TimeWindow:
+        if len(self) >= _CACHED_WINDOWS:
+            self.clear()
+        window = self[start] = TimeWindow(start, start + self._size)
+        return window
+
+
+def fast_assigner(
+    assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any], allowed_lateness_ms: int
+) -> FixedWindows | None:
+    """The assigner if the fast path may serve it; subclasses may differ and are left out."""
+    if type(trigger) is not EventTimeTrigger or allowed_lateness_ms != 0:
+        return None
+    if type(assigner) is TumblingEventTimeWindows:
+        return assigner
+    if type(assigner) is SlidingEventTimeWindows and assigner.size % assigner.slide == 0:
+        return assigner
+    return None
+
+
+class FastPath:
+    """Adds batches to windows and fires them; made by the operator in ``open``."""
+
+    def __init__(
+        self,
+        ctx: OperatorContext,
+        assigner: FixedWindows,
+        contents: WindowContents,
+        body: WindowBody,
+        gathered: Gathered,
+    ) -> None:
+        self._size = assigner.size
+        self._slide = assigner.slide
+        self._offset = assigner.offset
+        self._timers = ctx.timers
+        self._scope = ctx.keyed.scope
+        self._contents = contents
+        self._body = body
+        self._gathered = gathered
+        self._windows = WindowCache(assigner.size)
+
+    def accepts(self, batch: Batch) -> bool:
+        """Whether no window of the batch would reach beyond 64 bits."""
+        times = batch.times
+        return times is None or int(times.max()) < MAX_TIME - self._size
+
+    def process(self, batch: Batch, keys: Iterable[Any]) -> None:
+        """Add the records; ``keys`` gives at least one key per record."""
+        times = batch.times
+        rows = batch.to_rows()
+        if times is None or int(times.min()) == MIN_TIME:
+            self._contents.failed = rows[0 if times is None else int(times.argmin())]
+            raise no_timestamp()
+        starts = times - (times - self._offset) % self._slide
+        first, last = int(starts.min()), int(starts.max())
+        if self._slide == self._size and first + self._size - 1 > self._timers.watermark:
+            windows: Iterable[TimeWindow]
+            if first == last:
+                windows = repeat(self._windows[first])
+            else:
+                windows = map(self._windows.__getitem__, starts.tolist())
+            self._contents.add_many(rows, keys, windows, self._on_new)
+        else:
+            self._process_mixed(rows, keys, starts.tolist(), times.tolist())
+
+    def _process_mixed(
+        self, rows: list[Any], keys: Iterable[Any], starts: list[int], times: list[int]
+    ) -> None:
+        """Records that have several windows each, or none because they are late."""
+        live: dict[int, list[TimeWindow]] = {}
+        share = self._contents.share
+        flat_rows: list[Any] = []
+        flat_keys: list[Any] = []
+        flat_windows: list[TimeWindow] = []
+        for value, key, start, time in zip(rows, keys, starts, times, strict=False):
+            windows = live.get(start)
+            if windows is None:
+                windows = live[start] = self._live_windows(start)
+            if not windows:
+                self._gathered.late(value, time)
+            for window in windows:
+                flat_rows.append(value if window is windows[-1] else share(value))
+                flat_keys.append(key)
+                flat_windows.append(window)
+        self._contents.add_many(flat_rows, flat_keys, flat_windows, self._on_new)
+
+    def _live_windows(self, last_start: int) -> list[TimeWindow]:
+        """The windows of records whose latest window starts there, without those that have ended."""
+        starts = range(last_start, last_start - self._size, -self._slide)
+        horizon = self._timers.watermark - self._size + 1
+        return [self._windows[start] for start in starts if start > horizon]
+
+    def _on_new(self, key: Any, window: TimeWindow) -> None:
+        self._timers.event.register(window.end - 1, key, window)
+
+    def fire(self, time: EventTime, key: Any, window: TimeWindow) -> None:
+        """A timer is due.
+
+        Timers at other times than the window's end come from a snapshot of a job that had another
+        trigger or lateness; after the end they only clean up.
+        """
+        end = window.max_timestamp()
+        if time < end:
+            return
+        values = self._contents.take((key, window), self._slide < self._size)
+        scope = self._scope
+        scope.key = key
+        scope.namespace = window
+        if values is not None and time == end:
+            self._body.emit(self._gathered, key, window, values)
+        self._body.clear()

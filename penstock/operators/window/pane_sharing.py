@@ -1,0 +1,220 @@
+"""Overlapping windows over shared panes: the row aggregate whose cost does not grow with size / slide.
+
+Time is cut into panes (see ``penstock.operators.columnar.panes``), each as wide as the greatest common
+divisor of size and slide.  An element is added to one accumulator, that of its key and pane; a window
+that fires merges the accumulators of its panes.  ``Running`` makes that about two merges a firing.
+
+Timers: each key has one, for its next window that holds a pane; firing it registers the next.  A new
+pane registers the first of its windows that has not ended, in case the key had none.
+
+Only for ``AggregateFunction``, whose ``merge`` says how accumulators join: panes are merged in the order
+of time, not of arrival, which a plain reduce function might tell apart.  Windows found in a snapshot of
+the general path are joined in when they fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from penstock.core.batch import Batch
+from penstock.core.copying import copied
+from penstock.core.errors import SnapshotError
+from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.operator import OperatorContext
+from penstock.operators.window.assigners import SlidingEventTimeWindows, WindowAssigner
+from penstock.operators.window.collector import Gathered
+from penstock.operators.window.fixed_windows import WindowCache
+from penstock.operators.window.function_adapters import WindowBody
+from penstock.operators.window.running import NOTHING, Running
+from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
+from penstock.operators.window.window_state import AggregateContents, WindowContents
+from penstock.operators.window.windows import TimeWindow
+from penstock.state.backend import EntryShape, Table
+
+PANES_TABLE = "_window/panes"
+_MOST_KEPT = 1 << 22
+"""About how many merged accumulators are kept at hand; beyond it all are forgotten and made again."""
+
+
+def shared_panes(
+    assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any], contents: WindowContents
+) -> Panes | None:
+    """The panes, if windows of this kind share them; subclasses may differ and are left out."""
+    if type(assigner) is not SlidingEventTimeWindows or type(trigger) is not EventTimeTrigger:
+        return None
+    if type(contents) is not AggregateContents or assigner.slide >= assigner.size:
+        return None
+    return Panes(assigner.size, assigner.slide, assigner.offset)
+
+
+def check_restored(ctx: OperatorContext, panes: Panes | None) -> None:
+    """Refuse panes of a snapshot that the windows of now are not made of."""
+    found = ctx.keyed.table(PANES_TABLE, EntryShape.NAMESPACED).any_entry()
+    if found is not None and (panes is None or found[1].end - found[1].start != panes.width):
+        raise SnapshotError(
+            "the snapshot holds sliding windows as shared panes, which windows with another size, slide or "
+            "trigger cannot be made of; restore with the windows of then, or give the step another uid to "
+            "start it empty"
+        )
+
+
+class SharedPanes:
+    """Adds batches to panes and fires windows; made by the operator in ``open``."""
+
+    def __init__(
+        self,
+        ctx: OperatorContext,
+        panes: Panes,
+        contents: AggregateContents,
+        body: WindowBody,
+        gathered: Gathered,
+        lateness: int,
+    ) -> None:
+        self._timers = ctx.timers
+        self._scope = ctx.keyed.scope
+        self._panes = panes
+        self._slide = panes.slide
+        self._width = panes.width
+        self._overlap = panes.size - panes.slide
+        self._windows = WindowCache(panes.size)
+        self._pane_spans = WindowCache(panes.width)
+        self._contents = contents
+        self._table: Table = ctx.keyed.table(PANES_TABLE, EntryShape.NAMESPACED)
+        self._in_panes = contents.on(self._table)
+        self._body = body
+        self._gathered = gathered
+        self._lateness = lateness
+        self._has_older = contents.is_used
+        self._running: dict[Any, Running] = {}
+        self._most_keys = _MOST_KEPT // panes.per_window
+
+    def accepts(self, batch: Batch) -> bool:
+        """Whether no window of the batch would reach beyond 64 bits."""
+        times = batch.times
+        if times is None or int(times.max()) < MAX_TIME - 2 * self._panes.size - self._lateness:
+            return True
+        self._has_older = True  # the general path is going to add to its own contents
+        return False
+
+    # -- elements -------------------------------------------------------------------------------
+
+    def process(self, batch: Batch, keys: Iterable[Any]) -> None:
+        """Add the records; ``keys`` gives at least one key per record."""
+        times, rows, panes = batch.times, batch.to_rows(), self._panes
+        if times is None or int(times.min()) == MIN_TIME:
+            self._contents.failed = rows[0 if times is None else int(times.argmin())]
+            raise no_timestamp()
+        spans, starts = self._pane_spans, panes.floor(times)
+        if panes.max_time(panes.windows_of(int(starts.min()))[0]) > self._timers.watermark:
+            self._add(rows, keys, map(spans.__getitem__, starts.tolist()))
+            return
+        for value, key, start, time in zip(rows, keys, starts.tolist(), times.tolist(), strict=False):
+            self._add_late(value, key, spans[start], time)
+
+    def _add(self, rows: Iterable[Any], keys: Iterable[Any], panes: Iterable[TimeWindow]) -> None:
+        try:
+            self._in_panes.add_many(rows, keys, panes, self._on_new)
+        except BaseException:
+            self._contents.failed = self._in_panes.failed
+            raise
+
+    def _on_new(self, key: Any, pane: TimeWindow) -> None:
+        running = self._running.get(key)
+        if running is not None and running.until <= pane.start < running.newest + self._overlap:
+            return  # a window that is to come anyway holds this pane as well
+        now = self._timers.watermark
+        for start in self._panes.windows_of(pane.start):
+            if self._panes.max_time(start) > now:
+                self._timers.event.register(self._panes.max_time(start), key, self._windows[start])
+                return
+
+    def _add_late(self, value: Any, key: Any, pane: TimeWindow, time: int) -> None:
+        """A record whose first windows may have ended: those within the lateness fire again."""
+        panes, now = self._panes, self._timers.watermark
+        open_ = [s for s in panes.windows_of(pane.start) if panes.cleanup_time(s, self._lateness) > now]
+        if not open_:
+            self._gathered.late(value, time)
+            return
+        self._running.pop(key, None)
+        self._add((value,), (key,), (pane,))
+        for start in reversed(open_):
+            if panes.max_time(start) <= now:
+                window = self._windows[start]
+                self._scope.namespace = window
+                self._emit(key, window, self._merged(key, window))
+                self._timers.event.register(panes.cleanup_time(start, self._lateness), key, window)
+
+    # -- timers ---------------------------------------------------------------------------------
+
+    def fire(self, time: EventTime, key: Any, window: TimeWindow) -> None:
+        """A timer is due: the end of a window, its cleanup, or one of an older trigger or lateness."""
+        end = window.max_timestamp()
+        scope = self._scope
+        scope.key = key
+        scope.namespace = window
+        if time == end:
+            running = self._advanced(key, window)
+            self._emit(key, window, running.total())
+            if running.newest >= window.start + self._slide:
+                self._timers.event.register(end + self._slide, key, self._windows[window.start + self._slide])
+            else:
+                self._running.pop(key, None)
+            if self._lateness:
+                self._timers.event.register(min(end + self._lateness, MAX_TIME), key, window)
+        if time >= end + self._lateness or time == MAX_TIME:
+            self._forget(key, window)
+
+    def _emit(self, key: Any, window: TimeWindow, total: Any) -> None:
+        if self._has_older:
+            older = self._contents.stored((key, window))
+            if older is not NOTHING:
+                total = older if total is NOTHING else self._contents.join(copied(older), total)
+        if total is not NOTHING:
+            self._body.emit(self._gathered, key, window, self._contents.view(total))
+
+    def _forget(self, key: Any, window: TimeWindow) -> None:
+        """Drop the panes whose last window this was, and what the function kept for it."""
+        for start in range(window.start, window.start + self._slide, self._width):
+            self._table.remove((key, self._pane_spans[start]))
+        if self._has_older:
+            self._contents.clear((key, window))
+        self._body.clear()
+
+    def forget(self) -> None:
+        """All keys are complete and forgotten: so are their running merges."""
+        self._running.clear()
+
+    # -- merging --------------------------------------------------------------------------------
+
+    def _advanced(self, key: Any, window: TimeWindow) -> Running:
+        """The running merge of the key, brought to ``window``."""
+        running = self._running.get(key)
+        if running is None:
+            if len(self._running) >= self._most_keys:
+                self._running.clear()
+            running = self._running[key] = Running(self._contents.join)
+        if running.reaches(window.start, window.end):
+            for start in range(running.until, window.end, self._width):
+                stored = self._in_panes.stored((key, self._pane_spans[start]))
+                if stored is not NOTHING:
+                    running.add(start, stored)
+            running.until = window.end
+            running.leave(window.start)
+        else:
+            running.start_over(window.end, self._stored(key, window))
+        return running
+
+    def _merged(self, key: Any, window: TimeWindow) -> Any:
+        """The panes of ``window`` merged from scratch."""
+        running = Running(self._contents.join)
+        running.start_over(window.end, self._stored(key, window))
+        return running.total()
+
+    def _stored(self, key: Any, window: TimeWindow) -> Iterator[tuple[int, Any]]:
+        """Start and accumulator of each pane of the key in ``window``, the latest first."""
+        for start in range(window.end - self._width, window.start - 1, -self._width):
+            stored = self._in_panes.stored((key, self._pane_spans[start]))
+            if stored is not NOTHING:
+                yield start, stored

@@ -1,6 +1,0 @@
-"""Going back: programs run over a piece of the past, without touching the world.
-
-``rewire.py`` runs a program with other sources and sinks than its own, ``replayed.py`` has those for
-``penstock replay``, ``difference.py`` compares two such runs, ``forking.py`` is ``penstock fork``,
-``stepping.py`` is ``penstock debug``.
-"""
