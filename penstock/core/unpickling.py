@@ -32,6 +32,7 @@ from cloudpickle import cloudpickle as by_value
 
 from penstock.core import careful_arrays
 from penstock.core.errors import SnapshotError
+from penstock.core.former_modules import FORMER
 from penstock.core.known_types import KNOWN, OWN, is_plain_data
 from penstock.core.names import found_under, is_named
 from penstock.core.pickling import SCRIPT
@@ -101,7 +102,7 @@ def resolved(module: str, name: str) -> Any:
     """What a stored pickle means by a name."""
     found = _resolved.get((module, name))
     if found is None:
-        found = _find(module, name)
+        found = _find(FORMER.get(module, module), name)
         if module != SCRIPT:  # a driver may define its classes anew
             _resolved[module, name] = found
     return found
