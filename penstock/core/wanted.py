@@ -20,4 +20,6 @@ def wanted(kind: type[_T], value: Any) -> _T:
         members = {member.casefold(): member for member in kind.__members__}
         found = members.get(str(value).casefold().replace("-", "_"))
         meant = f": write {name}.{found}" if found else f": one of {', '.join(kind.__members__)}"
+    elif isinstance(value, type) and issubclass(value, kind):
+        raise ConfigError(f"{value.__name__} is a class where an instance is needed: a {name} is wanted")
     raise ConfigError(f"a {name} is wanted, not {value!r:.80}{meant}")

@@ -22,6 +22,7 @@ from penstock.connectors.sink import Sink, TypedSink
 from penstock.core.errors import GraphError
 from penstock.core.type_vars import K, R, S, T_co, V
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info, project_type
+from penstock.core.wanted import wanted
 from penstock.datastream import _frames
 from penstock.datastream._results import CloseableIterator
 from penstock.datastream._sink import DataStreamSink
@@ -263,7 +264,8 @@ class DataStream(Generic[T_co]):
 
         Better done at the source, with the strategy given to ``from_source``: there it works per split.
         """
-        return self._add_same_type("Timestamps/Watermarks", assigning(watermark_strategy))
+        factory = assigning(wanted(WatermarkStrategy, watermark_strategy))
+        return self._add_same_type("Timestamps/Watermarks", factory)
 
     @overload
     def key_by(
@@ -300,7 +302,7 @@ class DataStream(Generic[T_co]):
 
     def union(self, *streams: DataStream[S]) -> DataStream[T_co | S]:
         """The records of all streams, in no particular order."""
-        links = self._links + tuple(link for stream in streams for link in stream._links)
+        links = self._links + tuple(link for stream in streams for link in wanted(DataStream, stream)._links)
         return DataStream(self._env, links)
 
     @overload
@@ -317,7 +319,7 @@ class DataStream(Generic[T_co]):
         """
         if isinstance(ds, _connected.BroadcastStream):
             return _connected.BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
-        return _connected.ConnectedStreams(self, ds)
+        return _connected.ConnectedStreams(self, wanted(DataStream, ds))
 
     def join(self, other_stream: DataStream[Any], how: str = "inner") -> _joined.JoinedStreams:
         """Pairs of equal key and window: ``.where(k1).equal_to(k2).window(w).apply(f)``.
@@ -337,7 +339,7 @@ class DataStream(Generic[T_co]):
     def get_side_output(self, output_tag: OutputTag[S]) -> DataStream[S]:
         """The records that the step sent to a tag, with ``yield tag, value`` or as too late for a window."""
         node = self._node()
-        if output_tag.type_info is not None:
+        if wanted(OutputTag, output_tag).type_info is not None:
             declared = as_type_info(output_tag.type_info)
             self._change(side_types={**node.side_types, output_tag.tag_id: declared})
         return DataStream(self._env, (Link(node.id, tag=output_tag.tag_id),))

@@ -10,6 +10,7 @@ from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import GraphError
 from penstock.core.type_vars import KEY, R, S, T
 from penstock.core.typeinfo import DeclaredType, TypeInformation
+from penstock.core.wanted import wanted
 from penstock.datastream import _keyed
 from penstock.datastream._stream import DataStream
 from penstock.exchange.partition import Hash
@@ -53,7 +54,7 @@ class _Windows(Generic[T, KEY, W]):
     _keyed: bool
 
     def __init__(self, window_assigner: WindowAssigner[Any, W]) -> None:
-        self._assigner: Any = window_assigner
+        self._assigner: Any = wanted(WindowAssigner, window_assigner)
         self._trigger: Any = None
         self._lateness = 0
         self._late_tag: str | None = None

@@ -6,7 +6,9 @@ from penstock.common import Time
 from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.kafka import KafkaSink
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.state import StateTtlConfig
+from penstock.datastream.window import GlobalWindows
 
 
 def environment():
@@ -15,6 +17,10 @@ def environment():
 
 def checkpoints():
     return environment().get_checkpoint_config()
+
+
+def numbers():
+    return environment().from_collection([1])
 
 
 def expiry():
@@ -51,3 +57,20 @@ def test_a_setting_of_the_wrong_class_is_refused_where_it_is_made(setting, meant
     with pytest.raises(ConfigError) as refused:
         setting()
     assert "is wanted, not" in str(refused.value) and meant in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (lambda: environment().from_source(NumberSequenceSource(1, 2), None, "s"), "WatermarkStrategy"),
+        (lambda: numbers().assign_timestamps_and_watermarks(lambda value, _: value), "WatermarkStrategy"),
+        (lambda: numbers().key_by(str).window(Time.seconds(1)), "WindowAssigner"),
+        (lambda: numbers().window_all(GlobalWindows), "WindowAssigner"),
+        (lambda: numbers().union([numbers()]), "DataStream"),
+        (lambda: numbers().connect(None), "DataStream"),
+        (lambda: numbers().map(str).get_side_output("late"), "OutputTag"),
+    ],
+)
+def test_an_argument_of_the_wrong_class_is_refused_where_the_step_is_written(step, kind):
+    with pytest.raises(ConfigError, match=f"a {kind} is wanted"):
+        step()
