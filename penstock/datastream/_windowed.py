@@ -54,7 +54,7 @@ class _Windows(Generic[T, KEY, W]):
     _keyed: bool
 
     def __init__(self, window_assigner: WindowAssigner[Any, W]) -> None:
-        self._assigner: Any = wanted(WindowAssigner, window_assigner)
+        self._assigner: Any = wanted(WindowAssigner, window_assigner)  # type: ignore[type-abstract]
         self._trigger: Any = None
         self._lateness = 0
         self._late_tag: str | None = None
