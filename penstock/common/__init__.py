@@ -1,4 +1,8 @@
-"""What programs share: settings, types, time, watermarks, formats of bytes. PyFlink's names."""
+"""What programs share: settings, types, rows, time, watermarks, jobs, formats of bytes. PyFlink's names.
+
+>>> WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).makes_watermarks
+True
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""What users import: streams, functions, windows, state, checkpoints. PyFlink's names."""
+"""What programs are written with: the environment, streams, functions, checkpoints. PyFlink's names.
+
+>>> env = StreamExecutionEnvironment.get_execution_environment()
+>>> words = env.from_collection(["to be", "or not to be"]).flat_map(str.split)
+>>> counts = words.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
+>>> sorted(counts.execute_and_collect("words"))
+[('be', 1), ('be', 2), ('not', 1), ('or', 1), ('to', 1), ('to', 2)]
+
+Begin with ``StreamExecutionEnvironment``, then ``DataStream``, ``KeyedStream`` and ``KeyedProcessFunction``.
+In the examples of their docstrings ``env`` is a new environment, and all names are imported: those of this
+package, of its modules ``window`` and ``state``, of ``penstock.common`` and of ``penstock.columns``.
+"""
 
 from __future__ import annotations
 
