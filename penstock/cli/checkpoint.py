@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -11,7 +10,7 @@ from typing import Any
 
 import click
 
-from penstock.cli.output import age, console, moment, say, size, table
+from penstock.cli.output import age, console, moment, say, say_json, size, table
 from penstock.cli.savepoint import JobOrCommand, trigger
 from penstock.core.clock import SystemClock
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
@@ -40,7 +39,7 @@ def list_checkpoints(directory: str, as_json: bool) -> None:
     """List the jobs below DIRECTORY (or URL) and their checkpoints, newest first."""
     found = [row for name, root in _jobs(directory) for row in _published(name, root)]
     if as_json:
-        say(json.dumps(found, indent=2))
+        say_json(found)
         return
     if not found:
         say(f"There are no checkpoints below {directory}.")
@@ -143,7 +142,7 @@ def verify(path: str, as_json: bool) -> None:
             if status is not None:
                 status.update(f"{len(checked)} files, {size(read)} read ...")
     if as_json:
-        say(json.dumps([asdict(file) for file in checked], indent=2))
+        say_json([asdict(file) for file in checked])
     damaged = [file for file in checked if file.problems]
     if damaged:
         raise CorruptSnapshotError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ from typing import Any
 
 import click
 
-from penstock.cli.output import say
+from penstock.cli.output import as_file_name, say
 from penstock.coordinator.private import make_private
 from penstock.coordinator.registry import Entry, entries, make_home
 from penstock.core.clock import SystemClock
@@ -70,8 +69,7 @@ def _log_file(name: str) -> Path:
     """A new file's name in the user's own directory."""
     directory = make_private(make_home() / "logs")
     began = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
-    plain = re.sub(r"[^\w.-]+", "_", name).strip(".")[:80] or "job"
-    return directory / f"{plain}-{began:%Y%m%d-%H%M%S}-{os.getpid()}.log"
+    return directory / f"{as_file_name(name) or 'job'}-{began:%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
 
 def _start(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
@@ -106,5 +104,7 @@ def _awaited(process: subprocess.Popen[bytes]) -> Entry | None:
 
 def _end(log: Path) -> str:
     """The last lines of a log."""
-    text = log.read_bytes()[-_LAST_BYTES:].decode(errors="replace")
+    with log.open("rb") as file:  # which --log may have named, with years in it
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
+        text = file.read(_LAST_BYTES).decode(errors="replace")
     return "\n".join(text.strip().splitlines()[-20:])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from typing import Any
 
 import click
 
-from penstock.cli.output import age, console, say, size, stages, table
+from penstock.cli.output import age, console, say, say_json, size, stages, table
 from penstock.coordinator.registry import Entry, entries, find
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ClusterError
@@ -23,7 +22,7 @@ def list_jobs(as_json: bool) -> None:
     """List the jobs that run on this machine, of this user."""
     jobs = [_described(entry) for entry in entries()]
     if as_json:
-        say(json.dumps(jobs, indent=2))
+        say_json(jobs)
     elif not jobs:
         say("No jobs are running.")
     else:

@@ -7,6 +7,8 @@ commands print alike is here too: tables, ages, sizes.
 from __future__ import annotations
 
 import datetime as dt
+import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,12 +19,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.core.discreet import plain, shown
+from penstock.core.discreet import discreet, plain, shown
 from penstock.core.durations import age
 
-__all__ = ["age", "console", "moment", "say", "say_exactly", "size", "stages", "table"]
+__all__ = [
+    "age",
+    "as_file_name",
+    "console",
+    "moment",
+    "say",
+    "say_exactly",
+    "say_json",
+    "size",
+    "stages",
+    "table",
+]
 
 _WIDE = 240
+_LONGEST = 160
+"""Bytes of a name that leave room for what stands behind it: file systems have 255."""
 
 
 class _Console(Console):
@@ -46,6 +61,26 @@ def say(text: str, err: bool = False, colour: str | None = None) -> None:
 def say_exactly(text: str) -> None:
     """Data for a program that reads standard output."""
     click.echo(text)
+
+
+def say_json(value: Any) -> None:
+    """Values for a program that reads standard output, without secrets."""
+    click.echo(json.dumps(_discreet(value), indent=2))
+
+
+def _discreet(value: Any) -> Any:
+    """Text by text: in JSON as a whole, what ends one text could be taken for the beginning of a secret."""
+    if isinstance(value, dict):
+        return {name: _discreet(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_discreet(item) for item in value]
+    return discreet(value) if isinstance(value, str) else value
+
+
+def as_file_name(text: str) -> str:
+    """What can be read of a text, as the beginning of a file's name; nothing if that is nothing."""
+    plain = re.sub(r"[^\w.-]+", "-", text).strip(".-")
+    return plain.encode()[:_LONGEST].decode(errors="ignore")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from penstock.cli.output import console, moment, say
+from penstock.cli.output import as_file_name, console, moment, say
 from penstock.cli.places import PastPlace, read_place
 from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
 from penstock.cli.rewired import own_checkpoints, rewired
@@ -136,7 +135,7 @@ class _Replay:
 
     def sink(self, name: str) -> ReplayedSink:
         """In place of the sink of that name."""
-        directory = _numbered(re.sub(r"[^\w.-]+", "-", name).lstrip(".") or "sink", self._sinks)
+        directory = _numbered(as_file_name(name) or "sink", self._sinks)
         self._sinks.add(directory)
         return ReplayedSink(self._output / directory)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from penstock.cli.output import console, say, say_exactly, size, table
+from penstock.cli.output import console, say_exactly, say_json, size, table
 from penstock.state_processor.snapshot import Snapshot, open_snapshot
 from penstock.state_processor.values import json_text
 
@@ -29,7 +28,7 @@ def show(path: str, operator: str | None, as_json: bool) -> None:
     snapshot = open_snapshot(path)
     states = snapshot.states(operator).to_pylist()
     if as_json:
-        say(json.dumps(states, indent=2))
+        say_json(states)
         return
     manifest = snapshot.manifest
     out = console()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Any, BinaryIO
 import click
 import pyarrow as pa
 
-from penstock.cli.output import console, say, size, table
+from penstock.cli.output import console, say, say_json, size, table
 from penstock.connectors.log import Consumer, Log, LogOffsets, PartitionDescription, Producer, Topic
 from penstock.coordinator.registry import home
 from penstock.core.discreet import shown
@@ -62,7 +61,7 @@ def list_topics(root: Path | None, as_json: bool) -> None:
         names = [
             {"name": one.name, "partitions": len(one.partitions), "records": one.records} for one in described
         ]
-        say(json.dumps(names, indent=2))
+        say_json(names)
     elif not described:
         say(f"There are no topics in {log.root}.")
     else:

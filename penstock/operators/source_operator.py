@@ -33,6 +33,8 @@ SPLIT_STATE = "splits"
 """Part of the snapshot format: renaming it makes every source start over."""
 SPLIT_GROUP = "split"
 ERRORS_COUNTER = "numRecordsInErrors"
+_EPOCHS = 64
+"""Snapshots under way whose positions are remembered, to confirm them; one beyond is not confirmed."""
 
 
 class SourceOperator(Operator):
@@ -201,6 +203,8 @@ class SourceOperator(Operator):
 
     def prepare_barrier(self, epoch: Epoch) -> None:
         self._positions[epoch] = [(assigned, copied(assigned.position)) for assigned in self._reading]
+        for old in list(self._positions)[:-_EPOCHS]:  # nobody tells which have failed, perhaps for days
+            del self._positions[old]
         self._store()
 
     def on_snapshot_complete(self, epoch: Epoch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 import penstock.cli
 from penstock.cli.main import cli
-from penstock.cli.output import console, say, table
+from penstock.cli.output import as_file_name, console, say, table
 from penstock.coordinator import registry
 from penstock.core.job import JobID
 
@@ -42,6 +43,25 @@ def test_a_job_may_have_any_name(job):
     assert "\x1b" not in result.output
 
 
+@pytest.mark.parametrize("name", ["my pwd:", "token=", 'a"b\\c', NASTY])
+def test_what_programs_read_is_json_whatever_the_name(name):
+    """A name may end as a secret begins; then what ends its text must not be taken for one."""
+    made = registry.register("0" * 32, name, lambda: {**status(), "held": "s3://me:hunter2@bucket"}, dict)
+    assert made is not None
+    result = CliRunner().invoke(cli, ["list", "--json"])
+    made.close()
+    (found,) = json.loads(result.output)
+    assert found["name"] == name and found["held"] == "s3://me:***@bucket"
+    assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize("text", ["注" * 200, "é" * 300, "x" * 300, "a/b\0c", "..", "", "\U0001f4a5"])
+def test_any_text_is_a_file_name(text, tmp_path):
+    name = as_file_name(text)
+    assert len(name.encode()) <= 160 and "/" not in name and name not in (".", "..")
+    (tmp_path / f"{name or 'none'}-20260101-000000-1234567.log").touch()
+
+
 def test_errors_about_it_too(job):
     other = registry.register("0" * 32, NASTY, status, dict)
     assert other is not None
@@ -63,7 +83,7 @@ def test_cells_stay_in_their_line(capsys):
 
 
 def test_commands_print_in_these_ways_only():
-    """``say``, ``say_exactly`` and ``console()``; the door has none of them, for rich takes its time."""
+    """``say`` and its sisters, and ``console()``; the door has none of them, for rich takes its time."""
     other_ways = re.compile(
         r"click\.s?echo|(?<![\w.])print\(|rich\.print|Console\(|(?:stdout|stderr)\.write|markup"
     )

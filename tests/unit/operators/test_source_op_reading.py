@@ -181,6 +181,19 @@ def test_confirmed_positions_are_those_of_the_snapshot():
     op.on_snapshot_complete(2)
     op.on_snapshot_complete(1)
     assert source.confirmed == [("a", 2)]
+
+
+def test_positions_of_snapshots_that_fail_for_days_do_not_pile_up():
+    """As while storage is away, if the job tolerates that: nobody tells an operator of each failure."""
+    source = ListSource(endless=True)
+    op, _, _ = opened(SourceOperator(source, NONE))
+    op.add_splits(splits(a=[1, 2, 3, 4]))
+    op.poll(1)
+    for epoch in range(1, 1001):
+        op.prepare_barrier(epoch)
+    assert len(op._positions) < 100
+    op.on_snapshot_complete(1000)
+    assert source.confirmed == [("a", 1)] and not op._positions
     op.close()
     assert source.closed == ["a"]
 
