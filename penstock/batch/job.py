@@ -37,7 +37,7 @@ from penstock.coordinator.plan_shipping import shipped_plan
 from penstock.coordinator.running_job import JobResult, RunningJob
 from penstock.coordinator.start import announce
 from penstock.coordinator.telling import Teller
-from penstock.core.clock import Clock
+from penstock.core.clock import Clock, mono_ms
 from penstock.core.documents import dump
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
@@ -249,7 +249,7 @@ class BatchRun(RunningJob):
         queue = CommitQueue(self.job.settings.committer_retries, _BACKOFF_MS)
         queue.published(prepared, permit)
         while not queue.is_empty:
-            now = int(self._clock.monotonic() * 1000)
+            now = mono_ms(self._clock)
             work = queue.next(now)
             if work is None:
                 threading.Event().wait(_LOOK_AGAIN_S)

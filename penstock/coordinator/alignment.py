@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime as dt
 
 from penstock.coordinator.events import Instruction, Send, Stalled
-from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime, OperatorId, SlotId
+from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime, MonoMs, OperatorId, SlotId
 from penstock.core.messages import AlignWatermarks, WatermarkReport
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -31,11 +31,11 @@ class TimeDesk:
         """A new attempt: event time starts anew."""
         self._reports: dict[tuple[OperatorId, int], WatermarkReport] = {}
         self._slowest: EventTime | None = None
-        self._moved_at = 0
+        self._moved_at = MonoMs(0)
         self._stalled = False
 
     def on_report(
-        self, slot: SlotId, report: WatermarkReport, now: int, is_complete: bool = True
+        self, slot: SlotId, report: WatermarkReport, now: MonoMs, is_complete: bool = True
     ) -> list[Instruction]:
         """A place has reported: the answer to it, and a word to people if something is wrong.
 
@@ -52,7 +52,7 @@ class TimeDesk:
         members = (report for report in self._reports.values() if report.group == group)
         return min((each.watermark for each in members if each.counts and each.reading), default=MAX_TIME)
 
-    def _watch(self, now: int) -> list[Instruction]:
+    def _watch(self, now: MonoMs) -> list[Instruction]:
         counting = [report for report in self._reports.values() if report.counts]
         holder = min(counting, key=lambda report: report.watermark, default=None)
         slowest = None if holder is None else holder.watermark

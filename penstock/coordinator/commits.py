@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from penstock.connectors.sink import CommitOutcome
 from penstock.coordinator.events import Commit, CommitDone
+from penstock.core.clock import later
 from penstock.core.errors import ConnectorError
 from penstock.core.handles import Committable
-from penstock.core.ids import Epoch
+from penstock.core.ids import Epoch, MonoMs
 from penstock.snapshot.permit import CommitPermit
 
 MOST_WAITING = 4
@@ -29,7 +30,7 @@ class CommitQueue:
         self._attempts = 0
         self._permit: CommitPermit | None = None
         self._running: tuple[Committable, ...] = ()
-        self._not_before = 0
+        self._not_before: MonoMs | None = None
         self.dropped = 0
         """Prepared outputs that can never be committed; told as a fact of the job."""
 
@@ -39,7 +40,7 @@ class CommitQueue:
         self._permit = permit
         self._attempts = 0
         self._running = ()
-        self._not_before = 0
+        self._not_before = None
 
     @property
     def is_empty(self) -> bool:
@@ -66,15 +67,17 @@ class CommitQueue:
         self._open.extend(item for item in committables if item not in known)
         self._permit = permit
 
-    def next(self, now: int) -> Commit | None:
+    def next(self, now: MonoMs) -> Commit | None:
         """The next commit to run, if one may run now."""
-        if self._running or not self._open or self._permit is None or now < self._not_before:
+        if self._running or not self._open or self._permit is None:
+            return None
+        if self._not_before is not None and now < self._not_before:
             return None
         ready = tuple(item for item in self._open if item.epoch <= self._permit.epoch)
         self._running = ready
         return Commit(self._permit, ready) if ready else None
 
-    def done(self, event: CommitDone, now: int) -> None:
+    def done(self, event: CommitDone, now: MonoMs) -> None:
         """Outcomes are there. Raises when retrying is no use any more.
 
         Those of a commit that an earlier attempt had started say nothing about the one that runs now.
@@ -96,15 +99,15 @@ class CommitQueue:
                 f"{len(retry)} prepared outputs could not be committed in {self._retries} tries; they "
                 "stay in the newest snapshot and are committed when the job is started again"
             )
-        self._not_before = now + self._backoff_ms * self._attempts if retry else 0
+        self._not_before = later(now, self._backoff_ms * self._attempts) if retry else None
 
     def failed(self) -> None:
         """The committer raised: everything stays open."""
         self._running = ()
 
-    def next_wake(self) -> int | None:
+    def next_wake(self) -> MonoMs | None:
         """When a retry is due."""
-        return self._not_before if self._open and not self._running and self._not_before else None
+        return self._not_before if self._open and not self._running else None
 
 
 def _order(item: Committable) -> tuple[int, str, int]:

@@ -57,6 +57,7 @@ from penstock.coordinator.restart import RestartCounter, may_pass
 from penstock.coordinator.settings import JobSettings
 from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.coordinator.splits import SourceDesk
+from penstock.core.clock import Now, later
 from penstock.core.errors import (
     ClusterError,
     CorruptSnapshotError,
@@ -66,7 +67,7 @@ from penstock.core.errors import (
     SparkLostError,
     TransportError,
 )
-from penstock.core.ids import Generation, SlotId
+from penstock.core.ids import Generation, MonoMs, SlotId
 from penstock.core.job import JobStatus
 from penstock.core.messages import (
     Deployed,
@@ -98,7 +99,7 @@ class Coordinator:
         self.attempt = -1
         self.commits = CommitQueue(settings.committer_retries, settings.commit_backoff_ms)
         self.desk = SnapshotDesk(plan, job_id, settings, versions or {}, self.commits)
-        self.log: deque[tuple[int, str]] = deque(maxlen=1000)
+        self.log: deque[tuple[MonoMs, str]] = deque(maxlen=1000)
         self._plan = plan
         self._plan_bytes = plan_bytes
         self._settings = settings
@@ -111,9 +112,9 @@ class Coordinator:
         self._cancelled = False
         self._keep = False
         self._lost: SparkLostError | None = None
-        self._deadline: int | None = None
-        self._after_stop: Callable[[int], list[Instruction]] | None = None
-        self._handlers: dict[type, Callable[[Any, int], list[Instruction]]] = {
+        self._deadline: MonoMs | None = None
+        self._after_stop: Callable[[Now], list[Instruction]] | None = None
+        self._handlers: dict[type, Callable[[Any, Now], list[Instruction]]] = {
             Start: lambda event, now: [Claim()],
             Claimed: self._on_claimed,
             ClaimFailed: self._on_claim_failed,
@@ -124,7 +125,7 @@ class Coordinator:
             SlotSaid: self._on_said,
             AttemptEnded: self._on_attempt_ended,
             PublishDone: self._on_published,
-            SavepointWritten: lambda event, now: self.desk.on_written(event.epoch, now),
+            SavepointWritten: lambda event, now: self.desk.on_written(event.epoch, now.mono),
             PublishFailed: self._on_publish_failed,
             CommitDone: self._on_committed,
             CommitFailed: self._on_commit_failed,
@@ -135,7 +136,7 @@ class Coordinator:
 
     # --- the door ---------------------------------------------------------------------------
 
-    def handle(self, event: Event, now: int) -> list[Instruction]:
+    def handle(self, event: Event, now: Now) -> list[Instruction]:
         """Take one event; the instructions must be carried out in order."""
         if self.phase is JobPhase.ENDED or self._is_stale(event):
             return []
@@ -143,10 +144,10 @@ class Coordinator:
         instructions = self._handlers[type(event)](event, now)
         instructions += self._on_time(now)
         if self.phase is not before:
-            self.log.append((now, f"{before.name} -> {self.phase.name} on {type(event).__name__}"))
+            self.log.append((now.mono, f"{before.name} -> {self.phase.name} on {type(event).__name__}"))
         return instructions
 
-    def next_wake(self) -> int | None:
+    def next_wake(self) -> MonoMs | None:
         """When a :class:`Tick` is due at the latest."""
         times = [self._deadline, self.commits.next_wake() if self._may_commit else None]
         if self.phase is JobPhase.RUNNING:
@@ -163,17 +164,17 @@ class Coordinator:
             return True
         return bool(generation != self.generation)
 
-    def _on_time(self, now: int) -> list[Instruction]:
+    def _on_time(self, now: Now) -> list[Instruction]:
         """Whatever is due: commits, snapshots, discovery, deadlines."""
         out: list[Instruction] = []
-        commit = self.commits.next(now) if self._may_commit else None
+        commit = self.commits.next(now.mono) if self._may_commit else None
         if commit is not None:
             out.append(commit)
-        if self._deadline is not None and now >= self._deadline:
+        if self._deadline is not None and now.mono >= self._deadline:
             self._deadline = None
             out += self._on_deadline(now)
         if self.phase is JobPhase.RUNNING:
-            out += self._sources.look_again(self.generation, now)
+            out += self._sources.look_again(self.generation, now.mono)
             out += self._desk_work(now)
         return out
 
@@ -187,11 +188,11 @@ class Coordinator:
             JobPhase.RUNNING,
         )
 
-    def _desk_work(self, now: int) -> list[Instruction]:
+    def _desk_work(self, now: Now) -> list[Instruction]:
         out, error = self.desk.on_time(now, self._sources.enumerators(), self._gang.is_finished)
         return out + (self._fail(error, now) if error is not None else [])
 
-    def _on_deadline(self, now: int) -> list[Instruction]:
+    def _on_deadline(self, now: Now) -> list[Instruction]:
         if self.phase is JobPhase.WAITING:
             self.phase = JobPhase.CREATED
             return [Claim(self._damaged)]
@@ -199,15 +200,15 @@ class Coordinator:
 
     # --- starting ---------------------------------------------------------------------------
 
-    def _on_claim_failed(self, event: ClaimFailed, now: int) -> list[Instruction]:
+    def _on_claim_failed(self, event: ClaimFailed, now: Now) -> list[Instruction]:
         """At a restart the storage may just be out of reach for a while; anything else is for a person."""
         again = self.attempt >= 0 and may_pass(event.error)
-        delay = self._restart.next_delay(now) if again else None
+        delay = self._restart.next_delay(now.mono) if again else None
         if delay is None:
             return self._end(JobStatus.FAILED, event.error)
-        return [ReportFailure(event.error, delay), *self._wait(now + delay)]
+        return [ReportFailure(event.error, delay), *self._wait(later(now.mono, delay))]
 
-    def _on_claimed(self, event: Claimed, now: int) -> list[Instruction]:
+    def _on_claimed(self, event: Claimed, now: Now) -> list[Instruction]:
         self.phase = JobPhase.PREPARING
         self.generation = event.generation
         self.attempt += 1
@@ -223,32 +224,32 @@ class Coordinator:
         out = self._sources.restart(event.generation, enumerators, from_end)
         return out + self._start_if_ready(now)
 
-    def _on_splits(self, event: SplitsDiscovered, now: int) -> list[Instruction]:
-        self._sources.found(event, now)
+    def _on_splits(self, event: SplitsDiscovered, now: Now) -> list[Instruction]:
+        self._sources.found(event, now.mono)
         if self.phase is JobPhase.PREPARING:
             return self._start_if_ready(now)
         return self._sources.deal() if self.phase is JobPhase.RUNNING else []
 
-    def _start_if_ready(self, now: int) -> list[Instruction]:
+    def _start_if_ready(self, now: Now) -> list[Instruction]:
         if self.phase is not JobPhase.PREPARING or not self._sources.is_ready or not self.commits.is_empty:
             return []
         self.phase = JobPhase.STARTING
-        self._deadline = now + self._settings.slots_timeout_ms
+        self._deadline = later(now.mono, self._settings.slots_timeout_ms)
         return [StartAttempt(self.generation, self._plan.slots)]
 
-    def _on_registered(self, event: SlotRegistered, now: int) -> list[Instruction]:
+    def _on_registered(self, event: SlotRegistered, now: Now) -> list[Instruction]:
         if self.phase is not JobPhase.STARTING:
             return []
         self._gang.registered(event)
         if self._gang.missing:
             return []
         self.phase = JobPhase.DEPLOYING
-        self._deadline = now + self._settings.deploy_timeout_ms
+        self._deadline = later(now.mono, self._settings.deploy_timeout_ms)
         return self._gang.deployments(self.generation, self.attempt, self._restored) + self._sources.deal()
 
     # --- running ----------------------------------------------------------------------------
 
-    def _on_said(self, event: SlotSaid, now: int) -> list[Instruction]:
+    def _on_said(self, event: SlotSaid, now: Now) -> list[Instruction]:
         message = event.message
         if isinstance(message, TaskFailed):
             return self._on_task_failed(event.slot, message.error, now)
@@ -257,36 +258,36 @@ class Coordinator:
             if self._gang.is_deployed and self.phase is JobPhase.DEPLOYING:
                 self.phase = JobPhase.RUNNING
                 self._deadline = None
-                self.desk.start(now)
+                self.desk.start(now.mono)
                 return [StatusChanged(JobStatus.RUNNING)]
         elif isinstance(message, Opening):
             self._gang.opening(event.slot, message)
         elif isinstance(message, TaskFinished):
             self._gang.finished(message.subtask)
         elif isinstance(message, WatermarkReport):
-            return self._time.on_report(event.slot, message, now, self.phase is JobPhase.RUNNING)
+            return self._time.on_report(event.slot, message, now.mono, self.phase is JobPhase.RUNNING)
         elif isinstance(message, SnapshotAck):
             return self.desk.on_ack(message, now, self.commits.unconfirmed())
         elif isinstance(message, SnapshotDeclined):
-            out, error = self.desk.on_declined(message, now)
+            out, error = self.desk.on_declined(message)
             return out + (self._fail(error, now) if error is not None else [])
         return []
 
-    def _on_task_failed(self, slot: SlotId, error: Exception, now: int) -> list[Instruction]:
+    def _on_task_failed(self, slot: SlotId, error: Exception, now: Now) -> list[Instruction]:
         building = self.phase is JobPhase.DEPLOYING and not self._gang.has_deployed(slot)
         if building and isinstance(error, CorruptSnapshotError) and not self._damaged:
             # Reading state found damage that lengths do not show: look again, with checksums.
             self._damaged = True
             return [
                 ReportFailure(error, 0),
-                *self._stop(now, "a damaged snapshot", lambda _: self._wait(now)),
+                *self._stop(now, "a damaged snapshot", lambda _: self._wait(now.mono)),
             ]
         if building and self.attempt == 0 and not isinstance(error, TransportError):
             return self._give_up(error, now)
         return self._fail(error, now)
 
-    def _on_published(self, event: PublishDone, now: int) -> list[Instruction]:
-        pending = self.desk.on_published(event.epoch, now)
+    def _on_published(self, event: PublishDone, now: Now) -> list[Instruction]:
+        pending = self.desk.on_published(event.epoch, now.mono)
         if pending is None:
             return []
         self.commits.published(pending.committables(), event.permit)
@@ -294,30 +295,30 @@ class Coordinator:
             return self._end_if_cancelled()
         return [*self.desk.announce(event.epoch), *self._finish_if_done(now)]
 
-    def _on_publish_failed(self, event: PublishFailed, now: int) -> list[Instruction]:
+    def _on_publish_failed(self, event: PublishFailed, now: Now) -> list[Instruction]:
         if isinstance(event.error, FencedError):
             return self._stop(now, str(event.error), lambda _: self._end(JobStatus.FAILED, event.error))
-        out, error = self.desk.on_publish_failed(event.epoch, event.error, now)
+        out, error = self.desk.on_publish_failed(event.epoch, event.error)
         if self.phase is not JobPhase.RUNNING:
             return self._end_if_cancelled()
         return out + (self._fail(error, now) if error is not None else [])
 
-    def _on_committed(self, event: CommitDone, now: int) -> list[Instruction]:
+    def _on_committed(self, event: CommitDone, now: Now) -> list[Instruction]:
         try:
-            self.commits.done(event, now)
+            self.commits.done(event, now.mono)
         except PenstockError as error:
             return self._on_commit_failed(CommitFailed(error), now)
         if self._cancelled:
             return self._end_cancelled()
         return self._start_if_ready(now) or self._finish_if_done(now)
 
-    def _on_commit_failed(self, event: CommitFailed, now: int) -> list[Instruction]:
+    def _on_commit_failed(self, event: CommitFailed, now: Now) -> list[Instruction]:
         self.commits.failed()
         if self._cancelled:
             return self._end(JobStatus.CANCELED, None)
         return self._fail(event.error, now)
 
-    def _finish_if_done(self, now: int) -> list[Instruction]:
+    def _finish_if_done(self, now: Now) -> list[Instruction]:
         if self.phase is not JobPhase.RUNNING or not (self.desk.final_published and self.commits.is_empty):
             return []
         self.desk.requests.finish()
@@ -325,7 +326,7 @@ class Coordinator:
 
     # --- stopping ---------------------------------------------------------------------------
 
-    def _on_cancel(self, event: CancelRequested, now: int) -> list[Instruction]:
+    def _on_cancel(self, event: CancelRequested, now: Now) -> list[Instruction]:
         self._keep |= event.keep
         if self.phase is JobPhase.STOPPING:
             self._after_stop = lambda _: self._end_cancelled()
@@ -333,23 +334,23 @@ class Coordinator:
         out: list[Instruction] = [StatusChanged(JobStatus.CANCELLING)]
         return out + self._stop(now, "the job was cancelled", lambda _: self._end_cancelled())
 
-    def _fail(self, error: Exception, now: int) -> list[Instruction]:
+    def _fail(self, error: Exception, now: Now) -> list[Instruction]:
         """Stop the attempt; then restart or give up, as the strategy says."""
         if self.phase in (JobPhase.CREATED, JobPhase.STOPPING, JobPhase.WAITING, JobPhase.ENDED):
             return []
-        delay = self._restart.delay_after(error, now)
+        delay = self._restart.delay_after(error, now.mono)
         if delay is None:
             return self._give_up(error, now)
         out: list[Instruction] = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]
-        restart_at = now + delay
+        restart_at = later(now.mono, delay)
         return out + self._stop(now, f"the job restarts: {error}", lambda _: self._wait(restart_at))
 
-    def _give_up(self, error: Exception, now: int) -> list[Instruction]:
+    def _give_up(self, error: Exception, now: Now) -> list[Instruction]:
         """End as FAILED. Also for errors while tasks are first built: trying again would not help."""
         stop = self._stop(now, f"the job has failed: {error}", lambda _: self._end(JobStatus.FAILED, error))
         return [StatusChanged(JobStatus.FAILING), *stop]
 
-    def _stop(self, now: int, reason: str, after: Callable[[int], list[Instruction]]) -> list[Instruction]:
+    def _stop(self, now: Now, reason: str, after: Callable[[Now], list[Instruction]]) -> list[Instruction]:
         """Get rid of the gang, if there is one, then go on with ``after``."""
         out = self.desk.clear(reason)
         self._deadline = None
@@ -360,7 +361,7 @@ class Coordinator:
         self._after_stop = after
         return [*out, SendAll(Leave(reason)), StopAttempt(self.generation, reason)]
 
-    def _on_attempt_ended(self, event: AttemptEnded, now: int) -> list[Instruction]:
+    def _on_attempt_ended(self, event: AttemptEnded, now: Now) -> list[Instruction]:
         if self.phase is not JobPhase.STOPPING:
             error = event.error or ClusterError("the Spark job of the gang ended unexpectedly")
             first = self.phase is JobPhase.STARTING and self.attempt == 0
@@ -370,11 +371,11 @@ class Coordinator:
         self._lost = event.error if isinstance(event.error, SparkLostError) else None
         return self._ended(now)
 
-    def _ended(self, now: int) -> list[Instruction]:
+    def _ended(self, now: Now) -> list[Instruction]:
         after, self._after_stop = self._after_stop, None
         return after(now) if after is not None else []
 
-    def _wait(self, restart_at: int) -> list[Instruction]:
+    def _wait(self, restart_at: MonoMs) -> list[Instruction]:
         if self._lost is not None:
             return self._end(JobStatus.FAILED, self._lost)
         self.phase = JobPhase.WAITING

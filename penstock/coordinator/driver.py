@@ -45,11 +45,11 @@ from penstock.coordinator.events import (
 from penstock.coordinator.failure_teller import FailureTeller
 from penstock.coordinator.ports import DriverPorts
 from penstock.coordinator.telling import Teller
-from penstock.core.clock import mono_ms
+from penstock.core.clock import Now, mono_ms
 from penstock.core.errors import SnapshotError, as_error
-from penstock.core.ids import SlotId, Subtask
+from penstock.core.ids import MonoMs, SlotId, Subtask
 from penstock.core.job import JobStatus
-from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, Remark, TriggerSnapshot
+from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, Remark
 from penstock.graph.plan import Plan
 
 _log = logging.getLogger("penstock")
@@ -117,13 +117,13 @@ class JobDriver:
 
     # --- from the event loop ----------------------------------------------------------------
 
-    def next_wake(self) -> int | None:
-        """When a tick is due at the latest, by the monotonic clock."""
+    def next_wake(self) -> MonoMs | None:
+        """When a tick is due at the latest."""
         return self._coordinator.next_wake()
 
     def decide(self, event: Event) -> list[Instruction]:
         """What is to be done about an event."""
-        return self._coordinator.handle(self._intercept(event), self._now())
+        return self._coordinator.handle(self._intercept(event), Now.of(self._clock))
 
     def carry_out(self, instruction: Instruction) -> None:
         """Do it, or set it going; the event that says what came of it is posted."""
@@ -153,7 +153,7 @@ class JobDriver:
         self.teller.hear(event.generation, message, self._now)
         return Tick() if isinstance(message, Heartbeat | Remark) else event
 
-    def _now(self) -> int:
+    def _now(self) -> MonoMs:
         return mono_ms(self._clock)
 
     # --- what is done -----------------------------------------------------------------------
@@ -188,11 +188,8 @@ class JobDriver:
         return self._storage.claim(instruction.checksums)
 
     def _send_all(self, instruction: SendAll) -> None:
-        message = instruction.message
-        if isinstance(message, TriggerSnapshot):
-            message = replace(message, triggered_ms=self._clock.now_ms())  # slots know only the calendar
         for slot in range(self._plan.slots):
-            self._cluster.send(SlotId(slot), message)
+            self._cluster.send(SlotId(slot), instruction.message)
 
     def _set_status(self, instruction: StatusChanged) -> None:
         self.status = instruction.status

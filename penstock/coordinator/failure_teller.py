@@ -12,8 +12,9 @@ import re
 from enum import Enum
 
 from penstock.coordinator.events import AttemptEnded, Event, SlotSaid
+from penstock.core.clock import later
 from penstock.core.errors import PenstockError, ProcessLostError, TransportError, UserCodeError
-from penstock.core.ids import Generation
+from penstock.core.ids import Generation, MonoMs
 from penstock.core.messages import TaskFailed
 
 _log = logging.getLogger("penstock")
@@ -42,12 +43,12 @@ class FailureTeller:
         """What made the current attempt fail, as far as anybody has said it."""
         self._echo: Exception | None = None
         """A failure whose cause is awaited."""
-        self._restart_at = 0
+        self._restart_at = MonoMs(0)
         self._same = ""
         self._count = 0
-        self._last_ms = 0
+        self._last_ms = MonoMs(0)
 
-    def heard(self, event: Event, now: int) -> Exception | None:
+    def heard(self, event: Event, now: MonoMs) -> Exception | None:
         """Look at an event before it is handled; gives the cause of a failure that was told before."""
         generation = getattr(event, "generation", self._generation)
         if generation != self._generation:
@@ -67,9 +68,9 @@ class FailureTeller:
         """The failure behind an echo, if it is known; else the error itself."""
         return self._cause if isinstance(error, _ECHOES) and self._cause is not None else error
 
-    def failed(self, error: Exception, restart_in_ms: int, now: int) -> Exception:
+    def failed(self, error: Exception, restart_in_ms: int, now: MonoMs) -> Exception:
         """The job has failed and will restart.  Gives back why, as far as that is known."""
-        self._restart_at = now + restart_in_ms
+        self._restart_at = later(now, restart_in_ms)
         if isinstance(error, _ECHOES) and self._cause is None:
             self._echo = error
             what = "a slot lost its connection" if isinstance(error, TransportError) else _short(error)
@@ -79,7 +80,7 @@ class FailureTeller:
         self._say(cause, now)
         return cause
 
-    def _settle(self, now: int) -> Exception | None:
+    def _settle(self, now: MonoMs) -> Exception | None:
         """The attempt is over: now or never its echo has a cause."""
         if self._echo is None:
             return None
@@ -88,7 +89,7 @@ class FailureTeller:
         self._say(error, now)
         return error
 
-    def _say(self, error: Exception, now: int) -> None:
+    def _say(self, error: Exception, now: MonoMs) -> None:
         saying = self._counted(error, now)
         delay = max(0, self._restart_at - now) / 1000
         if saying is _Saying.IN_FULL:
@@ -104,7 +105,7 @@ class FailureTeller:
         if saying is _Saying.WITH_ADVICE:
             _log.warning("job %r: %s", self._job_name, advice(error))
 
-    def _counted(self, error: Exception, now: int) -> _Saying:
+    def _counted(self, error: Exception, now: MonoMs) -> _Saying:
         same = _likeness(error)
         if same != self._same or now - self._last_ms >= _FORGOTTEN_MS:
             self._same, self._count = same, 0

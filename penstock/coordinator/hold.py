@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import Held, Instruction
+from penstock.core.ids import MonoMs
 
 
 class CommitHold:
@@ -18,7 +19,7 @@ class CommitHold:
         self.why: str | None = None
         """What people are told while something waits."""
         self._commits = commits
-        self._since = 0
+        self._since = MonoMs(0)
         self._late_ms = 0
 
     @property
@@ -26,7 +27,7 @@ class CommitHold:
         """Whether no further snapshot may begin, except one that nothing follows."""
         return self._commits.is_full
 
-    def look(self, wanted: bool, now: int) -> list[Instruction]:
+    def look(self, wanted: bool, now: MonoMs) -> list[Instruction]:
         """Tell people when a wanted snapshot begins to wait, and when it need not any more."""
         held = wanted and self.is_full
         if held is (self.why is not None):

@@ -118,8 +118,7 @@ class JobStorage(Storage):
             _log.warning("shared files that nobody needs could not be removed: %s", error)
 
     def publish(self, instruction: Publish) -> PublishDone | SavepointWritten:
-        manifest = replace(instruction.manifest, created_ms=self._clock.now_ms())
-        location = instruction.location
+        manifest, location = instruction.manifest, instruction.location
         place = None if location is None else self._open_store(location, create=False)
         if instruction.beside:
             assert place is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter as Sums
 from collections.abc import Mapping
 
-from penstock.core.ids import Generation, Subtask
+from penstock.core.ids import Generation, MonoMs, Subtask
 from penstock.core.metrics import LATE_COUNTER
 
 _SUFFIX = "." + LATE_COUNTER
@@ -30,7 +30,7 @@ class LateDesk:
         """What earlier attempts have dropped."""
         self._counts: dict[tuple[Subtask, str], int] = {}
         self._told: Sums[str] = Sums()
-        self._told_ms: int | None = None
+        self._told_ms: MonoMs | None = None
 
     def dropped(self) -> Sums[str]:
         """How many each step has dropped in all."""
@@ -40,7 +40,7 @@ class LateDesk:
         return sums
 
     def heard(
-        self, generation: Generation, metrics: Mapping[Subtask, Mapping[str, float]], now: int
+        self, generation: Generation, metrics: Mapping[Subtask, Mapping[str, float]], now: MonoMs
     ) -> list[str]:
         """Tasks have sent their metrics; what to say now, a line a step."""
         self._take(generation, metrics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.coordinator.schedule import PendingSnapshot
 from penstock.core.handles import Blob, Committable, OperatorSnapshot
-from penstock.core.ids import Generation, OperatorId, SubtaskIndex
+from penstock.core.ids import Generation, OperatorId, SubtaskIndex, WallMs
 from penstock.graph.plan import Plan
 from penstock.snapshot.manifest import Manifest, OperatorEntry, Origin, SubtaskEntry
 
@@ -20,7 +20,7 @@ class ManifestMaker:
         self._job_id = job_id
         self._versions = versions
 
-    def make(self, pending: PendingSnapshot, now: int, carried: tuple[Committable, ...]) -> Manifest:
+    def make(self, pending: PendingSnapshot, now: WallMs, carried: tuple[Committable, ...]) -> Manifest:
         """The manifest of a snapshot that all subtasks have acknowledged.
 
         ``carried`` are committables of snapshots before it that may not be committed yet.

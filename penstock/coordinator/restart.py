@@ -12,6 +12,7 @@ from penstock.core.errors import (
     SnapshotError,
     SparkLostError,
 )
+from penstock.core.ids import MonoMs
 from penstock.core.restart import (
     ExponentialDelay,
     FailureRate,
@@ -37,15 +38,15 @@ class RestartCounter:
         self._strategy = strategy
         self._rng = rng
         self._attempts = 0
-        self._times: deque[int] = deque()
+        self._times: deque[MonoMs] = deque()
         self._backoff: float | None = None
-        self._last_ms: int | None = None
+        self._last_ms: MonoMs | None = None
 
-    def delay_after(self, error: Exception, now: int) -> int | None:
+    def delay_after(self, error: Exception, now: MonoMs) -> int | None:
         """:meth:`next_delay`, unless starting again cannot help."""
         return None if isinstance(error, _FOR_GOOD) else self.next_delay(now)
 
-    def next_delay(self, now: int) -> int | None:
+    def next_delay(self, now: MonoMs) -> int | None:
         """A failure happened at ``now``: milliseconds to wait before restarting, or give up."""
         strategy = self._strategy
         if isinstance(strategy, NoRestart):
@@ -57,13 +58,13 @@ class RestartCounter:
             return self._rate(strategy, now)
         return self._exponential(strategy, now)
 
-    def _rate(self, strategy: FailureRate, now: int) -> int | None:
+    def _rate(self, strategy: FailureRate, now: MonoMs) -> int | None:
         self._times.append(now)
         while self._times and self._times[0] <= now - strategy.interval_ms:
             self._times.popleft()
         return strategy.delay_ms if len(self._times) <= strategy.max_failures else None
 
-    def _exponential(self, strategy: ExponentialDelay, now: int) -> int | None:
+    def _exponential(self, strategy: ExponentialDelay, now: MonoMs) -> int | None:
         quiet = None if self._last_ms is None else now - self._last_ms
         if self._backoff is None or (quiet is not None and quiet >= strategy.reset_ms + self._backoff):
             self._backoff = float(strategy.initial_ms)

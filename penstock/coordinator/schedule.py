@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from penstock.coordinator.settings import JobSettings
+from penstock.core.clock import later
 from penstock.core.handles import Committable, SubtaskSnapshot
-from penstock.core.ids import Epoch, OperatorId, Subtask
+from penstock.core.ids import Epoch, MonoMs, OperatorId, Subtask
 from penstock.core.messages import SnapshotAck
 from penstock.core.signals import SnapshotKind
 
@@ -31,7 +32,8 @@ class PendingSnapshot:
 
     epoch: Epoch
     kind: SnapshotKind
-    triggered_ms: int
+    triggered_at: MonoMs
+    """When it was decided: its timeout counts from here."""
     final: bool
     """The job's last, because all tasks have finished or it was told to stop: when it is committed, the
     job is done."""
@@ -78,36 +80,36 @@ class SnapshotSchedule:
             self._interval = max(self._interval, settings.min_pause_ms)
         self.max_concurrent = 1 if settings.min_pause_ms else settings.max_concurrent
         """Checkpoints that may be in flight. A pause between two only means something one at a time."""
-        self._next_ms: int | None = None
+        self._next_ms: MonoMs | None = None
         self._failures = 0
 
-    def start(self, now: int) -> None:
+    def start(self, now: MonoMs) -> None:
         """All tasks run: count from here."""
-        self._next_ms = None if self._interval is None else now + self._interval
+        self._next_ms = None if self._interval is None else later(now, self._interval)
 
     def stop(self) -> None:
         """No more periodic snapshots in this attempt."""
         self._next_ms = None
 
-    def is_due(self, now: int) -> bool:
+    def is_due(self, now: MonoMs) -> bool:
         """Whether to trigger now, if not too many are in flight."""
         return self._next_ms is not None and now >= self._next_ms
 
-    def hurry(self, now: int) -> None:
+    def hurry(self, now: MonoMs) -> None:
         """Make the next periodic snapshot due at once."""
         if self._next_ms is not None:
             self._next_ms = min(self._next_ms, now)
 
-    def on_triggered(self, now: int) -> None:
+    def on_triggered(self, now: MonoMs) -> None:
         """A periodic snapshot was started."""
         assert self._interval is not None
-        self._next_ms = now + self._interval
+        self._next_ms = later(now, self._interval)
 
-    def on_completed(self, now: int) -> None:
+    def on_completed(self, now: MonoMs) -> None:
         """A snapshot was published: failures are forgotten, the pause begins."""
         self._failures = 0
         if self._next_ms is not None:
-            self._next_ms = max(self._next_ms, now + self._settings.min_pause_ms)
+            self._next_ms = max(self._next_ms, later(now, self._settings.min_pause_ms))
 
     def on_failed(self, kind: FailureKind) -> bool:
         """A snapshot failed; true if there were too many in a row and the job must restart."""
@@ -119,6 +121,6 @@ class SnapshotSchedule:
         """A new attempt starts with a clean sheet."""
         self._failures = 0
 
-    def next_wake(self) -> int | None:
+    def next_wake(self) -> MonoMs | None:
         """When :meth:`is_due` may become true."""
         return self._next_ms

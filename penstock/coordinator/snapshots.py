@@ -15,9 +15,10 @@ from penstock.coordinator.manifests import ManifestMaker
 from penstock.coordinator.requests import RequestDesk
 from penstock.coordinator.schedule import FailureKind, PendingSnapshot, SnapshotSchedule
 from penstock.coordinator.settings import JobSettings
+from penstock.core.clock import Now, later
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import Committable
-from penstock.core.ids import Epoch, Generation, OperatorId
+from penstock.core.ids import Epoch, Generation, MonoMs, OperatorId
 from penstock.core.messages import (
     AbortSnapshot,
     EndInput,
@@ -73,7 +74,7 @@ class SnapshotDesk:
         self._schedule.reset_failures()
         self._forget()
 
-    def start(self, now: int) -> None:
+    def start(self, now: MonoMs) -> None:
         """All tasks run."""
         self._schedule.start(now)
 
@@ -116,9 +117,9 @@ class SnapshotDesk:
             for pending in [*self._publishing.values(), *self._pending.values()]
         ]
 
-    def next_wake(self) -> int | None:
+    def next_wake(self) -> MonoMs | None:
         """When something becomes due."""
-        expiries = [pending.triggered_ms + self._settings.timeout_ms for pending in self._pending.values()]
+        expiries = [later(one.triggered_at, self._settings.timeout_ms) for one in self._pending.values()]
         due = self._schedule.next_wake()
         untold = not self._hold.is_full or self._hold.why is None  # once due, people hear that it is held
         if due is not None and self.requests.ending is None and self._room() and untold:
@@ -136,9 +137,9 @@ class SnapshotDesk:
         kinds = [pending.kind for pending in self._pending.values()]
         return self._settings.unaligned and SnapshotKind.SAVEPOINT in kinds
 
-    def on_time(self, now: int, enumerators: dict[OperatorId, bytes], all_finished: bool) -> Outcome:
+    def on_time(self, now: Now, enumerators: dict[OperatorId, bytes], all_finished: bool) -> Outcome:
         """Expire what took too long; trigger what is due or was asked for."""
-        out, error = self._expire(now)
+        out, error = self._expire(now.mono)
         if error is not None:
             return out, error
         if all_finished:
@@ -146,17 +147,17 @@ class SnapshotDesk:
             if not self._pending and not self._publishing and not self.final_published:
                 out.append(self._trigger_last(now, enumerators))
             return out, None
-        out += self._hold.look(self._is_due(now) or self.requests.is_wanted, now)
+        out += self._hold.look(self._is_due(now.mono) or self.requests.is_wanted, now.mono)
         out += self._begin_requests(now, enumerators)
-        if self._is_due(now) and not self._hold.is_full:
-            self._schedule.on_triggered(now)
+        if self._is_due(now.mono) and not self._hold.is_full:
+            self._schedule.on_triggered(now.mono)
             out.append(self._trigger(now, enumerators))
         return out, None
 
-    def _is_due(self, now: int) -> bool:
+    def _is_due(self, now: MonoMs) -> bool:
         return self.requests.ending is None and self._schedule.is_due(now) and self._room()
 
-    def _begin_requests(self, now: int, enumerators: dict[OperatorId, bytes]) -> list[Instruction]:
+    def _begin_requests(self, now: Now, enumerators: dict[OperatorId, bytes]) -> list[Instruction]:
         out: list[Instruction] = []
         ready = self.requests.ready(self._may_begin)
         for request in sorted(ready, key=lambda request: request.kind is not RequestKind.CHECKPOINT):
@@ -173,7 +174,7 @@ class SnapshotDesk:
         overtakes = request.kind is RequestKind.CHECKPOINT and self._would_overtake()
         return not overtakes and not self._hold.is_full
 
-    def _trigger_last(self, now: int, enumerators: dict[OperatorId, bytes]) -> SendAll:
+    def _trigger_last(self, now: Now, enumerators: dict[OperatorId, bytes]) -> SendAll:
         """The final snapshot, into the directory of whoever wants the job to end with a savepoint."""
         if self.requests.ending is None:
             self.requests.ready(lambda request: request.kind.ends_job)
@@ -181,7 +182,7 @@ class SnapshotDesk:
 
     def _trigger(
         self,
-        now: int,
+        now: Now,
         enumerators: dict[OperatorId, bytes],
         request: SnapshotRequest | None = None,
         final: bool = False,
@@ -192,7 +193,7 @@ class SnapshotDesk:
         pending = PendingSnapshot(
             self._last_epoch,
             SnapshotKind.CHECKPOINT if location is None else SnapshotKind.SAVEPOINT,
-            now,
+            now.mono,
             final or stop,
             dict(enumerators),
             set(self._plan.subtasks()),
@@ -203,12 +204,12 @@ class SnapshotDesk:
         if request is not None:
             self.requests.begun(pending.epoch, request)
         overtakes = self._settings.unaligned and not self._settings.aligned_timeout_ms and location is None
-        return SendAll(TriggerSnapshot(pending.epoch, pending.kind, now, overtakes, location, stop))
+        return SendAll(TriggerSnapshot(pending.epoch, pending.kind, now.wall, overtakes, location, stop))
 
-    def _expire(self, now: int) -> Outcome:
+    def _expire(self, now: MonoMs) -> Outcome:
         out: list[Instruction] = []
         for pending in list(self._pending.values()):
-            if now - pending.triggered_ms >= self._settings.timeout_ms:
+            if now - pending.triggered_at >= self._settings.timeout_ms:
                 missing = "; ".join(sorted(map(self._plan.place, pending.missing))[:3])
                 more, error = self._give_up(pending, FailureKind.EXPIRED, f"missing: {missing}")
                 out += more
@@ -240,7 +241,7 @@ class SnapshotDesk:
         ending = self.requests.ending
         return pending.final and ending is not None and ending.kind is RequestKind.DRAIN
 
-    def on_ack(self, ack: SnapshotAck, now: int, unconfirmed: tuple[Committable, ...]) -> list[Instruction]:
+    def on_ack(self, ack: SnapshotAck, now: Now, unconfirmed: tuple[Committable, ...]) -> list[Instruction]:
         """A subtask is done. Late acknowledgements of snapshots given up change nothing."""
         pending = self._pending.get(ack.epoch)
         if pending is None or not pending.acknowledge(ack):
@@ -258,13 +259,13 @@ class SnapshotDesk:
             if epoch < ack.epoch
             for item in other.committables()
         )
-        manifest = self._maker.make(pending, now, carried)
+        manifest = self._maker.make(pending, now.wall, carried)
         return [*out, Publish(manifest, pending.location, pending.beside)]
 
     def _older_checkpoints(self, epoch: Epoch) -> list[PendingSnapshot]:
         return [other for other in self._pending.values() if other.epoch < epoch and not other.beside]
 
-    def on_declined(self, message: SnapshotDeclined, now: int) -> Outcome:
+    def on_declined(self, message: SnapshotDeclined) -> Outcome:
         """A subtask cannot take part."""
         pending = self._pending.get(message.epoch)
         if pending is None:
@@ -272,7 +273,7 @@ class SnapshotDesk:
         kind = FailureKind.SUBSUMED if message.overtaken else FailureKind.DECLINED
         return self._give_up(pending, kind, f"{self._plan.place(message.subtask)}: {message.reason}")
 
-    def on_written(self, epoch: Epoch, now: int) -> list[Instruction]:
+    def on_written(self, epoch: Epoch, now: MonoMs) -> list[Instruction]:
         """A savepoint beside the history is complete: a checkpoint follows at once, see ``requests``."""
         if self._publishing.pop(epoch, None) is None:
             return []
@@ -282,7 +283,7 @@ class SnapshotDesk:
         self.requests.written(epoch)
         return []
 
-    def on_published(self, epoch: Epoch, now: int) -> PendingSnapshot | None:
+    def on_published(self, epoch: Epoch, now: MonoMs) -> PendingSnapshot | None:
         """The manifest is true."""
         pending = self._publishing.pop(epoch, None)
         if pending is None:
@@ -296,7 +297,7 @@ class SnapshotDesk:
         self.history.append(
             {
                 "epoch": float(epoch),
-                "duration_ms": float(now - pending.triggered_ms),
+                "duration_ms": float(now - pending.triggered_at),
                 "held_ms": float(pending.held_ms),
                 "sync_ms": max(ack.sync_ms for ack in acks),
                 "async_ms": max(ack.async_ms for ack in acks),
@@ -313,7 +314,7 @@ class SnapshotDesk:
         """Tell the tasks, and whoever asked for it."""
         return [SendAll(SnapshotCompleted(epoch)), *self.requests.done(epoch)]
 
-    def on_publish_failed(self, epoch: Epoch, error: Exception, now: int) -> Outcome:
+    def on_publish_failed(self, epoch: Epoch, error: Exception) -> Outcome:
         """The manifest could not be written."""
         pending = self._publishing.pop(epoch, None)
         if pending is None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.coordinator.events import Discover, Instruction, Send, SplitsDiscovered
-from penstock.core.ids import Generation, OperatorId, Subtask
+from penstock.core.clock import later
+from penstock.core.ids import Generation, MonoMs, OperatorId, Subtask
 from penstock.core.messages import AssignSplits, SplitsSettled
 from penstock.graph.plan import Plan
 
@@ -69,7 +70,7 @@ class SourceDesk:
         self._intervals: dict[OperatorId, int] = {}
         self._sources: dict[OperatorId, SourceSplits] = {}
         self._undiscovered: set[OperatorId] = set()
-        self._due: dict[OperatorId, int] = {}
+        self._due: dict[OperatorId, MonoMs] = {}
 
     def restart(
         self, generation: Generation, restored: dict[OperatorId, bytes] | None, from_end: bool = False
@@ -92,14 +93,14 @@ class SourceDesk:
         """Whether every source has answered once."""
         return not self._undiscovered
 
-    def found(self, event: SplitsDiscovered, now: int) -> None:
+    def found(self, event: SplitsDiscovered, now: MonoMs) -> None:
         """A source answered."""
         self._sources[event.operator_id].found(event.splits, event.state, event.final, event.expecting)
         self._undiscovered.discard(event.operator_id)
         if not event.final:
-            self._due[event.operator_id] = now + self._intervals[event.operator_id]
+            self._due[event.operator_id] = later(now, self._intervals[event.operator_id])
 
-    def look_again(self, generation: Generation, now: int) -> list[Instruction]:
+    def look_again(self, generation: Generation, now: MonoMs) -> list[Instruction]:
         """Sources that are due to be asked for new splits."""
         ready = [operator_id for operator_id, due in self._due.items() if now >= due]
         for operator_id in ready:
@@ -119,6 +120,6 @@ class SourceDesk:
         """State of all enumerators, for a snapshot."""
         return {source.operator_id: source.enumerator for source in self._sources.values()}
 
-    def next_wake(self) -> int | None:
+    def next_wake(self) -> MonoMs | None:
         """When a source is due to be asked again."""
         return min(self._due.values(), default=None)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from penstock.coordinator.events import Held, Stalled
 from penstock.coordinator.late import LateDesk
-from penstock.core.ids import Generation, Subtask
+from penstock.core.ids import Generation, MonoMs, Subtask
 from penstock.core.messages import FromSlot, Heartbeat, Remark, TaskFinished
 
 _log = logging.getLogger("penstock")
@@ -51,7 +51,7 @@ class Teller:
         else:
             self._warn(instruction.why)
 
-    def hear(self, generation: Generation, message: FromSlot, now: Callable[[], int]) -> None:
+    def hear(self, generation: Generation, message: FromSlot, now: Callable[[], MonoMs]) -> None:
         """A slot has said something."""
         match message:
             case Heartbeat(metrics) if metrics:
@@ -68,7 +68,7 @@ class Teller:
             self._warn(f"step {remark.step!r}: {remark.text}")
 
     def _count(
-        self, generation: Generation, metrics: Mapping[Subtask, Mapping[str, float]], now: int
+        self, generation: Generation, metrics: Mapping[Subtask, Mapping[str, float]], now: MonoMs
     ) -> None:
         for line in self._late.heard(generation, metrics, now):
             self._warn(line)

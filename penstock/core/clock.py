@@ -7,13 +7,16 @@ virtual time under the simulator exactly as they run in production.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Protocol
+
+from penstock.core.ids import MonoMs, WallMs
 
 
 class Clock(Protocol):
     """Source of time. ``now_ms`` is the calendar, ``monotonic`` measures durations."""
 
-    def now_ms(self) -> int:
+    def now_ms(self) -> WallMs:
         """Milliseconds since the epoch: the processing time that users see."""
         ...
 
@@ -22,16 +25,34 @@ class Clock(Protocol):
         ...
 
 
-def mono_ms(clock: Clock) -> int:
+@dataclass(frozen=True, slots=True)
+class Now:
+    """One moment, by both clocks of a process."""
+
+    mono: MonoMs
+    wall: WallMs
+
+    @classmethod
+    def of(cls, clock: Clock) -> Now:
+        """The moment of the call."""
+        return cls(mono_ms(clock), clock.now_ms())
+
+
+def mono_ms(clock: Clock) -> MonoMs:
     """Whole milliseconds of the clock that measures durations."""
-    return int(clock.monotonic() * 1000)
+    return MonoMs(int(clock.monotonic() * 1000))
+
+
+def later(moment: MonoMs, ms: int) -> MonoMs:
+    """The moment ``ms`` behind another."""
+    return MonoMs(moment + ms)
 
 
 class SystemClock:
     """The machine's own clocks."""
 
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+    def now_ms(self) -> WallMs:
+        return WallMs(time.time_ns() // 1_000_000)
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -43,8 +64,8 @@ class ManualClock:
     def __init__(self, start_ms: int = 0) -> None:
         self._ms = float(start_ms)
 
-    def now_ms(self) -> int:
-        return int(self._ms)
+    def now_ms(self) -> WallMs:
+        return WallMs(int(self._ms))
 
     def monotonic(self) -> float:
         return self._ms / 1000.0

@@ -36,6 +36,14 @@ EdgeId = NewType("EdgeId", int)
 EventTime = NewType("EventTime", int)
 """Milliseconds since 1970-01-01 UTC, 64 bits, may be negative."""
 
+WallMs = NewType("WallMs", int)
+"""Milliseconds since 1970-01-01 UTC by the calendar of one process: what is shown, stored and sent to other
+processes.  It may jump."""
+
+MonoMs = NewType("MonoMs", int)
+"""Milliseconds of one process's clock that never goes backwards: what deadlines and durations are counted
+with.  It means nothing to another process, nor after a restart of this one."""
+
 MIN_TIME = EventTime(-(2**63))
 """Before all time; also "this record has no timestamp", as PyFlink shows it."""
 

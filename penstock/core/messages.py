@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.core.handles import ChannelHandle, Committable, KeyedPiece, SubtaskSnapshot
-from penstock.core.ids import Epoch, EventTime, Generation, OperatorId, SlotId, Subtask
+from penstock.core.ids import Epoch, EventTime, Generation, OperatorId, SlotId, Subtask, WallMs
 from penstock.core.signals import Barrier, SnapshotKind
 
 # --- coordinator to slot ------------------------------------------------------------------------
@@ -68,8 +68,8 @@ class TriggerSnapshot:
 
     epoch: Epoch
     kind: SnapshotKind
-    triggered_ms: int
-    """By the driver's calendar, when it is sent."""
+    triggered_ms: WallMs
+    """When the driver decided it."""
     unaligned: bool = False
     location: str | None = None
     """Root that a savepoint's files go to."""

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.core.batch import Batch
-from penstock.core.ids import Epoch, EventTime
+from penstock.core.ids import Epoch, EventTime, WallMs
+
+_LONG_AGO = WallMs(0)
 
 
 class SnapshotKind(Enum):
@@ -45,7 +47,8 @@ class Barrier:
 
     epoch: Epoch
     kind: SnapshotKind = SnapshotKind.CHECKPOINT
-    triggered_ms: int = 0
+    triggered_ms: WallMs = _LONG_AGO
+    """When the driver decided it."""
     unaligned: bool = False
     """Whether it overtakes what is queued where the exchange allows it."""
     location: str | None = None

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.core.batch import Batch
 from penstock.core.errors import SnapshotError, TransportError, TypeMismatchError
-from penstock.core.ids import ChannelId, Epoch, EventTime
+from penstock.core.ids import ChannelId, Epoch, EventTime, WallMs
 from penstock.core.pickling import dumps, loads
 from penstock.core.row import Row
 from penstock.core.signals import (
@@ -254,7 +254,7 @@ def _signal_of(payload: bytes | bytearray) -> Element:
         return Watermark(EventTime(x))
     if tag == _BARRIER:
         unaligned, kind = divmod(y, _UNALIGNED)
-        return Barrier(Epoch(x), _KINDS[kind], z, bool(unaligned), rest.decode() if rest else None)
+        return Barrier(Epoch(x), _KINDS[kind], WallMs(z), bool(unaligned), rest.decode() if rest else None)
     if tag == _CANCEL:
         return CancelBarrier(Epoch(x))
     if tag == _IDLE:

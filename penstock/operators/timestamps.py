@@ -39,7 +39,7 @@ class WatermarkEmitter:
         self._ctx = ctx
         self._blocked_before = 0
         self._unseen_ms = 0
-        self.quiet_ms = ctx.clock.now_ms()
+        self.quiet_ms: int = ctx.clock.now_ms()
         self._odd = OddTimes(ctx, self.quiet_ms)
         """The time by which silence is measured.
 

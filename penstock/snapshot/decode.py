@@ -21,7 +21,7 @@ from penstock.core.handles import (
     OperatorSnapshot,
     digest,
 )
-from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
+from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId, WallMs
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.manifest import FORMAT_VERSION, Manifest, OperatorEntry, Origin, SubtaskEntry
 from penstock.snapshot.paths import problem_with
@@ -84,7 +84,7 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         epoch=Epoch(integer(values["epoch"], "epoch")),
         generation=Generation(integer(values["generation"], "generation")),
         kind=_kind(values["kind"]),
-        created_ms=integer(values["created_ms"], "created_ms"),
+        created_ms=WallMs(integer(values["created_ms"], "created_ms")),
         operators=operators,
         enumerators=_enumerators(values["enumerators"]),
         committables=tuple(_committable(value) for value in array(values["committables"], "committables")),

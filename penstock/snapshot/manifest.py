@@ -20,7 +20,7 @@ from penstock.core.handles import (
     OperatorSnapshot,
     digest,
 )
-from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
+from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId, WallMs
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.strict_json import canonical, encode_data
 
@@ -77,7 +77,8 @@ class Manifest:
     epoch: Epoch
     generation: Generation
     kind: SnapshotKind
-    created_ms: int
+    created_ms: WallMs
+    """When the last subtask had acknowledged it."""
     operators: tuple[OperatorEntry, ...]
     enumerators: Mapping[OperatorId, Blob]
     committables: tuple[Committable, ...]

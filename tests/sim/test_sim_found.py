@@ -11,8 +11,9 @@ from penstock.coordinator.events import RequestKind
 from penstock.coordinator.place import job_directory
 from penstock.coordinator.settings import JobSettings
 from penstock.coordinator.snapshots import SnapshotDesk
+from penstock.core.clock import Now
 from penstock.core.errors import CorruptSnapshotError, FencedError
-from penstock.core.ids import Epoch, Generation
+from penstock.core.ids import Epoch, Generation, MonoMs, WallMs
 from penstock.snapshot.repository import Repository
 from penstock.testing import Faults
 from penstock.testing.sim.environment import entered
@@ -28,10 +29,10 @@ def test_waiting_for_the_last_snapshots_does_not_spin() -> None:
     settings = JobSettings(interval_ms=50, timeout_ms=400, max_concurrent=2)
     desk = SnapshotDesk(plan, "job", settings, {}, CommitQueue(0, 0))
     desk.new_attempt(Generation(1), Epoch(0))
-    desk.start(0)
-    out, _ = desk.on_time(50, {}, False)
+    desk.start(MonoMs(0))
+    out, _ = desk.on_time(Now(MonoMs(50), WallMs(1)), {}, False)
     assert len(out) == 1
-    assert desk.on_time(100, {}, True) == ([], None)
+    assert desk.on_time(Now(MonoMs(100), WallMs(2)), {}, True) == ([], None)
     assert desk.next_wake() == 450
 
 

@@ -10,6 +10,8 @@ import heapq
 import random
 from collections.abc import Callable
 
+from penstock.core.ids import WallMs
+
 START_MS = 1_000_000
 """Calendar time at which every simulation begins."""
 
@@ -73,8 +75,8 @@ class VirtualClock:
         self.offset = 0.0
         """By how many milliseconds the calendar of this process is ahead."""
 
-    def now_ms(self) -> int:
-        return int(START_MS + self._scheduler.now + self.offset)
+    def now_ms(self) -> WallMs:
+        return WallMs(int(START_MS + self._scheduler.now + self.offset))
 
     def monotonic(self) -> float:
         return self._scheduler.now / 1000.0

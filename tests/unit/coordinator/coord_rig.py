@@ -33,8 +33,9 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.settings import JobSettings
+from penstock.core.clock import Now
 from penstock.core.handles import Committable, SubtaskSnapshot
-from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask, SubtaskIndex
+from penstock.core.ids import Epoch, Generation, MonoMs, OperatorId, SlotId, Subtask, SubtaskIndex, WallMs
 from penstock.core.messages import (
     AbortSnapshot,
     Deployed,
@@ -52,6 +53,8 @@ from penstock.snapshot import permit as permits
 from penstock.snapshot.permit import CommitPermit
 
 T = TypeVar("T")
+CALENDAR = 1_700_000_000_000
+"""What the calendar says when the other clock of a rig says 0."""
 
 
 class Numbers(Source):
@@ -93,7 +96,7 @@ class Rig:
 
     def give(self, event: Event, after: int = 0) -> list[Instruction]:
         self.now += after
-        out = self.job.handle(event, self.now)
+        out = self.job.handle(event, Now(MonoMs(self.now), WallMs(CALENDAR + self.now)))
         self.all += out
         return out
 

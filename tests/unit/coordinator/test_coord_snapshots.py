@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from coord_rig import Rig, aborts, of, payloads, restored, triggers
+from coord_rig import CALENDAR, Rig, aborts, of, payloads, restored, triggers
 
 from penstock.connectors.sink import CommitOutcome
 from penstock.coordinator.events import (
@@ -46,6 +46,18 @@ def test_periodic_triggers_and_the_manifest() -> None:
     out = rig.published(1)
     assert of(out, SendAll)[0].message == SnapshotCompleted(Epoch(1))
     assert triggers(out) == [2], "the interval had long passed"
+
+
+def test_what_leaves_the_driver_has_the_calendar_and_deadlines_have_the_other_clock() -> None:
+    rig = Rig(interval_ms=100, timeout_ms=1000).run()
+    (trigger,) = of(rig.tick(100), SendAll)
+    assert trigger.message.triggered_ms == CALENDAR + 100  # type: ignore[union-attr]
+    assert rig.job.next_wake() == 100 + 1000, "when it expires"
+    rig.now += 30
+    (publish,) = of(rig.ack_all(1), Publish)
+    assert publish.manifest.created_ms == CALENDAR + 130
+    rig.published(1)
+    assert rig.job.desk.history[-1]["duration_ms"] == 30
 
 
 def test_the_pause_counts_from_completion() -> None:
