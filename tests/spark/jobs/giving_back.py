@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from held_resources import descriptors, nothing_left
+from held_resources import nothing_left
 from processes import python_workers
 from progress import TIMEOUT_S, environment, published, until
 
@@ -32,7 +32,7 @@ def start(
     broken, always = work / "broken", "restart_strategy__type" in settings
 
     def step(value: int) -> int:
-        if value == sticks_at:
+        if value >= sticks_at >= 0:  # the job before may have got further than that
             broken.touch()
             time.sleep(TIMEOUT_S)
         if value == fail_at and (always or not broken.exists()):
@@ -79,11 +79,18 @@ def stuck(master: str, work: Path) -> None:
 
 
 def workers() -> list[tuple[int, int]]:
-    """Threads and descriptors of each Python worker."""
+    """Threads and descriptors of each Python worker, those of one socket counted once.
+
+    A worker that waits for its next task has two more for the socket to Spark than a moment before, when it
+    ended the last one.
+    """
     found = []
     for pid in python_workers(os.getpid()):
         try:
-            found.append((len(os.listdir(f"/proc/{pid}/task")), descriptors(pid).total()))
+            opened = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+            sockets = [target for target in opened if target.startswith("socket:")]
+            held = len(opened) - len(sockets) + len(set(sockets))
+            found.append((len(os.listdir(f"/proc/{pid}/task")), held))
         except OSError:
             continue  # it has just gone
     return found
