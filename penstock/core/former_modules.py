@@ -1,36 +1,36 @@
 """Where classes are that snapshots name by the modules in which they were once.
 
-A snapshot names classes by module and name, and outlives the module.  Whoever moves a module that defines plain
-data adds a line here; ``tests/unit/core/test_former_modules.py`` names classes that stored snapshots may hold.
+A snapshot names classes by module and name, and outlives the module.  Whoever moves a module that defines
+plain data adds a line here; ``tests/unit/core/test_former_modules.py`` names classes that snapshots may hold.
 """
 
 from __future__ import annotations
 
 FORMER = {
-    "penstock.connectors.builtin.driver_rows": "penstock.connectors.builtin.driver_rows",
-    "penstock.connectors.builtin.collect": "penstock.connectors.builtin.collect",
-    "penstock.connectors.builtin.collection": "penstock.connectors.builtin.collection",
-    "penstock.connectors.builtin.datagen": "penstock.connectors.builtin.datagen",
-    "penstock.connectors.builtin.generic": "penstock.connectors.builtin.generic",
-    "penstock.connectors.builtin.sequence": "penstock.connectors.builtin.sequence",
-    "penstock.connectors.builtin.socket": "penstock.connectors.builtin.socket",
-    "penstock.connectors.combinators.time_range": "penstock.connectors.combinators.time_range",
-    "penstock.connectors.combinators.backfill": "penstock.connectors.combinators.backfill",
-    "penstock.connectors.combinators.hybrid": "penstock.connectors.combinators.hybrid",
-    "penstock.connectors.combinators.materialized": "penstock.connectors.combinators.materialized",
-    "penstock.connectors.combinators.table_versions": "penstock.connectors.combinators.table_versions",
-    "penstock.connectors.combinators.source_wrapper": "penstock.connectors.combinators.source_wrapper",
-    "penstock.connectors.lake.delta.source": "penstock.connectors.lake.delta.source",
-    "penstock.connectors.lake.delta.table": "penstock.connectors.lake.delta.table",
-    "penstock.connectors.lake.delta.writer": "penstock.connectors.lake.delta.writer",
-    "penstock.connectors.lake.iceberg.table": "penstock.connectors.lake.iceberg.table",
-    "penstock.connectors.lake.iceberg.writer": "penstock.connectors.lake.iceberg.writer",
-    "penstock.connectors.lake.table_files": "penstock.connectors.lake.table_files",
-    "penstock.formats.bad_records": "penstock.formats.bad_records",
-    "penstock.event_time.learned_lateness": "penstock.event_time.learned_lateness",
-    "penstock.event_time.watermark_strategy": "penstock.event_time.watermark_strategy",
-    "penstock.event_time.watermark_tracker": "penstock.event_time.watermark_tracker",
-    "penstock.testing.scripted_source": "penstock.testing.scripted_source",
-    "penstock.replay.replayed": "penstock.replay.replayed",
+    "penstock.connectors.at_hand": "penstock.connectors.builtin.driver_rows",
+    "penstock.connectors.collect": "penstock.connectors.builtin.collect",
+    "penstock.connectors.collection": "penstock.connectors.builtin.collection",
+    "penstock.connectors.datagen": "penstock.connectors.builtin.datagen",
+    "penstock.connectors.generic": "penstock.connectors.builtin.generic",
+    "penstock.connectors.sequence": "penstock.connectors.builtin.sequence",
+    "penstock.connectors.socket": "penstock.connectors.builtin.socket",
+    "penstock.connectors.cut": "penstock.connectors.combinators.time_range",
+    "penstock.connectors.history": "penstock.connectors.combinators.backfill",
+    "penstock.connectors.hybrid": "penstock.connectors.combinators.hybrid",
+    "penstock.connectors.materialised": "penstock.connectors.combinators.materialized",
+    "penstock.connectors.tables": "penstock.connectors.combinators.table_versions",
+    "penstock.connectors.wrapped": "penstock.connectors.combinators.source_wrapper",
+    "penstock.connectors.delta.source": "penstock.connectors.lake.delta.source",
+    "penstock.connectors.delta.table": "penstock.connectors.lake.delta.table",
+    "penstock.connectors.delta.writer": "penstock.connectors.lake.delta.writer",
+    "penstock.connectors.iceberg.table": "penstock.connectors.lake.iceberg.table",
+    "penstock.connectors.iceberg.writer": "penstock.connectors.lake.iceberg.writer",
+    "penstock.connectors.files.table_files": "penstock.connectors.lake.table_files",
+    "penstock.connectors.on_error": "penstock.formats.bad_records",
+    "penstock.connectors.lateness": "penstock.event_time.learned_lateness",
+    "penstock.connectors.watermark_strategy": "penstock.event_time.watermark_strategy",
+    "penstock.connectors.watermarks": "penstock.event_time.watermark_tracker",
+    "penstock.testing.cue": "penstock.testing.scripted_source",
+    "penstock.travel.replayed": "penstock.replay.replayed",
 }
 """Module as snapshots may name it, and as it is now."""

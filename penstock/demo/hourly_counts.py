@@ -21,7 +21,6 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.common import Duration, Types, WatermarkStrategy
-from penstock.connectors.log import Producer
 from penstock.datastream import (
     KeyedProcessFunction,
     KeyedStream,
@@ -30,9 +29,8 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.connectors.base import DeliveryGuarantee
-from penstock.datastream.connectors.log import Json, Log, LogOffsets, LogSink, LogSource
+from penstock.datastream.connectors.log import Consumer, Json, Log, LogOffsets, LogSink, LogSource, Producer
 from penstock.datastream.state import MapStateDescriptor
-from penstock.demo.verdict import committed
 
 HOUR = 3_600_000
 ALERTS = OutputTag("alerts")
@@ -106,4 +104,6 @@ if __name__ == "__main__":
         build(env, str(topics.root), threshold=3, source=first_try(topics))
         env.execute("hourly-counts")
         for topic in ("hourly-counts", "alerts"):
-            print("\n".join(f"{topic}: {row}" for row in committed(topics.root, topic)))
+            with Consumer(topics.topic(topic)) as consumer:
+                for _, rows in consumer.poll():
+                    print("\n".join(f"{topic}: {row.decode()}" for row in rows.column("value").to_pylist()))

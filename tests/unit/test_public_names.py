@@ -26,7 +26,8 @@ NAMES: dict[str, list[str]] = {
 DOCUMENTED = [f"penstock.{name}" for name in ("common", "datastream", "columns", "cep", "state_processor")]
 """Where every class and method says what it does and takes."""
 
-CONTRACTS = ["penstock.state.backend", "penstock.snapshot.recovery", "penstock.snapshot.manifest"]
+CONTRACTS = ["penstock.state.backend", "penstock.state.keyed", "penstock.snapshot.recovery"]
+CONTRACTS += ["penstock.snapshot.manifest"]
 CONTRACTS += [
     "penstock.operators.window.window_state",
     "penstock.operators.window.operator",

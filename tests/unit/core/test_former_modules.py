@@ -12,20 +12,20 @@ from penstock.core.unpickling import loads_stored, resolved
 from penstock.formats.bad_records import Diverted
 
 MOVED = [
-    ("penstock.connectors.builtin.driver_rows", "RowsAtHand"),
-    ("penstock.connectors.lake.delta.source", "DeltaPart"),
-    ("penstock.connectors.lake.delta.writer", "AddedFile"),
-    ("penstock.connectors.lake.delta.writer", "DeltaCommittable"),
-    ("penstock.connectors.lake.delta.table", "TableAddress"),
-    ("penstock.connectors.lake.iceberg.writer", "IcebergCommittable"),
-    ("penstock.connectors.lake.iceberg.table", "IcebergAddress"),
-    ("penstock.connectors.lake.table_files", "DataFile"),
-    ("penstock.connectors.builtin.generic", "Handles"),
-    ("penstock.formats.bad_records", "Diverted"),
-    ("penstock.connectors.combinators.table_versions", "TableVersion"),
-    ("penstock.event_time.watermark_tracker", "Cut"),
-    ("penstock.testing.scripted_source", "Pause"),
-    ("penstock.replay.replayed", "Piece"),
+    ("penstock.connectors.at_hand", "RowsAtHand"),
+    ("penstock.connectors.delta.source", "DeltaPart"),
+    ("penstock.connectors.delta.writer", "AddedFile"),
+    ("penstock.connectors.delta.writer", "DeltaCommittable"),
+    ("penstock.connectors.delta.table", "TableAddress"),
+    ("penstock.connectors.iceberg.writer", "IcebergCommittable"),
+    ("penstock.connectors.iceberg.table", "IcebergAddress"),
+    ("penstock.connectors.files.table_files", "DataFile"),
+    ("penstock.connectors.generic", "Handles"),
+    ("penstock.connectors.on_error", "Diverted"),
+    ("penstock.connectors.tables", "TableVersion"),
+    ("penstock.connectors.watermarks", "Cut"),
+    ("penstock.testing.cue", "Pause"),
+    ("penstock.travel.replayed", "Piece"),
 ]
 
 
@@ -43,7 +43,7 @@ def test_modules_are_where_the_table_says_and_no_longer_where_they_were() -> Non
 
 def test_stored_objects_of_moved_classes_are_read() -> None:
     value = Diverted("orders", "0", 7, b"?", "no number")
-    old, new = b"penstock.formats.bad_records", b"penstock.formats.bad_records"
+    old, new = b"penstock.connectors.on_error", b"penstock.formats.bad_records"
     pickled = pickle.dumps(value, 2)
     assert pickled.count(new) == 1
     assert loads_stored(pickled.replace(new, old)) == value
