@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,9 +93,18 @@ numbers.map(lambda number: time.sleep(0.001) or number).print().uid("out")
     ["env.execute('orders')", "env.execute_async('orders').get_job_execution_result().result()"],
 )
 def test_a_replay_promises_no_checkpoint_that_goes_with_it(
-    wait: str, given: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    wait: str,
+    given: bool,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its checkpoints are its own: the same command begins anew, and finds none that were left behind."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    killed = tmp_path / "tmp" / "penstock-replay-of-a-killed-one"
+    killed.mkdir()
+    (killed / "owner").touch()
     script, place, over = tmp_path / "program.py", tmp_path / "checkpoints", threading.Event()
     script.write_text(ASIDE + wait)
     more = ["-D", f"execution.checkpointing.dir={place}"] if given else []
@@ -108,4 +118,5 @@ def test_a_replay_promises_no_checkpoint_that_goes_with_it(
     assert result.exit_code == 130, result.output
     (told,) = [record.getMessage() for record in caplog.records if "interrupted" in record.getMessage()]
     assert "it ran aside and keeps nothing, so it begins anew; go on with: " in told
-    assert not list(place.rglob("_metadata"))
+    assert not list(place.rglob("*"))
+    assert given or not list((tmp_path / "tmp").glob("penstock-replay-*")), "also of one that was killed"
