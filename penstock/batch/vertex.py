@@ -1,7 +1,7 @@
 """One subtask of a vertex in BATCH mode: rows in, rows out.
 
 This is all that a runner calls, whatever it is: a Spark task, or a loop in this process.  Input must be
-sorted as :mod:`~penstock.batch.wire` says.  A task that is tried again does the same again.
+sorted as :mod:`~penstock.batch.wire` says.  A task that runs again does the same again.
 """
 
 from __future__ import annotations

@@ -45,6 +45,6 @@ class PlanSettings:
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     """The user's global job parameters, for functions to read."""
     allowed_classes: Allowed = field(default_factory=Allowed)
-    """What may be unpickled from snapshots beside data types that are always allowed."""
+    """What may be unpickled from snapshots besides the data types that always are."""
     rocksdb: Mapping[str, Any] | None = None
     """Arguments of ``state.rocks.settings.RocksSettings``; ``None`` keeps keyed state on the heap."""

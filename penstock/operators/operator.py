@@ -259,7 +259,7 @@ class Operator(ABC):
         return None
 
     def is_drained(self) -> bool:
-        """Whether nothing is under way that will emit by itself; ``finish`` waits for it."""
+        """Whether nothing is pending that will emit by itself; ``finish`` waits for it."""
         return True
 
     def forget_keys(self) -> None:
