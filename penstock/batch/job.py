@@ -4,7 +4,7 @@
 2. Run the vertices.  Whatever sinks prepare stays invisible; what of it counts is told by the rows that the
    attempts which succeeded sent to the driver.
 3. Publish: the list of everything prepared goes where checkpoints go.  From here on the job has succeeded.
-4. Commit, let committers remove what failed tries have prepared, then forget the list.
+4. Commit, let committers remove what failed attempts have prepared, then forget the list.
 
 If 2 fails, committers remove what was prepared.  A driver that dies before 3 leaves nothing visible, and a
 rerun starts over.  One that dies later leaves the
