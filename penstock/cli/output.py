@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.core.discreet import discreet, plain, shown
+from penstock.core.discreet import discreet, harmless, plain, shown
 from penstock.core.durations import age
 
 __all__ = [
@@ -59,8 +59,8 @@ def say(text: str, err: bool = False, colour: str | None = None) -> None:
 
 
 def say_exactly(text: str) -> None:
-    """Data for a program that reads standard output."""
-    click.echo(text)
+    """Data for a program that reads standard output; at a terminal it steers nothing."""
+    click.echo(harmless(text) if sys.stdout.isatty() else text)
 
 
 def say_json(value: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import click
 import pyarrow as pa
 
-from penstock.cli.output import console, say, say_json, size, table
+from penstock.cli.output import console, say, say_exactly, say_json, size, table
 from penstock.connectors.log import Consumer, Log, LogOffsets, PartitionDescription, Producer, Topic
 from penstock.coordinator.registry import home
 from penstock.core.discreet import shown
@@ -183,14 +183,20 @@ def _print(
     consumer: Consumer, wanted: Callable[[int], bool], limit: int | None, follow: bool, keys: bool
 ) -> None:
     left = limit
+    show = _for_people if sys.stdout.isatty() else sys.stdout.buffer.write
     for batch in _batches(consumer, wanted, follow):
         rows = batch if left is None else batch.slice(0, left)
         for line in _lines(rows, keys):
-            sys.stdout.buffer.write(line)
+            show(line)
         sys.stdout.flush()
         left = None if left is None else left - rows.num_rows
         if left == 0:
             return
+
+
+def _for_people(line: bytes) -> None:
+    """A record may come from anybody: at a terminal it is only shown."""
+    say_exactly(line.removesuffix(b"\n").decode(errors="backslashreplace"))
 
 
 def _batches(consumer: Consumer, wanted: Callable[[int], bool], follow: bool) -> Iterator[pa.RecordBatch]:

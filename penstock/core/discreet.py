@@ -83,9 +83,14 @@ def plain(text: str) -> str:
     return text.translate(_STEERING)
 
 
+def harmless(text: str) -> str:
+    """Lines of text that a terminal only shows, secrets included: data that somebody has asked for."""
+    return text.translate(_STEERING_LINES)
+
+
 def shown(text: str) -> str:
     """Lines of text as they may be shown to people."""
-    return discreet(text).translate(_STEERING_LINES)
+    return harmless(discreet(text))
 
 
 class DiscreetFilter(logging.Filter):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -37,6 +41,22 @@ def test_the_life_of_a_topic(home):
     assert Log(home / "log").topics() == ["words"]
     topic("delete", "words", "--yes")
     assert Log(home / "log").topics() == []
+
+
+def test_records_of_strangers_steer_no_terminal(home):
+    """A webhook's records come from anybody; a program that reads them gets every byte."""
+    topic("create", "t")
+    with Producer(Log(home / "log").topic("t")) as producer:
+        producer.send(b"a\x1b]0;owned\x07\tb \xff \xc2\x9b31m password='x'")
+        producer.sync()
+    assert b"a\x1b]0;owned\x07\tb \xff" in topic("consume", "t").stdout_bytes
+    command = [sys.executable, "-m", "penstock.cli.main", "topic", "consume", "t"]
+    main, other = pty.openpty()
+    subprocess.run(command, stdout=other, check=True)
+    said = os.read(main, 1000)
+    os.close(main)
+    os.close(other)
+    assert said == b"a\\x1b]0;owned\\x07\tb \\xff \\x9b31m password='x'\r\n"
 
 
 def test_root_chooses_the_log(tmp_path):

@@ -6,14 +6,16 @@ what each channel brought ahead of its barrier, in order; and everything is serv
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
-from penstock.core.errors import SnapshotError
+from penstock.core.errors import SnapshotError, TransportError
 from penstock.core.ids import ChannelId, EdgeId, Epoch, SubtaskIndex
 from penstock.core.signals import END_OF_INPUT, Barrier, CancelBarrier, Element, SnapshotKind
 from penstock.exchange.barrier_alignment import ExactlyOnce
@@ -365,3 +367,12 @@ def test_recording_is_bounded_when_a_barrier_does_not_come(monkeypatch: pytest.M
     rig.overtaken.clear()
     rig.run((1, -1), (1, "queued"), (0, 2), (1, "ahead"), (1, 2))
     assert rig.complete[2][1] == ["queued", "ahead"], "the next one is not touched by it"
+
+
+def test_stored_columns_that_point_elsewhere_are_refused() -> None:
+    """Whoever can change a snapshot could have this process read its memory, or end it."""
+    offsets = pa.py_buffer(struct.pack("<4i", 0, 1 << 30, 2, 3))
+    texts = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"abc"))
+    stored = b"".join(encode([Batch(columns=pa.record_batch([texts], ["text"]))]))
+    with pytest.raises((SnapshotError, TransportError), match="offset"):
+        decode(stored)
