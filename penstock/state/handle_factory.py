@@ -49,8 +49,10 @@ def make_handle(
     kind = StateKind.of(descriptor)
     if kind is StateKind.VALUE and life is None and not namespaced:
         return KeyedValueState(table, scope)
-    made = _PLAIN[kind] if life is None else _EXPIRING[kind]
     functions = (AggregatingStateDescriptor, ReducingStateDescriptor)
-    needed = [descriptor] if isinstance(descriptor, functions) else []
-    handle: State = made(table, scope, *needed, *([] if life is None else [life]), namespaced)
+    needed = [descriptor, namespaced] if isinstance(descriptor, functions) else [namespaced]
+    if life is None:
+        handle: State = _PLAIN[kind](table, scope, *needed)
+    else:
+        handle = _EXPIRING[kind](table, scope, *needed, life=life)
     return handle

@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 from penstock.core.durations import to_millis
 from penstock.core.ids import MIN_TIME
 from penstock.state.backend import Table
-from penstock.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
 from penstock.state.handles import (
     AggregatingState,
     ListState,
     MapState,
     ReducingState,
     Scope,
+    State,
     ValueState,
 )
 from penstock.state.schema import StateKind
@@ -176,12 +176,16 @@ class Lifetime:
         self._table.put(entry, pair if found is None else (merge(found, value), now))
 
 
-class TtlValueState(ValueState[T]):
-    """A value that expires."""
+class _Expiring(State):
+    """A handle whose entries expire as its ``Lifetime`` says."""
 
-    def __init__(self, table: Table, scope: Scope, life: Lifetime, namespaced: bool = False) -> None:
-        super().__init__(table, scope, namespaced)
+    def __init__(self, table: Table, scope: Scope, *more: Any, life: Lifetime) -> None:
+        super().__init__(table, scope, *more)
         self._life = life
+
+
+class TtlValueState(_Expiring, ValueState[T]):
+    """A value that expires."""
 
     def value(self) -> T | None:
         life = self._life
@@ -195,19 +199,8 @@ class TtlValueState(ValueState[T]):
             self._table.put(self._entry(), (value, now))
 
 
-class TtlReducingState(ReducingState[T]):
+class TtlReducingState(_Expiring, ReducingState[T]):
     """A reduction that expires as a whole; each value added starts its clock again."""
-
-    def __init__(
-        self,
-        table: Table,
-        scope: Scope,
-        descriptor: ReducingStateDescriptor,
-        life: Lifetime,
-        namespaced: bool = False,
-    ) -> None:
-        super().__init__(table, scope, descriptor, namespaced)
-        self._life = life
 
     def get(self) -> T | None:
         life = self._life
@@ -222,19 +215,8 @@ class TtlReducingState(ReducingState[T]):
         self._life.join(entry, value, self._reduce)
 
 
-class TtlAggregatingState(AggregatingState[IN, OUT]):
+class TtlAggregatingState(_Expiring, AggregatingState[IN, OUT]):
     """An accumulator that expires as a whole; each value added starts its clock again."""
-
-    def __init__(
-        self,
-        table: Table,
-        scope: Scope,
-        descriptor: AggregatingStateDescriptor,
-        life: Lifetime,
-        namespaced: bool = False,
-    ) -> None:
-        super().__init__(table, scope, descriptor, namespaced)
-        self._life = life
 
     def get(self) -> OUT | None:
         life = self._life
@@ -252,12 +234,8 @@ class TtlAggregatingState(AggregatingState[IN, OUT]):
         self._life.join(entry, value, self._function.merge)
 
 
-class TtlListState(ListState[T]):
+class TtlListState(_Expiring, ListState[T]):
     """A list whose elements expire one by one."""
-
-    def __init__(self, table: Table, scope: Scope, life: Lifetime, namespaced: bool = False) -> None:
-        super().__init__(table, scope, namespaced)
-        self._life = life
 
     def get(self) -> Iterable[T]:
         life, entry = self._life, self._entry()
@@ -283,12 +261,8 @@ class TtlListState(ListState[T]):
         super().update([(value, now) for value in values])  # type: ignore[misc]
 
 
-class TtlMapState(MapState[K, V]):
+class TtlMapState(_Expiring, MapState[K, V]):
     """A map whose entries expire one by one."""
-
-    def __init__(self, table: Table, scope: Scope, life: Lifetime, namespaced: bool = False) -> None:
-        super().__init__(table, scope, namespaced)
-        self._life = life
 
     def _look(self, key: K) -> Pair | None:
         life, entry = self._life, self._entry()

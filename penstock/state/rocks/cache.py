@@ -20,6 +20,7 @@ from itertools import islice
 from typing import Any
 
 from penstock.core.copying import ATOMIC
+from penstock.core.hashing import hash_value, hash_values, key_groups
 from penstock.state.backend import EntryShape
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.database import Database, Rows
@@ -59,7 +60,7 @@ class _Young(dict[Any, Any]):
 class CachedRows:
     """Rows of one table of a database, by entry, with the cache in front of them.
 
-    Subclasses say what an entry's row key is.  ``get`` answers ``None`` for what is absent.
+    Subclasses say how an entry becomes a row's key.  ``get`` answers ``None`` for what is absent.
     """
 
     __slots__ = (
@@ -265,10 +266,20 @@ class CachedRows:
 
     def row_key(self, entry: Any) -> bytes:
         """The key of an entry's row."""
-        raise NotImplementedError
+        group = hash_value(self._record_keys((entry,))[0]) % len(self._groups)
+        return self._prefix + self._groups[group] + self._encoded(entry)
 
     def _row_keys(self, entries: Sequence[Any]) -> list[bytes]:
-        """The same for many."""
+        prefix, groups, encoded = self._prefix, self._groups, self._encoded
+        found = key_groups(hash_values(self._record_keys(entries)), len(groups)).tolist()
+        return [prefix + groups[g] + encoded(entry) for g, entry in zip(found, entries, strict=True)]
+
+    def _record_keys(self, entries: Sequence[Any]) -> Sequence[Any]:
+        """The record keys of entries, which decide about their key groups."""
+        raise NotImplementedError
+
+    def _encoded(self, entry: Any) -> bytes:
+        """What stands behind the key group in a row's key."""
         raise NotImplementedError
 
     def _is_exact(self, entry: Any) -> bool:

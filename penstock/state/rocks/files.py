@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -96,24 +97,22 @@ def download(handle: NativeHandle, storage: FileStorage, directory: Path) -> Non
 # --- reading ------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
 class NativeBlocks:
     """The entries of a checkpoint in the key groups ``first`` to ``last``, as ``StoredBlocks``."""
 
-    def __init__(
-        self, handle: NativeHandle, storage: FileStorage, first: int, last: int, localdir: str | None = None
-    ) -> None:
-        self._handle = handle
-        self._storage = storage
-        self._first = first
-        self._last = last
-        self._localdir = localdir
+    handle: NativeHandle
+    storage: FileStorage
+    first: int
+    last: int
+    localdir: str | None = None
 
     def tables(self) -> Iterator[TableBlock]:
         """The entries, some thousand of one table at a time. The files are local meanwhile."""
         with self.opened() as (source, tables):
             for table in tables:
                 if not table.elements:
-                    for chunk in chunks(rows_in_range(source, table, self._first, self._last)):
+                    for chunk in chunks(rows_in_range(source, table, self.first, self.last)):
                         yield block_of(table, chunk, element_rows(source, table, tables, chunk))
 
     def chunk_batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -123,13 +122,13 @@ class NativeBlocks:
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Any, list[TableInfo]]]:
         """The files, downloaded and opened, and their tables."""
-        tables = described(self._handle, self._storage)
-        directory = local_directory(self._localdir)
+        tables = described(self.handle, self.storage)
+        directory = local_directory(self.localdir)
         try:
-            download(self._handle, self._storage, directory.path / "db")
+            download(self.handle, self.storage, directory.path / "db")
             source = open_files(directory.path / "db")
             try:
-                _check_range(source, tables, *self._handle.key_groups)
+                _check_range(source, tables, *self.handle.key_groups)
                 yield source, tables
             finally:
                 source.close()

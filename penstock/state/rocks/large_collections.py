@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.core.hashing import hash_value, hash_values, key_groups
-from penstock.state.handles import ListState, MapState, Scope
+from penstock.state.handles import ListState, MapState, Scope, State
 from penstock.state.rocks import keys
 from penstock.state.rocks.cache import CachedRows
 from penstock.state.rocks.table import RocksTable, elements_under
@@ -26,37 +25,24 @@ class ElementRows(CachedRows):
 
     __slots__ = ()
 
-    def row_key(self, entry: Any) -> bytes:
-        owner, element = entry
-        group = hash_value(self.shape.key_of(owner)) % len(self._groups)
-        return b"".join(
-            (self._prefix, self._groups[group], keys.encode_entry(self.shape, owner), keys.encode(element))
-        )
+    def _record_keys(self, entries: Sequence[Any]) -> Sequence[Any]:
+        return [self.shape.key_of(owner) for owner, _ in entries]
 
-    def _row_keys(self, entries: Sequence[Any]) -> list[bytes]:
-        record_keys = [self.shape.key_of(owner) for owner, _ in entries]
-        groups = key_groups(hash_values(record_keys), len(self._groups)).tolist()
-        return [
-            b"".join(
-                (
-                    self._prefix,
-                    self._groups[group],
-                    keys.encode_entry(self.shape, owner),
-                    keys.encode(element),
-                )
-            )
-            for group, (owner, element) in zip(groups, entries, strict=True)
-        ]
+    def _encoded(self, entry: Any) -> bytes:
+        owner, element = entry
+        return keys.encode_entry(self.shape, owner) + keys.encode(element)
 
     def _is_exact(self, entry: Any) -> bool:
         return keys.is_exact(entry[1])
 
 
-class _MayBeLarge:
+class _MayBeLarge(State):
     """What both kinds share."""
 
-    _main: RocksTable
-    _elements: ElementRows
+    def __init__(self, table: RocksTable, scope: Scope, namespaced: bool, elements: ElementRows) -> None:
+        super().__init__(table, scope, namespaced)
+        self._main = table
+        self._elements = elements
 
     def _to_rows(self, entry: Any, kind: bytes, pairs: Iterable[tuple[Any, Any]]) -> None:
         """Turn a container into rows. Rows that an earlier one left behind are removed."""
@@ -82,11 +68,6 @@ class _MayBeLarge:
 
 class RocksMapState(_MayBeLarge, MapState[Any, Any]):
     """A map for the current key, of any size."""
-
-    def __init__(self, table: RocksTable, scope: Scope, namespaced: bool, elements: ElementRows) -> None:
-        super().__init__(table, scope, namespaced)
-        self._main = table
-        self._elements = elements
 
     def get(self, key: Any) -> Any:
         entry = self._entry()
@@ -146,11 +127,6 @@ class RocksMapState(_MayBeLarge, MapState[Any, Any]):
 
 class RocksListState(_MayBeLarge, ListState[Any]):
     """A list for the current key, of any size."""
-
-    def __init__(self, table: RocksTable, scope: Scope, namespaced: bool, elements: ElementRows) -> None:
-        super().__init__(table, scope, namespaced)
-        self._main = table
-        self._elements = elements
 
     def get(self) -> Iterable[Any]:
         found = self._main.peek(self._entry())
