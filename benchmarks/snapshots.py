@@ -39,7 +39,7 @@ def synchronous_part(keys: int, checkpoints: Path) -> dict[str, float]:
     )
     handle = env.execute_async("bench-snapshot")
     handle.get_job_execution_result().result()
-    history = handle.handle.coordinator.desk.history
+    history = handle.handle.coordinator.checkpoints.history
     full = [one for one in history if one["bytes"] >= 0.8 * max(each["bytes"] for each in history)]
     parts = sorted(one["sync_ms"] for one in full)
     return {

@@ -52,7 +52,7 @@ def measure(settings: dict[str, str], checkpoints: Path) -> dict[str, float]:
     numbers.key_by(lambda i: i % 1000).map(slow).uid("slow").filter(lambda i: False).print()
     with local_cluster() as launcher:
         client = env.execute_async("backpressured")
-        history = launcher.jobs[-1].coordinator.desk.history
+        history = launcher.jobs[-1].coordinator.checkpoints.history
         deadline = time.monotonic() + 30
         while len(history) < WANTED + 1 and time.monotonic() < deadline:
             time.sleep(0.02)

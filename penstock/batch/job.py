@@ -29,14 +29,14 @@ from penstock.batch.work import Delivery, Run, feeds_of, in_order, vertex_work
 from penstock.connectors.source import Split, SplitsFinished
 from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.commits import CommitQueue
-from penstock.coordinator.ends import JobEnds
+from penstock.coordinator.connectors import JobConnectors
 from penstock.coordinator.events import Discover, RequestKind
+from penstock.coordinator.job_directory import check_owner
 from penstock.coordinator.kept import what_became
-from penstock.coordinator.place import check_owner
 from penstock.coordinator.plan_shipping import shipped_plan
+from penstock.coordinator.reporting import JobReporter
 from penstock.coordinator.running_job import JobResult, RunningJob
 from penstock.coordinator.start import announce
-from penstock.coordinator.telling import Teller
 from penstock.core.clock import Clock, mono_ms
 from penstock.core.documents import dump
 from penstock.core.errors import GraphError, JobFailedError, as_error
@@ -68,8 +68,10 @@ class BatchRun(RunningJob):
         self._status = JobStatus.CREATED
         self._stop = threading.Event()
         self._dropped = 0
-        self._ends = JobEnds(job.plan)
-        self._teller = Teller(job.plan.job_name, late_ms=0)  # nothing is late before the end of all input
+        self._connectors = JobConnectors(job.plan)
+        self._reporter = JobReporter(
+            job.plan.job_name, late_ms=0
+        )  # nothing is late before the end of all input
         self._repository = job.repository
         self._repository.first_generation = first_generation(clock.now_ms())
 
@@ -136,7 +138,7 @@ class BatchRun(RunningJob):
             self._end(JobStatus.FINISHED, None)
 
     def _end(self, status: JobStatus, error: Exception | None) -> None:
-        self._ends.close()
+        self._connectors.close()
         self._status = status
         self._result.resolve(status, error)
 
@@ -190,7 +192,7 @@ class BatchRun(RunningJob):
         try:
             return self._prepared_by(stages)
         except BaseException:
-            self._ends.withdraw(plan.job_name, generation)
+            self._connectors.withdraw(plan.job_name, generation)
             raise
 
     def _prepared_by(self, stages: list[Stage]) -> tuple[Committable, ...]:
@@ -201,9 +203,9 @@ class BatchRun(RunningJob):
                 place = SubtaskIndex(said.subtask)
                 prepared.append(Committable(said.operator_id, EPOCH, place, dump(said.payload)))
             elif isinstance(said.payload, Remark):
-                self._teller.remark(said.payload)
+                self._reporter.remark(said.payload)
             else:
-                self._ends.deliver(DriverMessage(said.operator_id, said.payload))
+                self._connectors.deliver(DriverMessage(said.operator_id, said.payload))
         if self._stop.is_set():
             raise JobFailedError("the job was cancelled")
         return tuple(sorted(prepared, key=lambda item: (item.operator_id, item.subtask_index)))
@@ -219,13 +221,13 @@ class BatchRun(RunningJob):
             return ()
         operator_id = vertex.head.operator_id
         ask = partial(Discover, generation, operator_id, None)
-        answer = self._ends.discover(ask(restore=True))
+        answer = self._connectors.discover(ask(restore=True))
         found = list(answer.splits)
         while not answer.final and not self._stop.wait(0 if answer.splits else _LOOK_AGAIN_S):
             # All of them will be read, so an enumerator that waits for some to end need not wait.
             ids = tuple(split.id for split in answer.splits)
-            self._ends.deliver(DriverMessage(operator_id, SplitsFinished(int(generation), ids)))
-            answer = self._ends.discover(ask(restore=False))
+            self._connectors.deliver(DriverMessage(operator_id, SplitsFinished(int(generation), ids)))
+            answer = self._connectors.discover(ask(restore=False))
             found += answer.splits
         count = vertex.parallelism
         return tuple(tuple(found[subtask::count]) for subtask in range(count))
@@ -254,9 +256,9 @@ class BatchRun(RunningJob):
             if work is None:
                 threading.Event().wait(_LOOK_AGAIN_S)
                 continue
-            queue.done(self._ends.commit(work), now)
+            queue.done(self._connectors.commit(work), now)
             self._dropped = queue.dropped
-        self._ends.finish()
+        self._connectors.finish()
 
 
 def start_batch(job: Assembled, clock: Clock, runner: StageRunner) -> BatchRun:

@@ -10,8 +10,8 @@ import click
 
 from penstock.cli.output import console, say, size
 from penstock.coordinator.events import RequestKind
-from penstock.coordinator.origin import dispose
 from penstock.coordinator.registry import Entry, find
+from penstock.coordinator.restore_source import dispose
 from penstock.core.clock import SystemClock
 from penstock.core.discreet import shown
 from penstock.core.errors import ClusterError, SnapshotError

@@ -6,10 +6,15 @@ import logging
 from dataclasses import dataclass, field
 
 from penstock.coordinator.backend import check_backend, rocksdb_settings
-from penstock.coordinator.origin import Named, choose, named, say_if_passed_over
-from penstock.coordinator.place import check_owner, find_directory
+from penstock.coordinator.job_directory import check_owner, find_directory
 from penstock.coordinator.plan_shipping import pickled_plan
 from penstock.coordinator.restore import adopt_max_parallelism
+from penstock.coordinator.restore_source import (
+    RequestedSnapshot,
+    choose,
+    requested_snapshot,
+    say_if_passed_over,
+)
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.core import options
 from penstock.core.config import Configuration
@@ -46,7 +51,7 @@ class Assembled:
     store: SnapshotStore
     repository: Repository
     """The job's snapshots, below ``store``."""
-    initial: Named | None
+    initial: RequestedSnapshot | None
     configuration: Configuration
     is_aside: bool = False
     """Whether this is a run beside the real job, of which nothing is kept."""
@@ -89,7 +94,7 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
         return Assembled(plan, b"", settings, job_id, *kept, started_by=spec.started_by)
     _warn_about_uids(plan, config)
     _check_owners(config, config.get(options.RECOVERY_PATH))
-    initial = named(config.get(options.RECOVERY_PATH), signing)
+    initial = requested_snapshot(config.get(options.RECOVERY_PATH), signing)
     own = repository.latest_valid(verify=False)
     check_owner(own, spec.name)
     newest = choose(own, initial)

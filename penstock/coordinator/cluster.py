@@ -14,7 +14,7 @@ Notify = Callable[[Event], None]
 
 
 class Cluster(ABC):
-    """Starts and stops gangs of slots and carries messages to them.
+    """Starts and stops worker groups and carries messages to them.
 
     For every started attempt the cluster notifies, in this order: ``SlotRegistered`` per slot,
     ``SlotSaid`` for each message, ``SlotLost`` if one breaks, and exactly one ``AttemptEnded`` when
@@ -30,7 +30,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
-        """Start a gang."""
+        """Start a worker group."""
 
     @abstractmethod
     def send(self, slot: SlotId, message: ToSlot) -> None:
@@ -38,7 +38,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def stop_attempt(self, generation: Generation, reason: str) -> None:
-        """End the gang: the slots were told to leave; those that do not are ended by force."""
+        """End the worker group: the slots were told to leave; those that do not are ended by force."""
 
     @abstractmethod
     def close(self) -> None:

@@ -62,7 +62,7 @@ class CommitQueue:
         return tuple(self._open)
 
     def published(self, committables: tuple[Committable, ...], permit: CommitPermit) -> None:
-        """A snapshot with these committables became true; tasks may repeat those of the one before."""
+        """A snapshot with these committables is published; tasks may repeat those of the one before."""
         known = set(self._open)
         self._open.extend(item for item in committables if item not in known)
         self._permit = permit

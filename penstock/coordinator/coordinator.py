@@ -4,10 +4,10 @@
 
     CREATED ─ claim ─▶ PREPARING ─ splits found, old commits done ─▶ STARTING ─ all slots ─▶ DEPLOYING
         ─ all deployed ─▶ RUNNING ─ final snapshot committed ─▶ STOPPING ─▶ ENDED
-    any ─ failure ─▶ STOPPING ─ gang is gone ─▶ WAITING ─ delay over ─▶ (claim again) or ENDED
+    any ─ failure ─▶ STOPPING ─ worker group is gone ─▶ WAITING ─ delay over ─▶ (claim again) or ENDED
 
 Invariants
-* At most one attempt exists; a new one starts only after the old gang is gone.
+* At most one attempt exists; a new one starts only after the old worker group is gone.
 * Nothing is committed without a permit, and a permit exists only for what is published.
 * Committables of a restored snapshot are committed before the first record of the new attempt.
 * A message of an older generation changes nothing.
@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from penstock.coordinator.alignment import TimeDesk
+from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import (
     AttemptEnded,
@@ -51,12 +51,12 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
-from penstock.coordinator.gang import Gang
 from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.restart import RestartCounter, may_pass
 from penstock.coordinator.settings import JobSettings
-from penstock.coordinator.snapshots import SnapshotDesk
-from penstock.coordinator.splits import SourceDesk
+from penstock.coordinator.split_assigner import SplitAssigner
+from penstock.coordinator.watermark_alignment import WatermarkAligner
+from penstock.coordinator.worker_group import WorkerGroup
 from penstock.core.clock import Now, later
 from penstock.core.errors import (
     ClusterError,
@@ -98,16 +98,16 @@ class Coordinator:
         self.generation = Generation(0)
         self.attempt = -1
         self.commits = CommitQueue(settings.committer_retries, settings.commit_backoff_ms)
-        self.desk = SnapshotDesk(plan, job_id, settings, versions or {}, self.commits)
+        self.checkpoints = CheckpointCoordinator(plan, job_id, settings, versions or {}, self.commits)
         self.log: deque[tuple[MonoMs, str]] = deque(maxlen=1000)
         self._plan = plan
         self._plan_bytes = plan_bytes
         self._settings = settings
         self._restart = RestartCounter(settings.restart, rng)
         self._restored: Restored | None = None
-        self._sources = SourceDesk(plan)
-        self._gang = Gang(plan, plan_bytes)
-        self._time = TimeDesk(settings.stall_ms)
+        self._sources = SplitAssigner(plan)
+        self._group = WorkerGroup(plan, plan_bytes)
+        self._watermarks = WatermarkAligner(settings.stall_ms)
         self._damaged = False
         self._cancelled = False
         self._keep = False
@@ -125,12 +125,12 @@ class Coordinator:
             SlotSaid: self._on_said,
             AttemptEnded: self._on_attempt_ended,
             PublishDone: self._on_published,
-            SavepointWritten: lambda event, now: self.desk.on_written(event.epoch, now.mono),
+            SavepointWritten: lambda event, now: self.checkpoints.on_written(event.epoch, now.mono),
             PublishFailed: self._on_publish_failed,
             CommitDone: self._on_committed,
             CommitFailed: self._on_commit_failed,
             CancelRequested: self._on_cancel,
-            SnapshotRequested: lambda event, now: self.desk.requests.ask(event.request),
+            SnapshotRequested: lambda event, now: self.checkpoints.requests.ask(event.request),
             Tick: lambda event, now: [],
         }
 
@@ -151,7 +151,7 @@ class Coordinator:
         """When a :class:`Tick` is due at the latest."""
         times = [self._deadline, self.commits.next_wake() if self._may_commit else None]
         if self.phase is JobPhase.RUNNING:
-            times += [self.desk.next_wake(), self._sources.next_wake()]
+            times += [self.checkpoints.next_wake(), self._sources.next_wake()]
         return min((time for time in times if time is not None), default=None)
 
     def _is_stale(self, event: Event) -> bool:
@@ -175,33 +175,31 @@ class Coordinator:
             out += self._on_deadline(now)
         if self.phase is JobPhase.RUNNING:
             out += self._sources.look_again(self.generation, now.mono)
-            out += self._desk_work(now)
+            out += self._checkpoint_work(now)
         return out
 
     @property
     def _may_commit(self) -> bool:
         """Between two attempts what is open waits for the next one; behind a cancelled job there is none."""
-        return self._cancelled or self.phase in (
-            JobPhase.PREPARING,
-            JobPhase.STARTING,
-            JobPhase.DEPLOYING,
-            JobPhase.RUNNING,
-        )
+        return self._cancelled or self.phase is JobPhase.PREPARING or self.phase.has_slots
 
-    def _desk_work(self, now: Now) -> list[Instruction]:
-        out, error = self.desk.on_time(now, self._sources.enumerators(), self._gang.is_finished)
+    def _checkpoint_work(self, now: Now) -> list[Instruction]:
+        enumerators = self._sources.enumerators()
+        return self._or_fail(*self.checkpoints.on_time(now, enumerators, self._group.is_finished), now)
+
+    def _or_fail(self, out: list[Instruction], error: Exception | None, now: Now) -> list[Instruction]:
         return out + (self._fail(error, now) if error is not None else [])
 
     def _on_deadline(self, now: Now) -> list[Instruction]:
         if self.phase is JobPhase.WAITING:
             self.phase = JobPhase.CREATED
             return [Claim(self._damaged)]
-        return self._fail(self._gang.too_late(self._settings), now)
+        return self._fail(self._group.too_late(self._settings), now)
 
     # --- starting ---------------------------------------------------------------------------
 
     def _on_claim_failed(self, event: ClaimFailed, now: Now) -> list[Instruction]:
-        """At a restart the storage may just be out of reach for a while; anything else is for a person."""
+        """At a restart the storage may just be out of reach for a while; anything else is for the user."""
         again = self.attempt >= 0 and may_pass(event.error)
         delay = self._restart.next_delay(now.mono) if again else None
         if delay is None:
@@ -213,10 +211,11 @@ class Coordinator:
         self.generation = event.generation
         self.attempt += 1
         self._restored = event.restored
-        self._gang = Gang(self._plan, self._plan_bytes)
-        self._time.restart()
+        self._group = WorkerGroup(self._plan, self._plan_bytes)
+        self._watermarks.restart()
         restored = event.restored
-        self.desk.new_attempt(event.generation, event.last_epoch, restored.origin if restored else None)
+        origin = restored.origin if restored else None
+        self.checkpoints.new_attempt(event.generation, event.last_epoch, origin)
         self.commits.restart(restored.committables if restored else (), restored.permit if restored else None)
         # Without checkpoints nothing says what was read: at most once, the job goes on with what is new.
         from_end = self.attempt > 0 and restored is None and self._settings.interval_ms is None
@@ -228,7 +227,7 @@ class Coordinator:
         self._sources.found(event, now.mono)
         if self.phase is JobPhase.PREPARING:
             return self._start_if_ready(now)
-        return self._sources.deal() if self.phase is JobPhase.RUNNING else []
+        return self._sources.assign() if self.phase is JobPhase.RUNNING else []
 
     def _start_if_ready(self, now: Now) -> list[Instruction]:
         if self.phase is not JobPhase.PREPARING or not self._sources.is_ready or not self.commits.is_empty:
@@ -240,12 +239,12 @@ class Coordinator:
     def _on_registered(self, event: SlotRegistered, now: Now) -> list[Instruction]:
         if self.phase is not JobPhase.STARTING:
             return []
-        self._gang.registered(event)
-        if self._gang.missing:
+        self._group.registered(event)
+        if self._group.missing:
             return []
         self.phase = JobPhase.DEPLOYING
         self._deadline = later(now.mono, self._settings.deploy_timeout_ms)
-        return self._gang.deployments(self.generation, self.attempt, self._restored) + self._sources.deal()
+        return self._group.deployments(self.generation, self.attempt, self._restored) + self._sources.assign()
 
     # --- running ----------------------------------------------------------------------------
 
@@ -254,27 +253,26 @@ class Coordinator:
         if isinstance(message, TaskFailed):
             return self._on_task_failed(event.slot, message.error, now)
         if isinstance(message, Deployed):
-            self._gang.deployed(event.slot)
-            if self._gang.is_deployed and self.phase is JobPhase.DEPLOYING:
+            self._group.deployed(event.slot)
+            if self._group.is_deployed and self.phase is JobPhase.DEPLOYING:
                 self.phase = JobPhase.RUNNING
                 self._deadline = None
-                self.desk.start(now.mono)
+                self.checkpoints.start(now.mono)
                 return [StatusChanged(JobStatus.RUNNING)]
         elif isinstance(message, Opening):
-            self._gang.opening(event.slot, message)
+            self._group.opening(event.slot, message)
         elif isinstance(message, TaskFinished):
-            self._gang.finished(message.subtask)
+            self._group.finished(message.subtask)
         elif isinstance(message, WatermarkReport):
-            return self._time.on_report(event.slot, message, now.mono, self.phase is JobPhase.RUNNING)
+            return self._watermarks.on_report(event.slot, message, now.mono, self.phase is JobPhase.RUNNING)
         elif isinstance(message, SnapshotAck):
-            return self.desk.on_ack(message, now, self.commits.unconfirmed())
+            return self.checkpoints.on_ack(message, now, self.commits.unconfirmed())
         elif isinstance(message, SnapshotDeclined):
-            out, error = self.desk.on_declined(message)
-            return out + (self._fail(error, now) if error is not None else [])
+            return self._or_fail(*self.checkpoints.on_declined(message), now)
         return []
 
     def _on_task_failed(self, slot: SlotId, error: Exception, now: Now) -> list[Instruction]:
-        building = self.phase is JobPhase.DEPLOYING and not self._gang.has_deployed(slot)
+        building = self.phase is JobPhase.DEPLOYING and not self._group.has_deployed(slot)
         if building and isinstance(error, CorruptSnapshotError) and not self._damaged:
             # Reading state found damage that lengths do not show: look again, with checksums.
             self._damaged = True
@@ -287,21 +285,19 @@ class Coordinator:
         return self._fail(error, now)
 
     def _on_published(self, event: PublishDone, now: Now) -> list[Instruction]:
-        pending = self.desk.on_published(event.epoch, now.mono)
+        pending = self.checkpoints.on_published(event.epoch, now.mono)
         if pending is None:
             return []
         self.commits.published(pending.committables(), event.permit)
         if self.phase is not JobPhase.RUNNING:
             return self._end_if_cancelled()
-        return [*self.desk.announce(event.epoch), *self._finish_if_done(now)]
+        return [*self.checkpoints.announce(event.epoch), *self._finish_if_done(now)]
 
     def _on_publish_failed(self, event: PublishFailed, now: Now) -> list[Instruction]:
         if isinstance(event.error, FencedError):
             return self._stop(now, str(event.error), lambda _: self._end(JobStatus.FAILED, event.error))
-        out, error = self.desk.on_publish_failed(event.epoch, event.error)
-        if self.phase is not JobPhase.RUNNING:
-            return self._end_if_cancelled()
-        return out + (self._fail(error, now) if error is not None else [])
+        out, error = self.checkpoints.on_publish_failed(event.epoch, event.error)
+        return self._or_fail(out, error, now) if self.phase is JobPhase.RUNNING else self._end_if_cancelled()
 
     def _on_committed(self, event: CommitDone, now: Now) -> list[Instruction]:
         try:
@@ -319,9 +315,10 @@ class Coordinator:
         return self._fail(event.error, now)
 
     def _finish_if_done(self, now: Now) -> list[Instruction]:
-        if self.phase is not JobPhase.RUNNING or not (self.desk.final_published and self.commits.is_empty):
+        is_done = self.checkpoints.final_published and self.commits.is_empty
+        if self.phase is not JobPhase.RUNNING or not is_done:
             return []
-        self.desk.requests.finish()
+        self.checkpoints.requests.finish()
         return self._stop(now, "the job has finished", lambda _: self._end(JobStatus.FINISHED, None))
 
     # --- stopping ---------------------------------------------------------------------------
@@ -351,19 +348,19 @@ class Coordinator:
         return [StatusChanged(JobStatus.FAILING), *stop]
 
     def _stop(self, now: Now, reason: str, after: Callable[[Now], list[Instruction]]) -> list[Instruction]:
-        """Get rid of the gang, if there is one, then go on with ``after``."""
-        out = self.desk.clear(reason)
+        """End the worker group, if there is one, then go on with ``after``."""
+        out = self.checkpoints.clear(reason)
         self._deadline = None
-        gang = self.phase in (JobPhase.STARTING, JobPhase.DEPLOYING, JobPhase.RUNNING)
+        has_slots = self.phase.has_slots
         self.phase = JobPhase.STOPPING
-        if not gang:
+        if not has_slots:
             return out + after(now)
         self._after_stop = after
         return [*out, SendAll(Leave(reason)), StopAttempt(self.generation, reason)]
 
     def _on_attempt_ended(self, event: AttemptEnded, now: Now) -> list[Instruction]:
         if self.phase is not JobPhase.STOPPING:
-            error = event.error or ClusterError("the Spark job of the gang ended unexpectedly")
+            error = event.error or ClusterError("the Spark job of the worker group ended unexpectedly")
             first = self.phase is JobPhase.STARTING and self.attempt == 0
             hopeless = first and not isinstance(error, ProcessLostError)
             out = self._give_up(error, now) if hopeless else self._fail(error, now)
@@ -388,13 +385,13 @@ class Coordinator:
 
     def _end_if_cancelled(self) -> list[Instruction]:
         """What is published is promised: it is committed before the job ends."""
-        is_over = self._cancelled and self.commits.is_empty and not self.desk.is_publishing
+        is_over = self._cancelled and self.commits.is_empty and not self.checkpoints.is_publishing
         return self._end(JobStatus.CANCELED, None) if is_over else []
 
     def _end(self, status: JobStatus, error: Exception | None) -> list[Instruction]:
         self.phase = JobPhase.ENDED
         delete = self._settings.deletes_checkpoints(status, self._keep) and self.commits.is_empty
-        answers = self.desk.requests.close(status.name if error is None else f"{status.name}, {error}")
-        abandons = status is JobStatus.CANCELED and self._gang.is_deployed and self.desk.is_settled
+        answers = self.checkpoints.requests.close(status.name if error is None else f"{status.name}, {error}")
+        abandons = status is JobStatus.CANCELED and self._group.is_deployed and self.checkpoints.is_settled
         last = self.generation if abandons else None
         return [StatusChanged(status), EndJob(status, error, delete, answers, last)]

@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
+from penstock.coordinator.connectors import JobConnectors
 from penstock.coordinator.coordinator import Coordinator
-from penstock.coordinator.ends import JobEnds
 from penstock.coordinator.events import (
     Answer,
     CancelRequested,
@@ -42,9 +42,9 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
-from penstock.coordinator.failure_teller import FailureTeller
+from penstock.coordinator.failure_reporting import FailureReporter
 from penstock.coordinator.ports import DriverPorts
-from penstock.coordinator.telling import Teller
+from penstock.coordinator.reporting import JobReporter
 from penstock.core.clock import Now, mono_ms
 from penstock.core.errors import SnapshotError, as_error
 from penstock.core.ids import MonoMs, SlotId, Subtask
@@ -76,7 +76,7 @@ class JobDriver:
         self.has_ended = False
         self.not_wound_up: Exception | None = None
         """What kept the end of the job from being tidy."""
-        self.teller = Teller(plan.job_name, late_ms)
+        self.reporter = JobReporter(plan.job_name, late_ms)
         self.metrics: dict[Subtask, dict[str, float]] = {}
         """The newest metrics of each subtask, about a second old."""
         self._plan = plan
@@ -88,8 +88,8 @@ class JobDriver:
         self._lanes = ports.lanes
         self._storage = ports.storage
         self._clients = ports.clients
-        self._ends = JobEnds(plan)
-        self._failures = FailureTeller(plan.job_name)
+        self._connectors = JobConnectors(plan)
+        self._failures = FailureReporter(plan.job_name)
         self._ending: EndJob | None = None
         self._actions = self._action_table()
 
@@ -145,12 +145,12 @@ class JobDriver:
             return event
         message = event.message
         if isinstance(message, DriverMessage):
-            self._ends.deliver(message)
+            self._connectors.deliver(message)
             self._cluster.send(event.slot, DriverMessageTaken())
             return Tick()
         if isinstance(message, Heartbeat):
             self.metrics.update(message.metrics)
-        self.teller.hear(event.generation, message, self._now)
+        self.reporter.hear(event.generation, message, self._now)
         return Tick() if isinstance(message, Heartbeat | Remark) else event
 
     def _now(self) -> MonoMs:
@@ -164,7 +164,7 @@ class JobDriver:
         return {
             Claim: lambda i: lanes.storage.submit(lambda: self._claim(i), ClaimFailed),
             Discover: lambda i: lanes.discovery.submit(
-                lambda: self._ends.discover(i),
+                lambda: self._connectors.discover(i),
                 lambda error: DiscoveryFailed(i.generation, i.operator_id, error),
             ),
             StartAttempt: lambda i: cluster.start_attempt(i.generation, i.slots, self._events.post),
@@ -175,10 +175,10 @@ class JobDriver:
                 lambda: storage.publish(i), lambda error: PublishFailed(i.manifest.epoch, error)
             ),
             Answer: self._answer,
-            Commit: lambda i: lanes.commits.submit(lambda: self._ends.commit(i), CommitFailed),
+            Commit: lambda i: lanes.commits.submit(lambda: self._connectors.commit(i), CommitFailed),
             ReportFailure: self._report,
-            Stalled: self.teller.on_stalled,
-            Held: self.teller.on_held,
+            Stalled: self.reporter.on_stalled,
+            Held: self.reporter.on_held,
             StatusChanged: self._set_status,
             EndJob: self._end,
         }
@@ -193,7 +193,7 @@ class JobDriver:
 
     def _set_status(self, instruction: StatusChanged) -> None:
         self.status = instruction.status
-        self.teller.stalled = None
+        self.reporter.stalled = None
         if instruction.status is JobStatus.RESTARTING:
             self.restarts += 1
 
@@ -213,7 +213,7 @@ class JobDriver:
     # --- the end ----------------------------------------------------------------------------
 
     def _end(self, instruction: EndJob) -> None:
-        """Wind up; whatever goes wrong with that, whoever waits for the job hears of its end."""
+        """Wind up; whatever goes wrong with that, clients that wait for the job hear of its end."""
         self._ending = instruction
         try:
             self._wind_up(instruction)
@@ -234,14 +234,14 @@ class JobDriver:
         self._clients.close()
 
     def _wind_up(self, instruction: EndJob) -> None:
-        """In this order: nothing is told to anybody before nothing can change any more.
+        """In this order: clients are told nothing before all of it has happened.
 
-        1. Slots that are left find nobody to talk to.
+        1. The cluster is closed: slots that are left cannot reach the driver.
         2. The checkpoints go, if none is kept, behind whatever the storage is still at.
         3. The lanes come to rest: a job that has ended changes nothing any more.
         4. Committers are told what never will be committed, and closed.
         5. Printed lines and collected rows that are still in the queue are delivered.
-        6. Those who wait for a snapshot get their answers.
+        6. Clients that wait for a snapshot get their answers.
         """
         self._cluster.close()
         lanes = self._lanes
@@ -250,11 +250,11 @@ class JobDriver:
         lanes.storage.close(wait=True)
         lanes.commits.close(wait=True)
         if instruction.abandoned:
-            self._ends.abandon(self._plan.job_name, instruction.abandoned)
-        self._ends.close()
+            self._connectors.abandon(self._plan.job_name, instruction.abandoned)
+        self._connectors.close()
         self._storage.release()
         self._deliver_left()
-        self.teller.at_end()
+        self.reporter.at_end()
         self.status = instruction.status
         self._answer_last(instruction, doubt)
 
@@ -269,7 +269,7 @@ class JobDriver:
         for answer in instruction.answers:
             last = answer
             if doubt is not None and answer.error is None:
-                # Whoever goes on from the savepoint must be the only one who goes on.
+                # A job that goes on from the savepoint must be the only one that goes on.
                 what = f"the savepoint {answer.where} is complete, but another driver may go on with the job"
                 last = replace(answer, error=SnapshotError(f"{what}: {doubt}"))
             self._clients.answer(last, self._storage.url)

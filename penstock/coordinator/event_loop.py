@@ -106,7 +106,7 @@ class EventLoop:
         threading.Thread(target=self.run, daemon=True, name="penstock-event-loop").start()
 
     def run(self) -> None:
-        """Whatever is raised here ends the job, and whoever waits for it hears why."""
+        """Whatever is raised here ends the job, and clients that wait for it hear why."""
         driver = self._driver
         while not driver.has_ended:
             try:

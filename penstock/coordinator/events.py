@@ -15,11 +15,11 @@ from penstock.graph.plan import Plan
 from penstock.snapshot.manifest import Manifest, Origin
 from penstock.snapshot.permit import CommitPermit
 
-# --- what people ask for ------------------------------------------------------------------------
+# --- what clients ask for -----------------------------------------------------------------------
 
 
 class RequestKind(Enum):
-    """What a person wants of a running job."""
+    """What a client wants of a running job."""
 
     CHECKPOINT = "checkpoint"
     """A checkpoint now, out of turn."""
@@ -43,7 +43,7 @@ class RequestKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequest:
-    """One person's wish; ``location`` is the URL of the directory a savepoint goes to."""
+    """One client's request; ``location`` is the URL of the directory a savepoint goes to."""
 
     id: str
     kind: RequestKind
@@ -95,7 +95,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFailed:
-    """The job could not be claimed or restored: a matter for a person."""
+    """The job could not be claimed or restored: a matter for the user."""
 
     error: Exception
 
@@ -124,7 +124,7 @@ class DiscoveryFailed:
 
 @dataclass(frozen=True, slots=True)
 class SlotRegistered:
-    """A slot of the gang is there; other slots reach it at ``address``."""
+    """A slot of the worker group is there; other slots reach it at ``address``."""
 
     generation: Generation
     slot: SlotId
@@ -133,7 +133,7 @@ class SlotRegistered:
 
 @dataclass(frozen=True, slots=True)
 class SlotLost:
-    """The connection to a slot broke, or it stopped sending signs of life."""
+    """The connection to a slot broke, or it stopped sending heartbeats."""
 
     generation: Generation
     slot: SlotId
@@ -151,7 +151,7 @@ class SlotSaid:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """The gang's Spark job is over; its slots are free again."""
+    """The Spark job of the worker group is over; its slots are free again."""
 
     generation: Generation
     error: Exception | None
@@ -159,7 +159,7 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class PublishDone:
-    """A snapshot became true."""
+    """A snapshot is published."""
 
     epoch: Epoch
     permit: CommitPermit
@@ -167,14 +167,14 @@ class PublishDone:
 
 @dataclass(frozen=True, slots=True)
 class SavepointWritten:
-    """A savepoint beside the history is complete; nothing is committed for it."""
+    """A standalone savepoint is complete; nothing is committed for it."""
 
     epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
 class PublishFailed:
-    """A snapshot could not be made true, or a savepoint not be completed."""
+    """A snapshot could not be published, or a savepoint not be completed."""
 
     epoch: Epoch
     error: Exception
@@ -197,15 +197,15 @@ class CommitFailed:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested:
-    """A person wants the job to end now."""
+    """A client wants the job to end now."""
 
     keep: bool = False
-    """Whether its checkpoints stay, whatever the retention: somebody may want to go on."""
+    """Whether its checkpoints stay, whatever the retention: the user may want to go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequested:
-    """A person wants a snapshot. An :class:`Answer` follows, always."""
+    """A client wants a snapshot. An :class:`Answer` follows, always."""
 
     request: SnapshotRequest
 
@@ -260,7 +260,7 @@ class Discover:
 
 @dataclass(frozen=True, slots=True)
 class StartAttempt:
-    """Start the gang."""
+    """Start the worker group."""
 
     generation: Generation
     slots: int
@@ -268,7 +268,7 @@ class StartAttempt:
 
 @dataclass(frozen=True, slots=True)
 class StopAttempt:
-    """End the gang; an ``AttemptEnded`` must follow, also if it never started."""
+    """End the worker group; an ``AttemptEnded`` must follow, also if it never started."""
 
     generation: Generation
     reason: str
@@ -291,13 +291,13 @@ class SendAll:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Write the manifest and make it true."""
+    """Write the manifest and publish it."""
 
     manifest: Manifest
     location: str | None = None
     """Where a savepoint goes."""
-    beside: bool = False
-    """Whether the savepoint is a copy beside the history: ``SavepointWritten`` follows, without a permit."""
+    standalone: bool = False
+    """Whether the savepoint is a copy outside the history: ``SavepointWritten`` follows, without a permit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class Answer:
     error: Exception | None
     where: str | None = None
     discard: bool = False
-    """Whether nobody will ever use what was written at the request's location."""
+    """Whether what was written at the request's location is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +321,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class ReportFailure:
-    """Tell the person about a failure that the job recovers from."""
+    """Tell the user about a failure that the job recovers from."""
 
     error: Exception
     restart_in_ms: int
@@ -329,14 +329,14 @@ class ReportFailure:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """Tell the person that event time stands still, and why; ``None``: it moves again."""
+    """Tell the user that event time stands still, and why; ``None``: it moves again."""
 
     why: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Tell the person that checkpoints wait for commits, and which; ``None``: they go on."""
+    """Tell the user that checkpoints wait for commits, and which; ``None``: they go on."""
 
     why: str | None
 

@@ -17,7 +17,7 @@ class CommitHold:
 
     def __init__(self, commits: CommitQueue) -> None:
         self.why: str | None = None
-        """What people are told while something waits."""
+        """What users are told while something waits."""
         self._commits = commits
         self._since = MonoMs(0)
         self._late_ms = 0
@@ -28,7 +28,7 @@ class CommitHold:
         return self._commits.is_full
 
     def look(self, wanted: bool, now: MonoMs) -> list[Instruction]:
-        """Tell people when a wanted snapshot begins to wait, and when it need not any more."""
+        """Tell users when a wanted snapshot begins to wait, and when it need not any more."""
         held = wanted and self.is_full
         if held is (self.why is not None):
             return []
@@ -47,6 +47,6 @@ class CommitHold:
         return late
 
     def forget(self) -> None:
-        """Whatever waited is gone with its gang."""
+        """Whatever waited is gone with its worker group."""
         self.why = None
         self._late_ms = 0

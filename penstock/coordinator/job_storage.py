@@ -7,13 +7,13 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from penstock.coordinator.driver_signature import Signature
 from penstock.coordinator.events import Claimed, Publish, PublishDone, SavepointWritten
-from penstock.coordinator.looking import Look
-from penstock.coordinator.origin import Named, dispose_claimed, line_origin
 from penstock.coordinator.ports import Storage, StoreOpener
 from penstock.coordinator.restore import restored_job
+from penstock.coordinator.restore_point import RestorePoint
+from penstock.coordinator.restore_source import RequestedSnapshot, dispose_claimed, lineage_of
 from penstock.coordinator.resuming import tell_beginning, tell_resuming
-from penstock.coordinator.who import Signature
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError, CorruptSnapshotError, SnapshotError
 from penstock.core.ids import Epoch, Generation
@@ -41,7 +41,7 @@ class StorageOptions:
     claim: bool = False
     """Whether the snapshot the job was started from is deleted once its own checkpoints suffice."""
     savepoints: str | None = None
-    """The directory of savepoints for which nobody names one."""
+    """The directory of savepoints for which the client names none."""
 
 
 class JobStorage(Storage):
@@ -58,7 +58,7 @@ class JobStorage(Storage):
         clock: Clock,
         open_store: StoreOpener,
         options: StorageOptions,
-        initial: Named | None = None,
+        initial: RequestedSnapshot | None = None,
         name: str | None = None,
         new_name: Callable[[], str] = random_name,
     ) -> None:
@@ -71,7 +71,7 @@ class JobStorage(Storage):
         self._options = options
         self._initial = initial
         self._new_name = new_name
-        self._look = Look(repository, plan, initial, options.allow_non_restored)
+        self._restore_point = RestorePoint(repository, plan, initial, options.allow_non_restored)
         self._signature = Signature(plan.job_name, repository, name)
         self._claimable = initial.found if initial is not None and options.claim else None
         self._published = 0
@@ -80,13 +80,15 @@ class JobStorage(Storage):
 
     def claim(self, checksums: bool) -> Claimed:
         repository = self._repository
-        found = self._look(checksums=checksums)  # refused here, whoever runs the job goes on
+        found = self._restore_point.find(
+            checksums=checksums
+        )  # refused here, the driver that runs the job goes on
         generation, _ = repository.claim()
         if self._since is None:
             self._since = generation
             self._signature.sign()
         if repository.moved_on():
-            found = self._look(checksums=checksums, fenced=True)
+            found = self._restore_point.find(checksums=checksums, fenced=True)
         self._sweep()
         last = repository.next_epoch() - 1
         if found is None:
@@ -106,7 +108,7 @@ class JobStorage(Storage):
             if not checksums:
                 return self.claim(checksums=True)  # lengths do not show all damage
             raise
-        restored = replace(restored, origin=line_origin(found, self._initial))
+        restored = replace(restored, origin=lineage_of(found, self._initial))
         tell_resuming(self._plan, found, restored, self._clock.now_ms())
         return Claimed(generation, Epoch(last), restored)
 
@@ -120,7 +122,7 @@ class JobStorage(Storage):
     def publish(self, instruction: Publish) -> PublishDone | SavepointWritten:
         manifest, location = instruction.manifest, instruction.location
         place = None if location is None else self._open_store(location, create=False)
-        if instruction.beside:
+        if instruction.standalone:
             assert place is not None
             self._repository.permit_restored(manifest)  # a driver that was fenced makes no savepoints either
             write_savepoint(place, manifest, self._repository.signing)

@@ -10,9 +10,14 @@ class JobPhase(Enum):
 
     CREATED = "the journal to be claimed"
     PREPARING = "splits, and commits left over from the restored snapshot"
-    STARTING = "the slots of the gang to register"
+    STARTING = "the slots of the worker group to register"
     DEPLOYING = "the slots to build their tasks"
     RUNNING = "the input to end"
-    STOPPING = "the gang to be gone"
+    STOPPING = "the worker group to be gone"
     WAITING = "the restart delay to pass"
     ENDED = "nothing"
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether a worker group runs, or may."""
+        return self in (JobPhase.STARTING, JobPhase.DEPLOYING, JobPhase.RUNNING)

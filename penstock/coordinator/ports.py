@@ -77,7 +77,7 @@ class Lanes:
     """Runs split enumerators."""
     requests: Worker
     """Prepares the directories of savepoints.  Pieces do not wait for each other: a directory that does not
-    answer holds up nobody else's savepoint.  Submitted to from any thread, also after the end of the job."""
+    answer holds up no other savepoint.  Submitted to from any thread, also after the end of the job."""
 
 
 class StoreOpener(Protocol):
@@ -104,8 +104,8 @@ class Storage(ABC):
     def claim(self, checksums: bool) -> Claimed:
         """Take the job over, or confirm that it is still ours, and find what it goes on from.
 
-        With ``checksums`` all state is read before it is trusted.  Raises, before anybody is fenced, if the
-        program cannot take the state that is there.
+        With ``checksums`` all state is read before it is trusted.  Raises, before another driver is
+        fenced, if the program cannot take the state that is there.
         """
 
     @abstractmethod
@@ -140,7 +140,7 @@ class Storage(ABC):
 
 
 class Clients(Protocol):
-    """Those who asked for a snapshot and wait for the answer.  Thread-safe.
+    """Clients that asked for a snapshot and wait for the answer.  Thread-safe.
 
     Each request that was entered is resolved exactly once: answered, failed, or told by :meth:`close` that
     the job has ended.

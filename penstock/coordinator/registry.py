@@ -2,7 +2,7 @@
 
 Each driver writes ``$PENSTOCK_HOME/jobs/<job id>-<pid>-<door>.json`` for a job it runs, and removes it when
 the job ends.  The directory is its user's only.  The file names a socket beside it, ``<pid>-<door>.sock``,
-and the token to talk to it (see ``listener.py``).  Files of drivers that are gone go when somebody lists.
+and the token to talk to it (see ``listener.py``).  Files of drivers that are gone go when jobs are listed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.coordinator.listener import Answer, Listener, ask
-from penstock.coordinator.outcomes import Ask, Outcomes
 from penstock.coordinator.private import HAS_SOCKETS, check_own, make_private
+from penstock.coordinator.remote_requests import Ask, RemoteRequests
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name
@@ -103,7 +103,7 @@ class Entry:
 class Registration:
     """A job of this process that others can find. Close it when the job ends."""
 
-    def __init__(self, entry: Entry, listener: Listener, outcomes: Outcomes) -> None:
+    def __init__(self, entry: Entry, listener: Listener, outcomes: RemoteRequests) -> None:
         self.entry = entry
         self._listener = listener
         self._outcomes = outcomes
@@ -128,7 +128,7 @@ def register(
     command: Mapping[str, Any] | None = None,
 ) -> Registration | None:
     """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
-    outcomes = Outcomes(snapshot)
+    outcomes = RemoteRequests(snapshot)
 
     def cancelling() -> Mapping[str, Any]:
         cancel()

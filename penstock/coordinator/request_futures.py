@@ -1,4 +1,4 @@
-"""Those who asked for a snapshot of the job: a future for each answer."""
+"""Clients that asked for a snapshot of the job: a future for each answer."""
 
 from __future__ import annotations
 

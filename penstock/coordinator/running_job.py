@@ -30,16 +30,16 @@ class JobResult:
         self.stopped: Future[None] = Future()
         """Done when the job has ended, however."""
         self.listeners: list[Callable[[JobStatus], None]] = []
-        """Called at the end, on the thread that ends the job, before anybody who waits hears of it."""
+        """Called at the end, on the thread that ends the job, before those who wait for the result."""
         self._job = job
         self._clock = clock
         self._started = clock.monotonic()
-        # Whoever holds one of them must not be able to take it back: the end of the job could not be told.
+        # A client must not be able to take one of them back: the end of the job could not be told.
         self.finished.set_running_or_notify_cancel()
         self.stopped.set_running_or_notify_cancel()
 
     def resolve(self, status: JobStatus, error: Exception | None) -> None:
-        """The job is over.  Called once, by whoever runs it, on the thread that ended it."""
+        """The job is over.  Called once, by what runs it, on the thread that ended it."""
         runtime = int((self._clock.monotonic() - self._started) * 1000)
         name = self._job.plan.job_name
         for listener in self.listeners:
@@ -67,7 +67,7 @@ class RunningJob(ABC):
     def __init__(self, job: Assembled, result: JobResult) -> None:
         self.job = job
         self.savepoints_asked = 0
-        """Somebody may go back to one of them when the job is over."""
+        """A user may go back to one of them when the job is over."""
         self._result = result
 
     @property
@@ -77,7 +77,7 @@ class RunningJob(ABC):
 
     @property
     def listeners(self) -> list[Callable[[JobStatus], None]]:
-        """Called at the end of the job, before anybody who waits hears of it."""
+        """Called at the end of the job, before those who wait for the result."""
         return self._result.listeners
 
     @abstractmethod
@@ -135,22 +135,22 @@ class StreamingJob(RunningJob):
         return self.driver.status
 
     def facts(self) -> dict[str, Any]:
-        desk = self.coordinator.desk
-        history = desk.history[-1:]
+        checkpoints = self.coordinator.checkpoints
+        history = checkpoints.history[-1:]
         received = [values.get("numRecordsIn", 0) for values in list(self.driver.metrics.values())]
         return {
             "id": self.job_id.hex,
             "name": self.job.plan.job_name,
             "status": self.status().name,
             "restarts": self.driver.restarts,
-            "checkpoints": desk.completed,
+            "checkpoints": checkpoints.completed,
             "last_checkpoint": history[0] if history else None,
             "records_in": int(sum(received)),
             "outputs_dropped": self.coordinator.commits.dropped,
-            "under_way": desk.under_way(),
-            "late_dropped": self.driver.teller.late_dropped,
-            "stalled": self.driver.teller.stalled,
-            "held": desk.held,
+            "under_way": checkpoints.pending(),
+            "late_dropped": self.driver.reporter.late_dropped,
+            "stalled": self.driver.reporter.stalled,
+            "held": checkpoints.held,
             "stages": None,
         }
 

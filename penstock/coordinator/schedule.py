@@ -47,8 +47,8 @@ class PendingSnapshot:
     """How long it waited for the commits of those before it."""
 
     @property
-    def beside(self) -> bool:
-        """Whether it is a copy beside the history: neither published nor committed."""
+    def standalone(self) -> bool:
+        """Whether it is a copy outside the history: neither published nor committed."""
         return self.kind is SnapshotKind.SAVEPOINT and not self.final
 
     def acknowledge(self, ack: SnapshotAck) -> bool:

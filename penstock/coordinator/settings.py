@@ -40,15 +40,15 @@ class JobSettings:
     deploy_timeout_ms: int = 1_800_000
     heartbeat_timeout_ms: int = 50_000
     stall_ms: int = 60_000
-    """How long event time may stand still before people are told; 0 never tells."""
+    """How long event time may stand still before users are told; 0 never tells."""
     late_ms: int = 60_000
-    """How often people are told of late records that were dropped; 0 never tells."""
+    """How often users are told of late records that were dropped; 0 never tells."""
     allow_non_restored: bool = False
     claim: bool = False
     """Whether the savepoint the job was started from is deleted once its own checkpoints suffice."""
 
     def deletes_checkpoints(self, status: JobStatus, keep: bool) -> bool:
-        """Whether the checkpoints of a job that ends so go; ``keep`` if somebody may want to go on."""
+        """Whether the checkpoints of a job that ends so go; ``keep`` if the user may want to go on."""
         cancelled = status is JobStatus.CANCELED and not keep
         return status is JobStatus.FINISHED or (
             cancelled and self.retention is Retention.DELETE_ON_CANCELLATION

@@ -9,13 +9,13 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.driver import JobDriver
+from penstock.coordinator.driver_signature import this_driver
 from penstock.coordinator.event_loop import EventLoop, ThreadQueue, thread_lanes
 from penstock.coordinator.job_storage import JobStorage, StorageOptions
 from penstock.coordinator.kept import tell_if_left
 from penstock.coordinator.ports import DriverPorts
 from penstock.coordinator.request_futures import ClientFutures
 from penstock.coordinator.running_job import JobResult, RunningJob, StreamingJob
-from penstock.coordinator.who import this_driver
 from penstock.core import options
 from penstock.core.clock import Clock
 from penstock.snapshot.repository import first_generation

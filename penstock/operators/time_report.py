@@ -1,7 +1,7 @@
 """Tells the coordinator where event time is, and what holds it back.
 
 Shared by the operators that make watermarks.  The coordinator aligns sources by these reports and warns
-when event time stands still (``coordinator/alignment.py``).
+when event time stands still (``coordinator/watermark_alignment.py``).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from penstock.testing.compare import VerificationFailed
 from penstock.testing.harness import Harness, PendingTimer
 from penstock.testing.items import EndOfInput, ProcessingTimeTo, Record, WatermarkTo
 from penstock.testing.local import local_cluster
-from penstock.testing.sim.ends import SimSink, SimSource
+from penstock.testing.sim.connectors import SimSink, SimSource
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.limits import Limits
 from penstock.testing.sim.process import SimScript

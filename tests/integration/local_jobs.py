@@ -87,7 +87,7 @@ def environment(checkpoints: Path | None = None, **settings: str) -> StreamExecu
 
 def published(launcher: LocalLauncher) -> int:
     """The newest published snapshot of the newest job; 0 if none."""
-    return int(launcher.jobs[-1].coordinator.desk.last_published or 0)
+    return int(launcher.jobs[-1].coordinator.checkpoints.last_published or 0)
 
 
 def wait_for_snapshots(launcher: LocalLauncher, count: int) -> None:

@@ -16,7 +16,7 @@ from local_jobs import environment, finish, start_graph, until, wait_for_snapsho
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.log import Log, LogSink, LogSource
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import (
     ConfigError,
     ConnectorError,

@@ -10,7 +10,7 @@ import pytest
 from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 from local_jobs import environment, finish, until
 
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import ConfigError
 from penstock.core.ids import Epoch
 from penstock.snapshot.manifest import Manifest, OperatorEntry

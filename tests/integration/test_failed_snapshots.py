@@ -12,7 +12,7 @@ from local_jobs import Stoppable, environment, finish, published, until
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.log import Log
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import JobFailedError
 from penstock.datastream import MapFunction, RuntimeContext
 from penstock.testing.local import local_cluster
@@ -103,7 +103,7 @@ def test_publication_that_fails_loses_nothing(tmp_path: Path) -> None:
         until(lambda: published(launcher) > max(blocked), "later snapshots are published")
         (tmp_path / "gate").touch()
         finish(client)
-        epochs = [row["epoch"] for row in launcher.jobs[-1].coordinator.desk.history]
+        epochs = [row["epoch"] for row in launcher.jobs[-1].coordinator.checkpoints.history]
         assert launcher.jobs[-1].driver.restarts == 0
     assert max(epochs) > max(blocked) and not set(epochs) & set(blocked)
     assert read_text(tmp_path / "out") == sorted(map(str, range(COUNT)))

@@ -59,4 +59,6 @@ def test_resumes_from_retained_snapshot(graph: str, parallelism: tuple[int, int]
     golden = GRAPHS[graph][1](COUNT)
     assert len(halfway) < len(golden), "the first run was to be stopped in the middle"
     assert output(graph, tmp_path / "out") == golden
-    assert restored.desk.last_published is not None and restored.desk.last_published > stopped_at
+    assert (
+        restored.checkpoints.last_published is not None and restored.checkpoints.last_published > stopped_at
+    )

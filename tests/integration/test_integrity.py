@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from local_jobs import environment, finish, until
 
 from penstock.common import Types, WatermarkStrategy
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import JobFailedError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext

@@ -17,7 +17,7 @@ from local_jobs import NO_TIME, environment, finish, wait_for_snapshots
 
 from penstock.common import Configuration
 from penstock.connectors.source import Split
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.batch import Batch
 from penstock.core.documents import MARK
 from penstock.core.errors import ConfigError, JobFailedError, SnapshotError

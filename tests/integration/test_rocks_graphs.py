@@ -8,7 +8,7 @@ import pytest
 from flow_graphs import GRAPHS, Pace
 from local_jobs import finish, output, published, start_graph, until, wait_for_snapshots
 
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.handles import NativeHandle
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.store import open_store

@@ -13,7 +13,7 @@ from flow_graphs import GRAPHS, Pace
 from local_jobs import finish, output, published, start_graph, until, wait_for_snapshots
 
 from penstock.common.job_client import JobClient
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import SnapshotError
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.patience import PATIENCE_S

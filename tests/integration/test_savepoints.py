@@ -15,7 +15,7 @@ from local_jobs import environment, finish, output, start_graph, until, wait_for
 
 from penstock.common import WatermarkStrategy
 from penstock.common.job_client import JobClient
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.signals import SnapshotKind
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext

@@ -10,7 +10,7 @@ from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 from local_jobs import environment, finish, until
 
 from penstock.common.job_client import JobClient
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import FencedError, JobFailedError
 from penstock.snapshot.journal import Fence, Published, history
 from penstock.snapshot.reading import load_entries

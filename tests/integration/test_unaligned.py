@@ -55,7 +55,7 @@ def test_resumes_from_retained_snapshot(graph: str, parallelism: tuple[int, int]
         client.cancel().result()
         stopped_at = published(launcher)
         finish(start_graph(graph, tmp_path / "out", tmp_path / "chk", after, COUNT, Pace(), **UNALIGNED))
-        last = launcher.jobs[-1].coordinator.desk.last_published
+        last = launcher.jobs[-1].coordinator.checkpoints.last_published
     assert output(graph, tmp_path / "out") == GRAPHS[graph][1](COUNT)
     assert last is not None and last > stopped_at
 
@@ -87,12 +87,12 @@ class Watched:
         until(lambda: cls.launcher.jobs, "the job is known")
         cls.seen.append(len(history(cls.launcher)))
         if len(cls.seen) == 10:
-            until(lambda: cls.launcher.jobs[-1].coordinator.desk.under_way(), "a snapshot is under way")
+            until(lambda: cls.launcher.jobs[-1].coordinator.checkpoints.pending(), "a snapshot is under way")
         return value
 
 
 def history(launcher: LocalLauncher) -> list[dict[str, float]]:
-    return launcher.jobs[-1].coordinator.desk.history
+    return launcher.jobs[-1].coordinator.checkpoints.history
 
 
 def test_records_in_flight_are_persisted_under_backpressure(tmp_path: Path) -> None:

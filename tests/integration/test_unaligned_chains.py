@@ -57,7 +57,7 @@ def start(out: Path, checkpoints: Path, parallelism: int, delay: float) -> JobCl
 
 def persisted(launcher: LocalLauncher) -> float:
     """Bytes of records in flight in the newest snapshot of the newest job."""
-    history = launcher.jobs[-1].coordinator.desk.history
+    history = launcher.jobs[-1].coordinator.checkpoints.history
     return float(history[-1]["persisted_bytes"]) if history else 0.0
 
 

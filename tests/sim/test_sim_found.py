@@ -6,11 +6,11 @@ import pytest
 from sim_graphs import GRAPHS
 
 import penstock.coordinator.job_storage
+from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import RequestKind
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.coordinator.settings import JobSettings
-from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.core.clock import Now
 from penstock.core.errors import CorruptSnapshotError, FencedError
 from penstock.core.ids import Epoch, Generation, MonoMs, WallMs
@@ -27,7 +27,7 @@ def test_waiting_for_the_last_snapshots_does_not_spin() -> None:
     was woken without a pause until the acknowledgement came."""
     plan = Simulation(GRAPHS["chain"])._jobs[0].jobs[2].plan
     settings = JobSettings(interval_ms=50, timeout_ms=400, max_concurrent=2)
-    desk = SnapshotDesk(plan, "job", settings, {}, CommitQueue(0, 0))
+    desk = CheckpointCoordinator(plan, "job", settings, {}, CommitQueue(0, 0))
     desk.new_attempt(Generation(1), Epoch(0))
     desk.start(MonoMs(0))
     out, _ = desk.on_time(Now(MonoMs(50), WallMs(1)), {}, False)
@@ -100,7 +100,7 @@ def test_a_driver_that_was_replaced_does_not_say_that_the_job_has_stopped() -> N
         assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
         driver = life.drivers[0]
         driver.ask(RequestKind.STOP)
-        assert world.scheduler.run(lambda: driver.coordinator.desk.final_published, 5_000, 10_000)
+        assert world.scheduler.run(lambda: driver.coordinator.checkpoints.final_published, 5_000, 10_000)
         Repository(
             SimStore(world, auditor, 0, lambda operation: None), job_directory("simulated"), "other"
         ).claim()

@@ -17,12 +17,12 @@ from sim_planted import Patch, Planted, must_be_found
 import penstock.coordinator.restore
 import penstock.snapshot.repository
 import penstock.task.build
+from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import Publish
 from penstock.coordinator.phases import JobPhase
 from penstock.coordinator.schedule import FailureKind
-from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.core.handles import Blob, digest
 from penstock.core.ids import Generation
 from penstock.exchange.barrier_alignment import NOTHING, AtLeastOnce, ExactlyOnce
@@ -155,12 +155,12 @@ def end_is_no_barrier(patch: Patch) -> None:
 
 def late_ack_completes(patch: Patch) -> None:
     """A snapshot that expired is remembered, and what comes late completes it."""
-    give_up, on_ack = SnapshotDesk._give_up, SnapshotDesk.on_ack
+    abort, on_ack = CheckpointCoordinator._abort, CheckpointCoordinator.on_ack
 
     def remember(self: Any, pending: Any, kind: FailureKind, detail: str) -> Any:
         if kind is FailureKind.EXPIRED:
             self.__dict__.setdefault("expired", {})[pending.epoch] = pending
-        return give_up(self, pending, kind, detail)
+        return abort(self, pending, kind, detail)
 
     def take_late(self: Any, ack: Any, now: int, unconfirmed: Any) -> Any:
         late = self.__dict__.get("expired", {}).get(ack.epoch)
@@ -171,8 +171,8 @@ def late_ack_completes(patch: Patch) -> None:
         self._pending.pop(ack.epoch, None)
         return out
 
-    patch.setattr(SnapshotDesk, "_give_up", remember)
-    patch.setattr(SnapshotDesk, "on_ack", take_late)
+    patch.setattr(CheckpointCoordinator, "_abort", remember)
+    patch.setattr(CheckpointCoordinator, "on_ack", take_late)
 
 
 def no_commit_on_restore(patch: Patch) -> None:

@@ -8,26 +8,26 @@ from typing import Any
 import pytest
 from sim_planted import Patch, Planted, must_be_found
 
-import penstock.coordinator.looking
+import penstock.coordinator.restore_point
+from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 from penstock.coordinator.job_storage import JobStorage
 from penstock.coordinator.manifests import ManifestMaker
-from penstock.coordinator.snapshots import SnapshotDesk
 from penstock.task.snapshot import SnapshotLadder
 
 
 def no_checkpoint_behind_it(patch: Patch) -> None:
     """Whoever asked for the savepoint is answered as soon as it is written."""
 
-    def on_written(self: SnapshotDesk, epoch: Any, now: int) -> Any:
+    def on_written(self: CheckpointCoordinator, epoch: Any, now: int) -> Any:
         return [] if self._publishing.pop(epoch, None) is None else self.requests.done(epoch)
 
-    patch.setattr(SnapshotDesk, "on_written", on_written)
+    patch.setattr(CheckpointCoordinator, "on_written", on_written)
 
 
 def the_named_one_always_wins(patch: Patch) -> None:
     """A driver that is started again goes back to the savepoint on its command line."""
     patch.setattr(
-        penstock.coordinator.looking, "choose", lambda own, start: own if start is None else start.found
+        penstock.coordinator.restore_point, "choose", lambda own, start: own if start is None else start.found
     )
 
 
@@ -47,7 +47,7 @@ def prepared_output_left_out(patch: Patch) -> None:
 
     def make(self: ManifestMaker, pending: Any, now: int, carried: Any) -> Any:
         manifest = original(self, pending, now, carried)
-        return dataclasses.replace(manifest, committables=()) if pending.beside else manifest
+        return dataclasses.replace(manifest, committables=()) if pending.standalone else manifest
 
     patch.setattr(ManifestMaker, "make", make)
 

@@ -20,7 +20,7 @@ import penstock.core.keys
 import penstock.exchange.partition
 import penstock.snapshot.repository
 from penstock.connectors.source import Split
-from penstock.coordinator import place
+from penstock.coordinator import job_directory
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.job_storage import JobStorage
 from penstock.core import pickling, unpickling
@@ -36,7 +36,7 @@ from penstock.task.task import Task
 
 
 def directories_of_readable_letters(patch: Patch) -> None:
-    patch.setattr(place, "job_directory", place.former_directory)
+    patch.setattr(job_directory, "job_directory", job_directory.former_directory)
 
 
 def fence_before_the_look(patch: Patch) -> None:

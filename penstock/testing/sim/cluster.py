@@ -1,4 +1,4 @@
-"""A simulated cluster: gangs of simulated slots, with crashes noticed late and slots that will not die."""
+"""A simulated cluster: groups of simulated slots, with crashes noticed late and slots that will not die."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.testing.sim.environment import World
 from penstock.testing.sim.memory import ChannelBound
-from penstock.testing.sim.network import GangNetwork
+from penstock.testing.sim.network import GroupNetwork
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.slot import Life, SimSlot
 from penstock.testing.sim.storage import SimStore
@@ -19,14 +19,14 @@ from penstock.testing.sim.storage import SimStore
 _START_MS = (1.0, 25.0)
 _STOP_MS = (2.0, 60.0)
 _HAUNT_MS = (20.0, 600.0)
-_GANG_FAILS = 0.4
-"""Share of crashes that are noticed as the end of the whole gang and not as a lost connection."""
+_GROUP_FAILS = 0.4
+"""Share of crashes that are noticed as the end of the whole worker group and not as a lost connection."""
 
 
 @dataclass(slots=True)
-class _Gang:
+class _WorkerGroup:
     generation: Generation
-    network: GangNetwork
+    network: GroupNetwork
     notify: Notify
     slots: dict[int, SimSlot] = field(default_factory=dict)
     over: bool = False
@@ -42,67 +42,67 @@ class SimCluster(Cluster):
         self._apart = apart
         self._scheduler = world.scheduler
         self._store = store
-        self._gang: _Gang | None = None
+        self._group: _WorkerGroup | None = None
 
     def check(self) -> None:
         """There is nothing that could be gone."""
 
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
-        """Start a gang; its slots register one by one."""
-        gang = self._gang = _Gang(generation, GangNetwork(self._world), notify)
+        """Start a worker group; its slots register one by one."""
+        group = self._group = _WorkerGroup(generation, GroupNetwork(self._world), notify)
         self._world.tell(f"generation {generation} starts with {slots} slots")
         for number in range(slots):
-            self._scheduler.after(self._scheduler.between(*_START_MS), lambda n=number: self._begin(gang, n))  # type: ignore[misc]
+            self._scheduler.after(self._scheduler.between(*_START_MS), lambda n=number: self._begin(group, n))  # type: ignore[misc]
 
-    def _begin(self, gang: _Gang, number: int) -> None:
-        if gang.over:
+    def _begin(self, group: _WorkerGroup, number: int) -> None:
+        if group.over:
             return
         slot = SlotId(number)
 
         def say(message: FromSlot) -> None:
-            gang.notify(SlotSaid(gang.generation, slot, message))
+            group.notify(SlotSaid(group.generation, slot, message))
 
-        gang.slots[number] = SimSlot(
+        group.slots[number] = SimSlot(
             self._world,
             number,
-            gang.generation,
+            group.generation,
             self._store,
-            gang.network,
+            group.network,
             say,
-            lambda reason: self._lost(gang, slot, reason),
+            lambda reason: self._lost(group, slot, reason),
             self._bound,
             Process() if self._apart else None,
         )
-        gang.notify(SlotRegistered(gang.generation, slot, ("", 0)))
+        group.notify(SlotRegistered(group.generation, slot, ("", 0)))
 
-    def _lost(self, gang: _Gang, slot: SlotId, reason: str) -> None:
+    def _lost(self, group: _WorkerGroup, slot: SlotId, reason: str) -> None:
         self._world.tell(reason)
-        if self._world.rng.random() < _GANG_FAILS:
-            self._end(gang, ClusterError(reason))
+        if self._world.rng.random() < _GROUP_FAILS:
+            self._end(group, ClusterError(reason))
         else:
-            gang.notify(SlotLost(gang.generation, slot, reason))
+            group.notify(SlotLost(group.generation, slot, reason))
 
     def send(self, slot: SlotId, message: ToSlot) -> None:
-        """To a slot of the current gang; lost if it is gone."""
-        if self._gang is not None and int(slot) in self._gang.slots:
-            self._gang.slots[int(slot)].deliver(message)
+        """To a slot of the current worker group; lost if it is gone."""
+        if self._group is not None and int(slot) in self._group.slots:
+            self._group.slots[int(slot)].deliver(message)
 
     def stop_attempt(self, generation: Generation, reason: str) -> None:
-        """The gang is over soon."""
-        gang = self._gang
-        if gang is not None and gang.generation == generation:
-            self._scheduler.after(self._scheduler.between(*_STOP_MS), lambda: self._end(gang, None))
+        """The worker group is over soon."""
+        group = self._group
+        if group is not None and group.generation == generation:
+            self._scheduler.after(self._scheduler.between(*_STOP_MS), lambda: self._end(group, None))
 
-    def _end(self, gang: _Gang, error: Exception | None) -> None:
-        if gang.over:
+    def _end(self, group: _WorkerGroup, error: Exception | None) -> None:
+        if group.over:
             return
-        self._abandon(gang)
-        gang.notify(AttemptEnded(gang.generation, error))
+        self._abandon(group)
+        group.notify(AttemptEnded(group.generation, error))
 
-    def _abandon(self, gang: _Gang) -> None:
+    def _abandon(self, group: _WorkerGroup) -> None:
         """End the slots; some do not notice and go on for a while."""
-        gang.over = True
-        for slot in gang.slots.values():
+        group.over = True
+        for slot in group.slots.values():
             haunts = slot.runs and (
                 slot.life is Life.ZOMBIE or self._world.faults.turns_out("zombie", slot.name)
             )
@@ -114,5 +114,5 @@ class SimCluster(Cluster):
 
     def close(self) -> None:
         """The driver is gone, by itself or by a crash: so are its slots, sooner or later."""
-        if self._gang is not None and not self._gang.over:
-            self._abandon(self._gang)
+        if self._group is not None and not self._group.over:
+            self._abandon(self._group)

@@ -28,8 +28,8 @@ from penstock.coordinator.events import (
     Tick,
 )
 from penstock.coordinator.job_storage import JobStorage, StorageOptions
-from penstock.coordinator.origin import named
 from penstock.coordinator.ports import DriverPorts, EventQueue, Lanes
+from penstock.coordinator.restore_source import requested_snapshot
 from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import CorruptSnapshotError, FencedError
 from penstock.core.job import JobID, JobStatus
@@ -43,7 +43,7 @@ from penstock.testing.sim.environment import World
 from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.memory import ChannelBound
 from penstock.testing.sim.process import Process
-from penstock.testing.sim.requests import Line, SimClients
+from penstock.testing.sim.requests import Lineage, SimClients
 from penstock.testing.sim.scheduler import Action, VirtualClock
 from penstock.testing.sim.storage import ROOT, SimStore
 
@@ -89,7 +89,7 @@ class SimDriver(EventQueue):
         job: SimJob,
         number: str,
         gone: Callable[[SimDriver], None],
-        line: Line,
+        line: Lineage,
     ) -> None:
         self.number = number
         self.line = line
@@ -134,7 +134,7 @@ class SimDriver(EventQueue):
             clock,
             lambda url, create=True: store.at(url),
             StorageOptions(job.settings.retained, claim=self.line.claims, savepoints=f"{ROOT}/{SAVED}"),
-            named(self.line.start),
+            requested_snapshot(self.line.start),
             f"driver {self.number}",
             new_name=lambda: f"{self.number}-{next(numbers)}",
         )
@@ -242,12 +242,12 @@ class SimDriver(EventQueue):
             self._world.tell(f"epoch {instruction.message.epoch} triggered by driver {self.number}")
         elif isinstance(instruction, SendAll) and isinstance(instruction.message, AbortSnapshot):
             self._aborted.add(int(instruction.message.epoch))
-            self._world.tell(f"epoch {instruction.message.epoch} given up")
+            self._world.tell(f"epoch {instruction.message.epoch} aborted")
         elif isinstance(instruction, Publish):
             epoch = instruction.manifest.epoch
             self._world.tell(f"epoch {epoch} complete, driver {self.number} publishes")
             if int(epoch) in self._aborted:
-                raise self._world.broken(f"epoch {epoch} is published although it was given up")
+                raise self._world.broken(f"epoch {epoch} is published although it was aborted")
         elif isinstance(instruction, Commit):
             self._world.tell(f"driver {self.number} commits up to epoch {instruction.permit.epoch}")
         elif isinstance(instruction, EndJob):

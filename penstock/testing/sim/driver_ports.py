@@ -120,7 +120,7 @@ class AuditedStorage(Storage):
         known = remembered(self._coordinator)
         if known > self._auditor.limits.remembered:
             raise self._world.broken(f"driver {self._driver} remembers {known} things")
-        if self._world.faults.total == before and not instruction.beside:
+        if self._world.faults.total == before and not instruction.standalone:
             self._auditor.check_tidy()
         return event
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from penstock.core.restart import NoRestart
 from penstock.testing.sim.audit import Auditor
+from penstock.testing.sim.connectors import SimSink
 from penstock.testing.sim.driver import SimDriver, SimJob
-from penstock.testing.sim.ends import SimSink
 from penstock.testing.sim.environment import World
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.limits import Limits
-from penstock.testing.sim.people import People
-from penstock.testing.sim.requests import Line
+from penstock.testing.sim.requests import Lineage
 from penstock.testing.sim.stranger import starts_in_vain
+from penstock.testing.sim.users import Users
 
 _TAKEOVER_MS = (20.0, 500.0)
 _QUIET_TIMEOUT_MS = 600_000
@@ -77,15 +77,15 @@ class Life:
             world, job.directory, settings.retained, job.name, compiled.limits, settings.max_concurrent
         )
         self.drivers: list[SimDriver] = []
-        self.line = Line()
-        self._people = People(world, self.drivers, self._on_stranger)
-        self._awaited: list[Line] = []
+        self.line = Lineage()
+        self._users = Users(world, self.drivers, self._on_stranger)
+        self._awaited: list[Lineage] = []
         """Drivers that somebody is about to start."""
 
     def begin(self) -> None:
-        """The first driver starts, and people look at the job now and then."""
+        """The first driver starts, and users look at the job now and then."""
         self._begin()
-        self._people.look()
+        self._users.look()
 
     def _begin(self) -> None:
         compiled, faults = self._compiled, self._world.faults
@@ -101,7 +101,7 @@ class Life:
         self.drivers.append(driver)
         driver.start()
 
-    def _driver(self, job: SimJob, gone: Callable[[SimDriver], None], line: Line) -> SimDriver:
+    def _driver(self, job: SimJob, gone: Callable[[SimDriver], None], line: Lineage) -> SimDriver:
         job = replace(job, settings=self._settings, inline_limit=self._inline_limit)
         return SimDriver(self._world, self.auditor, job, f"{self._label}{len(self.drivers) + 1}", gone, line)
 
@@ -109,7 +109,7 @@ class Life:
         """Somebody starts another program under the name of this job, which has state."""
         stranger = self._compiled.stranger
         if stranger is not None and self.auditor.has_state and not self.line.finished:
-            starts_in_vain(self._world, lambda: self._driver(stranger, lambda driver: None, Line()))
+            starts_in_vain(self._world, lambda: self._driver(stranger, lambda driver: None, Lineage()))
 
     def _on_gone(self, driver: SimDriver) -> None:
         """A driver crashed, hangs, failed or was stopped: somebody starts another, unless there is one."""
@@ -128,11 +128,11 @@ class Life:
         scheduler = self._world.scheduler
         scheduler.after(scheduler.between(*_TAKEOVER_MS), lambda: self._take_over(line))
 
-    def line_from(self, location: str) -> Line:
+    def line_from(self, location: str) -> Lineage:
         """What somebody starts who goes on from a savepoint."""
-        return Line(location, self._world.faults.turns_out("claim"))
+        return Lineage(location, self._world.faults.turns_out("claim"))
 
-    def _take_over(self, line: Line) -> None:
+    def _take_over(self, line: Lineage) -> None:
         self._awaited.remove(line)
         if line is self.line and not line.finished:
             self._begin()

@@ -1,4 +1,4 @@
-"""Channels between the slots of one simulated gang: ordered, with latency, bounded by credits.
+"""Channels between the slots of one simulated worker group: ordered, with latency, bounded by credits.
 
 What crosses slots is frames of bytes, and the sending ends are those of a cluster: a receiver never holds
 the very object that a sender has.
@@ -94,8 +94,8 @@ def small_frames() -> Iterator[None]:
         frames.MAX_PAYLOAD = before
 
 
-class GangNetwork:
-    """All channels of one gang."""
+class GroupNetwork:
+    """All channels of one worker group."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -109,10 +109,10 @@ class GangNetwork:
 
 
 class SlotNetwork:
-    """A slot's view of the gang's channels; implements what tasks are built with."""
+    """A slot's view of the worker group's channels; implements what tasks are built with."""
 
-    def __init__(self, gang: GangNetwork, wake: Callable[[], None], inside: Inside) -> None:
-        self._gang = gang
+    def __init__(self, group: GroupNetwork, wake: Callable[[], None], inside: Inside) -> None:
+        self._group = group
         self._wake = wake
         self._inside = inside
 
@@ -121,14 +121,14 @@ class SlotNetwork:
 
     def sender(self, slot: SlotId, channel: ChannelId, limit: int) -> Sender:
         """The sending end of a channel."""
-        link = self._gang.link(channel)
+        link = self._group.link(channel)
         link.wake_sender = self._wake
         link.sender = RemoteSender(cast(Peer, link), channel, limit)
         return link.sender
 
     def register(self, channel: InputChannel) -> None:
         """The receiving end of a channel."""
-        link = self._gang.link(channel.id)
+        link = self._group.link(channel.id)
         link.wake_receiver = self._wake
         link.receiver = self._inside
         link.attach(channel)

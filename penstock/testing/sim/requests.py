@@ -14,7 +14,7 @@ from penstock.testing.sim.environment import Savepoint, World
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class Lineage:
     """What drivers are started with: a job, until somebody stops it with a savepoint; then another one."""
 
     start: str | None = None

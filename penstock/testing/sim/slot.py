@@ -18,7 +18,7 @@ from penstock.task.environment import TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 from penstock.testing.sim.environment import World
 from penstock.testing.sim.memory import ChannelBound, MemoryWatch
-from penstock.testing.sim.network import GangNetwork, SlotNetwork
+from penstock.testing.sim.network import GroupNetwork, SlotNetwork
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.scheduler import VirtualClock
 from penstock.testing.sim.storage import SimStore
@@ -35,8 +35,8 @@ _JUMP_MS = (-200.0, 400.0)
 class Life(Enum):
     """How a simulated slot stands."""
 
-    MEMBER = "part of its gang"
-    ZOMBIE = "its gang is over or has lost it, but it runs"
+    MEMBER = "part of its worker group"
+    ZOMBIE = "its worker group is over or has lost it, but it runs"
     GONE = "the process has ended"
 
 
@@ -49,7 +49,7 @@ class SimSlot:
         number: int,
         generation: Generation,
         store: SimStore,
-        network: GangNetwork,
+        network: GroupNetwork,
         say: Callable[[FromSlot], None],
         crashed: Callable[[str], None],
         bound: ChannelBound,

@@ -97,7 +97,7 @@ def run_until(place: Path, client: Any, results: int) -> list[str]:
     while len(totals_of(place)) < results:
         assert time.monotonic() < deadline, f"{len(totals_of(place))} results of {results} after 60 s"
         time.sleep(0.01)
-    desk = client._handle.coordinator.desk
+    desk = client._handle.coordinator.checkpoints
     seen = desk.completed
     while desk.completed < seen + 5:
         assert time.monotonic() < deadline, "no more snapshots within 60 s"

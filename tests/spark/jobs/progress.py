@@ -27,7 +27,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 def published(job: Any) -> int:
     """Snapshots that the job has published since this driver started it."""
-    return int(job.coordinator.desk.completed)
+    return int(job.coordinator.checkpoints.completed)
 
 
 def environment(master: str, checkpoints: Path | None, **settings: str) -> StreamExecutionEnvironment:

@@ -35,7 +35,7 @@ def main(master: str, work: Path) -> None:
         client.cancel().result(300.0)
         last = start(master, work, graph, "resumed", AFTER[graph], Pace())
         last.get_job_execution_result().result(300.0)
-        print(f"done {graph} from={job.coordinator.desk.last_published}", flush=True)
+        print(f"done {graph} from={job.coordinator.checkpoints.last_published}", flush=True)
 
 
 if __name__ == "__main__":

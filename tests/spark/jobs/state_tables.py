@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from penstock.common import Configuration
 from penstock.connectors.log import Log, Producer
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo import hourly_counts
 from penstock.demo.clicks import PARTITIONS, TOPIC, make_clicks

@@ -15,7 +15,7 @@ from penstock.connectors.database.names import Maker
 from penstock.connectors.log import Consumer, Log, LogSink, Text
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.staged.sink import StagedEpochs
-from penstock.coordinator.ends import JobEnds
+from penstock.coordinator.connectors import JobConnectors
 from penstock.core.batch import Batch
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import Epoch
@@ -83,7 +83,7 @@ def test_nothing_is_left_of_a_failed_run(
     make, hidden = KINDS[kind]
     checkpoints = tmp_path / "chk" if with_directory else None
     with monkeypatch.context() as patch:
-        patch.setattr(JobEnds, "withdraw", lambda *_: None)
+        patch.setattr(JobConnectors, "withdraw", lambda *_: None)
         with pytest.raises(JobFailedError, match="ValueError"):
             run(make(tmp_path), True, checkpoints)
     before = list(tmp_path.glob(hidden))
@@ -99,7 +99,7 @@ def test_what_other_jobs_prepare_in_the_same_place_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(JobEnds, "withdraw", lambda *_: None)
+        patch.setattr(JobConnectors, "withdraw", lambda *_: None)
         for make, _ in KINDS.values():
             with pytest.raises(JobFailedError):
                 run(make(tmp_path), True, name="other")

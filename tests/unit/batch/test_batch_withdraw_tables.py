@@ -11,7 +11,7 @@ import pytest
 from penstock.common import Row
 from penstock.connectors.lake.iceberg.table import FileIOStorage
 from penstock.connectors.sink import Sink
-from penstock.coordinator.ends import JobEnds
+from penstock.coordinator.connectors import JobConnectors
 from penstock.core.errors import JobFailedError
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.delta import DeltaSink
@@ -76,7 +76,7 @@ def test_a_failed_run_leaves_only_what_others_have_written(
     run(make(tmp_path), False)
     committed = data_files(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(JobEnds, "withdraw", lambda *_: None)
+        patch.setattr(JobConnectors, "withdraw", lambda *_: None)
         with pytest.raises(JobFailedError, match="ValueError"):
             run(make(tmp_path), True)
     of_a_dead_driver = data_files(tmp_path) - committed

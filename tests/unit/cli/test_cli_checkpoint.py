@@ -13,7 +13,7 @@ from penstock.cli import doctor as doctor_module
 from penstock.cli.main import cli
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.log import Log, LogSource, Producer, Text
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.clock import SystemClock
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster

@@ -59,7 +59,8 @@ def savepoint(cluster: LocalLauncher, tmp_path: Path) -> str:
     publish_to_registry(env.execute_async("hourly-counts").handle)
     job = cluster.jobs[-1]
     until(
-        lambda: job.coordinator.desk.last_published is not None or job.result().done(), "a snapshot is there"
+        lambda: job.coordinator.checkpoints.last_published is not None or job.result().done(),
+        "a snapshot is there",
     )
     place = call("stop", "hourly-counts", "--savepoint", tmp_path / "sp").stdout.strip()
     send(log, ("de", 8), ("fr", 9), ("de", 64), ("fr", 130))

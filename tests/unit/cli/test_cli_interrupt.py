@@ -36,7 +36,7 @@ def own_handler() -> Iterator[None]:
 
 
 def interrupt(launcher: LocalLauncher, over: threading.Event) -> None:
-    while not (launcher.jobs and launcher.jobs[-1].coordinator.desk.completed >= 2):
+    while not (launcher.jobs and launcher.jobs[-1].coordinator.checkpoints.completed >= 2):
         assert not over.wait(0.002), "the job ended before it could be interrupted"
     os.kill(os.getpid(), signal.SIGINT)
 

@@ -30,7 +30,7 @@ source = DataGeneratorSource(lambda i: i, None, 1000.0)
 env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers").print().uid("out")
 client = env.execute_async("orders")
 job = client.handle
-while job.coordinator.desk.completed < 2:
+while job.coordinator.checkpoints.completed < 2:
     assert not job.result().done()
     time.sleep(0.002)
 """
@@ -96,7 +96,7 @@ def test_sigterm_while_the_program_waits_in_its_own_way(
 
 
 def _terminate(launcher: LocalLauncher, over: threading.Event) -> None:
-    while not (launcher.jobs and launcher.jobs[-1].coordinator.desk.completed >= 2):
+    while not (launcher.jobs and launcher.jobs[-1].coordinator.checkpoints.completed >= 2):
         assert not over.wait(0.002), "the program ended before it could be told to"
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -85,7 +85,7 @@ def test_after_a_failure_a_late_publication_changes_nothing_for_the_next_attempt
     assert rig.published(1) == []
     assert rig.tick(500) == [Claim()]
     (commit,) = of(rig.claimed(restored(rig, 1, b"x"), last_epoch=1), Commit)
-    assert payloads(commit.committables) == [b"x"] and not rig.job.desk.is_publishing
+    assert payloads(commit.committables) == [b"x"] and not rig.job.checkpoints.is_publishing
 
 
 def created() -> Rig:

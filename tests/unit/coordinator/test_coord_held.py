@@ -19,7 +19,7 @@ from penstock.coordinator.events import (
     SnapshotRequested,
 )
 from penstock.coordinator.phases import JobPhase
-from penstock.coordinator.requests import MOST_REQUESTS
+from penstock.coordinator.savepoint_requests import MOST_REQUESTS
 from penstock.core.ids import Epoch
 from penstock.core.restart import FixedDelay
 
@@ -76,20 +76,20 @@ def test_people_are_told_once_why_and_once_that_it_goes_on() -> None:
         checkpoint(rig)
     (held,) = of(rig.all, Held)
     assert held.why is not None and f"snapshots 1 to {MOST_WAITING}" in held.why
-    assert rig.job.desk.held == held.why
+    assert rig.job.checkpoints.held == held.why
     rig.committed(of(rig.all, Commit)[0])
     assert [one.why for one in of(rig.all, Held)] == [held.why, None]
-    assert rig.job.desk.held is None
+    assert rig.job.checkpoints.held is None
     rig.ack_all(MOST_WAITING + 1)
     rig.published(MOST_WAITING + 1)
-    assert rig.job.desk.history[-1]["held_ms"] == 400, "how long it was late"
-    assert [row["held_ms"] for row in rig.job.desk.history[:-1]] == [0] * MOST_WAITING
+    assert rig.job.checkpoints.history[-1]["held_ms"] == 400, "how long it was late"
+    assert [row["held_ms"] for row in rig.job.checkpoints.history[:-1]] == [0] * MOST_WAITING
 
 
 def test_nothing_is_told_while_no_checkpoint_is_due() -> None:
     rig = full()
     rig.tick(50)
-    assert not of(rig.all, Held) and rig.job.desk.held is None
+    assert not of(rig.all, Held) and rig.job.checkpoints.held is None
 
 
 @pytest.mark.parametrize("kind", [RequestKind.CHECKPOINT, RequestKind.SAVEPOINT])
@@ -145,7 +145,7 @@ def test_a_new_attempt_commits_what_is_old_before_it_begins_and_is_not_held() ->
     rig.gang_gone()
     rig.tick(10)
     rig.claimed(restored(rig, MOST_WAITING, *(str(n).encode() for n in range(10))), MOST_WAITING)
-    assert rig.job.desk.held is None
+    assert rig.job.checkpoints.held is None
     rig.splits("s0")
     rig.registered()
     assert rig.phase is JobPhase.PREPARING, "not before the old ones are committed"
@@ -188,4 +188,4 @@ def test_the_driver_wakes_once_to_tell_that_the_next_one_is_held() -> None:
     due = rig.job.next_wake()
     assert due is not None, "nothing else may happen until the commit is done"
     rig.tick(100)
-    assert rig.job.desk.held is not None and rig.job.next_wake() is None
+    assert rig.job.checkpoints.held is not None and rig.job.next_wake() is None

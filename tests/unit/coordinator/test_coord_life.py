@@ -51,14 +51,14 @@ def test_from_start_to_finish_with_a_final_snapshot() -> None:
     assert rig.splits("a", "b", "c") == [StartAttempt(Generation(1), 2)]
     sent = of(rig.registered(), Send)
     assert [(m.slot, type(m.message)) for m in sent[:2]] == [(0, Deploy), (1, Deploy)]
-    deal = {m.slot: m.message for m in sent[2:]}
-    assert [len(deal[SlotId(slot)].splits) for slot in (0, 1)] == [2, 1]
-    assert all(isinstance(m, AssignSplits) and m.final for m in deal.values())
+    shares = {m.slot: m.message for m in sent[2:]}
+    assert [len(shares[SlotId(slot)].splits) for slot in (0, 1)] == [2, 1]
+    assert all(isinstance(m, AssignSplits) and m.final for m in shares.values())
     assert rig.deployed()[-1] == StatusChanged(JobStatus.RUNNING)
     rig.finish_tasks()
     assert rig.all[-1].message.epoch == 1
     (publish,) = rig.ack_all(1, b"x")
-    assert publish.manifest.epoch == 1 and rig.job.desk.final_published is False
+    assert publish.manifest.epoch == 1 and rig.job.checkpoints.final_published is False
     out = rig.published(1)
     (commit,) = of(out, Commit)
     assert rig.phase is JobPhase.RUNNING
@@ -72,7 +72,7 @@ def test_from_start_to_finish_with_a_final_snapshot() -> None:
     assert [line.split(" on ")[0] for _, line in rig.job.log][-1] == "STOPPING -> ENDED"
 
 
-def test_splits_are_dealt_to_who_has_fewest() -> None:
+def test_splits_are_assigned_to_the_subtask_that_has_fewest() -> None:
     rig = Rig()
     rig.give(Start())
     rig.claimed()

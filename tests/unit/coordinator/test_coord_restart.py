@@ -1,4 +1,4 @@
-"""Restart strategies, and how splits are dealt."""
+"""Restart strategies, and how splits are assigned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.coordinator.restart import RestartCounter
-from penstock.coordinator.splits import SourceSplits
+from penstock.coordinator.split_assigner import SourceSplits
 from penstock.core.ids import OperatorId
 from penstock.core.restart import ExponentialDelay, FailureRate, FixedDelay, NoRestart, RestartPolicy
 
@@ -55,7 +55,7 @@ def test_jitter_stays_within_its_share(seed: int) -> None:
 
 
 @given(st.lists(st.integers(0, 7), max_size=6), st.integers(1, 4))
-def test_splits_are_dealt_once_and_evenly(rounds: list[int], parallelism: int) -> None:
+def test_splits_are_assigned_once_and_evenly(rounds: list[int], parallelism: int) -> None:
     subtasks = plan_of(parallelism).vertices[0].subtasks()
     source = SourceSplits(OperatorId("s"), subtasks)
     got: dict[object, list[int]] = {subtask: [] for subtask in subtasks}
@@ -63,11 +63,11 @@ def test_splits_are_dealt_once_and_evenly(rounds: list[int], parallelism: int) -
     for size in rounds:
         source.found(tuple(range(given_out, given_out + size)), b"", False)
         given_out += size
-        for subtask, (splits, final) in source.deal().items():
+        for subtask, (splits, final) in source.assign().items():
             got[subtask] += splits
             assert splits and not final
     source.found((), b"end", True)
-    assert source.deal() == {subtask: ((), True) for subtask in subtasks}
-    assert source.deal() == {}
+    assert source.assign() == {subtask: ((), True) for subtask in subtasks}
+    assert source.assign() == {}
     assert sorted(split for share in got.values() for split in share) == list(range(given_out))
     assert max(map(len, got.values())) - min(map(len, got.values())) <= 1

@@ -54,7 +54,7 @@ def test_a_savepoint_is_a_copy_beside_the_history() -> None:
     message = trigger_of(ask(rig, RequestKind.SAVEPOINT))
     assert (message.kind, message.location, message.stop) == (SnapshotKind.SAVEPOINT, PLACE, False)
     (publish,) = of(rig.ack_all(1, b"prepared"), Publish)
-    assert publish.beside and publish.location == PLACE
+    assert publish.standalone and publish.location == PLACE
     assert payloads(publish.manifest.committables) == [b"prepared"]
     out = rig.give(SavepointWritten(Epoch(1)))
     assert not of(out, Commit), "nothing is committed for it"
@@ -160,7 +160,7 @@ def test_stop_commits_before_the_job_ends() -> None:
     assert triggers(rig.tick(500)) == [], "no checkpoint comes behind it"
     assert rig.job.next_wake() is not None and rig.job.next_wake() > rig.now, "and nobody spins for one"
     (publish,) = of(rig.ack_all(1, b"c"), Publish)
-    assert not publish.beside and publish.location == PLACE
+    assert not publish.standalone and publish.location == PLACE
     (commit,) = of(rig.published(1), Commit)
     assert rig.phase is JobPhase.RUNNING and answers(rig) == []
     rig.committed(commit)
@@ -198,7 +198,7 @@ def test_nothing_else_is_begun_while_the_job_stops() -> None:
     assert answers(rig) == [("late", "the job is being stopped with a savepoint already")]
     rig.ack_all(1)
     out = rig.give(SavepointWritten(Epoch(1)))
-    assert trigger_of(out).stop and rig.job.desk.requests.ending is not None
+    assert trigger_of(out).stop and rig.job.checkpoints.requests.ending is not None
 
 
 def test_drain_ends_the_input_and_makes_the_last_snapshot_the_savepoint() -> None:

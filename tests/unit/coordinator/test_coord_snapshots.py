@@ -57,7 +57,7 @@ def test_what_leaves_the_driver_has_the_calendar_and_deadlines_have_the_other_cl
     (publish,) = of(rig.ack_all(1), Publish)
     assert publish.manifest.created_ms == CALENDAR + 130
     rig.published(1)
-    assert rig.job.desk.history[-1]["duration_ms"] == 30
+    assert rig.job.checkpoints.history[-1]["duration_ms"] == 30
 
 
 def test_the_pause_counts_from_completion() -> None:

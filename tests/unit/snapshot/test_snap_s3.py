@@ -11,7 +11,7 @@ from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 from s3_server import s3_server
 
 from penstock.common import Configuration
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment

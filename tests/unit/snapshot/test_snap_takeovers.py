@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from snap_fixtures import make_manifest
 
-from penstock.coordinator.who import Signature, this_driver
+from penstock.coordinator.driver_signature import Signature, this_driver
 from penstock.core.clock import SystemClock
 from penstock.core.errors import FencedError, SnapshotError
 from penstock.snapshot.repository import Repository

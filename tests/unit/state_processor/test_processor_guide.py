@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click_job import click, run_until, settings, start
 
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.state_processor import open_snapshot
 from penstock.testing.local import local_cluster
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from click_job import HOUR, TIMER, click, run_until, settings, start
 
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.state_processor import open_snapshot
 from penstock.testing.local import local_cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click_job import TIMER, click, run_until, settings, start
 
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import NativeHandle
 from penstock.state_processor import SavepointWriter, open_snapshot

@@ -9,7 +9,7 @@ from click_job import CLICK, click, run_until, settings
 
 from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.connectors.log import LogSink, LogSource, Text
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.state_processor import SavepointWriter, open_snapshot

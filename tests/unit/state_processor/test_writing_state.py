@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from click_job import COUNT, HOURS, TIMER, click, run_until, settings, start
 
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import ConfigError, KeyError_, SnapshotError
 from penstock.core.hashing import hash_value
 from penstock.core.row import Row

@@ -1,6 +1,6 @@
 """The driver's count of late records that were dropped, and what it says of them."""
 
-from penstock.coordinator.late import LateDesk
+from penstock.coordinator.late_records import LateRecords
 from penstock.core.ids import Generation, Subtask, SubtaskIndex, VertexId
 from penstock.core.metrics import LATE_COUNTER
 
@@ -20,7 +20,7 @@ def heard(desk, metrics, now, generation=1):
 
 
 def test_a_line_a_minute_while_there_are_more_and_one_at_the_end():
-    desk = LateDesk(MINUTE)
+    desk = LateRecords(MINUTE)
     assert heard(desk, {place(0): counted(3)}, 0) == []
     assert heard(desk, {place(1): counted(4)}, MINUTE - 1) == []
     (line,) = heard(desk, {place(0): counted(1_200)}, MINUTE)
@@ -35,7 +35,7 @@ def test_a_line_a_minute_while_there_are_more_and_one_at_the_end():
 
 
 def test_each_step_has_its_own_line():
-    desk = LateDesk(MINUTE)
+    desk = LateRecords(MINUTE)
     heard(desk, {place(): {**counted(1, "a.b"), **counted(2, "c"), **counted(0, "d")}}, 0)
     assert [line.split(":")[0] for line in desk.at_end()] == [
         "step 'a.b' has dropped 1 late record in all",
@@ -44,7 +44,7 @@ def test_each_step_has_its_own_line():
 
 
 def test_what_earlier_attempts_dropped_is_added_once():
-    desk = LateDesk(MINUTE)
+    desk = LateRecords(MINUTE)
     heard(desk, {place(0): counted(5), place(1): counted(6)}, 0)
     heard(desk, {place(0): counted(2)}, 1, generation=3)
     heard(desk, {place(1): counted(9)}, 2)  # a last word of the first attempt
@@ -52,8 +52,8 @@ def test_what_earlier_attempts_dropped_is_added_once():
 
 
 def test_nothing_is_said_where_nothing_was_dropped_or_nobody_wants_to_hear():
-    desk = LateDesk(MINUTE)
+    desk = LateRecords(MINUTE)
     assert heard(desk, {place(): {"numRecordsIn": 5}}, 0) + desk.at_end() == []
-    silent = LateDesk(0)
+    silent = LateRecords(0)
     assert heard(silent, {place(): counted(5)}, 0) + heard(silent, {place(): counted(6)}, 10 * MINUTE) == []
     assert silent.at_end() == [] and silent.dropped() == {"hourly": 6}

@@ -1,31 +1,31 @@
-"""What a driver goes on from, matched against its program: a look that harms nobody.
+"""What a driver restores, matched against its program.  Reading only: it changes nothing.
 
-It comes before the fence, so that a start which is refused leaves whoever runs the job alone.
+It comes before the fence, so that a start which is refused leaves the driver that runs the job alone.
 """
 
 from __future__ import annotations
 
-from penstock.coordinator.origin import Named, choose
-from penstock.coordinator.place import check_owner
+from penstock.coordinator.job_directory import check_owner
 from penstock.coordinator.restore import check_restorable
+from penstock.coordinator.restore_source import RequestedSnapshot, choose
 from penstock.core.errors import PenstockError, SnapshotError
 from penstock.graph.plan import Plan
 from penstock.snapshot.recovery import Found
 from penstock.snapshot.repository import Repository
 
 
-class Look:
-    """How one driver looks, as often as it starts the job."""
+class RestorePoint:
+    """What one driver restores, looked up each time it starts the job."""
 
     def __init__(
-        self, repository: Repository, plan: Plan, initial: Named | None, allow_non_restored: bool
+        self, repository: Repository, plan: Plan, initial: RequestedSnapshot | None, allow_non_restored: bool
     ) -> None:
         self._repository = repository
         self._plan = plan
         self._initial = initial
         self._allow_non_restored = allow_non_restored
 
-    def __call__(self, checksums: bool, fenced: bool = False) -> Found | None:
+    def find(self, checksums: bool, fenced: bool = False) -> Found | None:
         """The snapshot to restore, or ``None``; raises if the program cannot take it.
 
         With ``fenced``, the driver before has published between the first look and the fence.

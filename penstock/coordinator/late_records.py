@@ -20,7 +20,7 @@ _WAY_OUT = (
 )
 
 
-class LateDesk:
+class LateRecords:
     """Adds up what the tasks say; ``every_ms`` of 0 says nothing."""
 
     def __init__(self, every_ms: int) -> None:

@@ -1,9 +1,9 @@
-"""What people hear of a running job, beside its results: through the log of the driver.
+"""What users hear of a running job besides its results: through the log of the driver.
 
 * Event time stands still, or checkpoints are held: said when it begins and when it is over.
 * What a step finds odd in its records (:class:`~penstock.core.messages.Remark`): once a step and kind,
   however many subtasks and attempts find it; more of the same is counted.
-* Late records that were dropped: a line a minute, and one at the end (``coordinator/late.py``).
+* Late records that were dropped: a line a minute, and one at the end (``coordinator/late_records.py``).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections import Counter as Sums
 from collections.abc import Callable, Mapping
 
 from penstock.coordinator.events import Held, Stalled
-from penstock.coordinator.late import LateDesk
+from penstock.coordinator.late_records import LateRecords
 from penstock.core.ids import Generation, MonoMs, Subtask
 from penstock.core.messages import FromSlot, Heartbeat, Remark, TaskFinished
 
 _log = logging.getLogger("penstock")
 
 
-class Teller:
+class JobReporter:
     """Says it. Called from one thread."""
 
     def __init__(self, job_name: str, late_ms: int) -> None:
         self._job = job_name
-        self._late = LateDesk(late_ms)
+        self._late = LateRecords(late_ms)
         self.stalled: str | None = None
         """Why event time stands still, if it has for long."""
         self.remarks: Sums[tuple[str, str]] = Sums()
@@ -42,7 +42,7 @@ class Teller:
             _log.info("job %r: the watermark advances again", self._job)
         else:
             self._warn(instruction.why)
-        self.stalled = instruction.why  # last: whoever sees it listed finds it in the log
+        self.stalled = instruction.why  # last: a user who sees it listed finds it in the log
 
     def on_held(self, instruction: Held) -> None:
         """Checkpoints wait for commits, or go on."""

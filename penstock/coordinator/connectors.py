@@ -20,7 +20,7 @@ from penstock.graph.plan import Plan
 _log = logging.getLogger("penstock")
 
 
-class JobEnds:
+class JobConnectors:
     """Calls users' connectors. Each method is used from one thread, but not all from the same."""
 
     def __init__(self, plan: Plan) -> None:
@@ -30,7 +30,7 @@ class JobEnds:
         self._names: dict[OperatorId, str] = {}
         self._enumerators: dict[OperatorId, tuple[int, SplitEnumerator]] = {}
         self._first: dict[OperatorId, tuple[tuple[Split, ...], bytes]] = {}
-        self._dealt: dict[OperatorId, Names] = {}
+        self._assigned: dict[OperatorId, Names] = {}
         """Of sources whose enumerators remember nothing."""
         self._committers: dict[OperatorId, Committer] = {}
         for vertex, planned in plan.operators():
@@ -77,11 +77,11 @@ class JobEnds:
         first = self._first.get(operator_id) if instruction.state is None else None
         state = instruction.state if first is None else first[1]
         enumerator = source.create_enumerator(self._parallelism[operator_id])
-        self._dealt[operator_id] = Names()
+        self._assigned[operator_id] = Names()
         if state is not None:
             found = load(state)
             if isinstance(found, Dealt):
-                self._dealt[operator_id] = Names.restored(found.names)
+                self._assigned[operator_id] = Names.restored(found.names)
                 found = None
             enumerator.restore(_fitting(found, source))
         self._enumerators[operator_id] = (int(instruction.generation), enumerator)
@@ -93,16 +93,16 @@ class JobEnds:
         return splits
 
     def _new(self, operator_id: OperatorId) -> tuple[Split, ...]:
-        """Splits that were not dealt before, also if the enumerator does not remember that they were."""
+        """Splits that were not assigned before, also if the enumerator does not remember that they were."""
         _, enumerator = self._enumerators[operator_id]
         found = tuple(enumerator.discover())
         if enumerator.snapshot() is not None:
             return found
-        return tuple(split for split in found if self._dealt[operator_id].add(split.id))
+        return tuple(split for split in found if self._assigned[operator_id].add(split.id))
 
     def _remembered(self, operator_id: OperatorId) -> bytes:
         state = self._enumerators[operator_id][1].snapshot()
-        return dump(Dealt(self._dealt[operator_id].packed()) if state is None else state)
+        return dump(Dealt(self._assigned[operator_id].packed()) if state is None else state)
 
     def commit(self, instruction: Commit) -> CommitDone:
         """Run the committers."""

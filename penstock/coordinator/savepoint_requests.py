@@ -1,10 +1,10 @@
-"""Snapshots that people ask for: which wait, which are under way, how each is answered.  Pure.
+"""Snapshots that clients ask for: which wait, which are pending, how each is answered.  Pure.
 
-Every request is answered exactly once, whatever becomes of the job.  A plain savepoint is a copy beside
-the job's history: it is not published, commits nothing and recovery does not look at it, so what the
+Every request is answered exactly once, whatever becomes of the job.  A plain savepoint is standalone, a copy
+outside the job's history: it is not published, commits nothing and recovery does not look at it, so what the
 sinks prepared for it stays with the tasks and goes into the next checkpoint as well.  That checkpoint
-follows at once, and only then is the request answered: whoever has the path knows that no later failure
-of the job can take away output that the savepoint counts on.  A savepoint that the job ends with is
+follows at once, and only then is the request answered: a client that has the path knows that no later
+failure of the job can take away output that the savepoint counts on.  A savepoint that the job ends with is
 published like a checkpoint, and what it holds is committed before the end.
 """
 
@@ -27,14 +27,14 @@ MOST_REQUESTS = 100
 """Requests that may wait at once."""
 
 
-class RequestDesk:
+class SavepointRequests:
     """Keeps requests in order and remembers the one the job ends with."""
 
     def __init__(self) -> None:
         self.ending: SnapshotRequest | None = None
         """The request to end with a savepoint that was begun."""
         self._waiting: list[SnapshotRequest] = []
-        self._under_way: dict[Epoch, SnapshotRequest] = {}
+        self._pending: dict[Epoch, SnapshotRequest] = {}
         self._written: dict[Epoch, SnapshotRequest] = {}
         self._complete = False
         self._finishing = False
@@ -64,7 +64,7 @@ class RequestDesk:
         The end waits for other savepoints: they would be cut off by it.
         """
         ready = [request for request in self._waiting if may_begin(request)]
-        if self._under_way or any(not request.kind.ends_job for request in ready):
+        if self._pending or any(not request.kind.ends_job for request in ready):
             ready = [request for request in ready if not request.kind.ends_job]
         for request in ready:
             self._waiting.remove(request)
@@ -74,11 +74,11 @@ class RequestDesk:
 
     def begun(self, epoch: Epoch, request: SnapshotRequest) -> None:
         """The request's snapshot was triggered."""
-        self._under_way[epoch] = request
+        self._pending[epoch] = request
 
     def written(self, epoch: Epoch) -> None:
         """The savepoint is complete; it is answered with the next checkpoint."""
-        request = self._under_way.pop(epoch, None)
+        request = self._pending.pop(epoch, None)
         if request is not None:
             self._written[epoch] = request
 
@@ -90,7 +90,7 @@ class RequestDesk:
         done = {other: request for other, request in self._written.items() if other < epoch}
         for other in done:
             del self._written[other]
-        request = self._under_way.pop(epoch, None)
+        request = self._pending.pop(epoch, None)
         if request is not None and request.kind.ends_job:
             self._complete = True
         elif request is not None:
@@ -98,8 +98,8 @@ class RequestDesk:
         return [Answer(one, None, one.location or checkpoint_directory(at)) for at, one in done.items()]
 
     def failed(self, epoch: Epoch, reason: str, discard: bool) -> list[Instruction]:
-        """The snapshot was given up; ``discard`` if what was written of it can go."""
-        request = self._under_way.pop(epoch, None)
+        """The snapshot was aborted; ``discard`` if what was written of it can go."""
+        request = self._pending.pop(epoch, None)
         if request is None:
             return []
         if request is self.ending:
@@ -113,7 +113,7 @@ class RequestDesk:
         self._finishing = True
 
     def clear(self, reason: str) -> list[Instruction]:
-        """The gang goes away, and with it everything under way. What waits goes on waiting."""
+        """The worker group goes away, and with it everything pending. What waits goes on waiting."""
         out: list[Instruction] = []
         ending = self.ending
         if ending is not None and not self._finishing:
@@ -125,14 +125,14 @@ class RequestDesk:
             out.append(Answer(ending, SnapshotError(f"{what}: {reason}")))
         out += [
             Answer(request, SnapshotError(f"the {request.kind.noun} failed: {reason}"), discard=True)
-            for request in self._under_way.values()
+            for request in self._pending.values()
             if request is not ending
         ]
         out += [
             Answer(request, SnapshotError(_ORPHAN.format(place=request.location, reason=reason)))
             for request in self._written.values()
         ]
-        self._under_way.clear()
+        self._pending.clear()
         self._written.clear()
         self._complete = False
         return out

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from penstock.coordinator.telling import Teller
+from penstock.coordinator.reporting import JobReporter
 from penstock.core.ids import Generation, Subtask, SubtaskIndex, VertexId
 from penstock.core.messages import Deployed, Heartbeat, Remark, TaskFinished
 from penstock.core.metrics import LATE_COUNTER
@@ -21,7 +21,7 @@ def lines(caplog):
 
 
 def test_a_remark_is_made_once_a_step_and_kind_and_then_counted(caplog: pytest.LogCaptureFixture):
-    teller = Teller("job", 0)
+    teller = JobReporter("job", 0)
     with caplog.at_level(logging.WARNING, "penstock"):
         for generation in (1, 2):
             for remark in (
@@ -39,7 +39,7 @@ def test_a_remark_is_made_once_a_step_and_kind_and_then_counted(caplog: pytest.L
 
 
 def test_late_records_are_heard_of_in_heartbeats_and_at_the_end_of_a_task(caplog: pytest.LogCaptureFixture):
-    teller = Teller("job", 60_000)
+    teller = JobReporter("job", 60_000)
     with caplog.at_level(logging.WARNING, "penstock"):
         teller.hear(Generation(1), Deployed(), now)
         teller.hear(Generation(1), Heartbeat(), now)

@@ -10,7 +10,7 @@ from penstock.core.messages import Deploy, Opening
 from penstock.graph.plan import Plan
 
 
-class Gang:
+class WorkerGroup:
     """Counts heads. A new one for every attempt."""
 
     def __init__(self, plan: Plan, plan_bytes: bytes) -> None:

@@ -1,8 +1,8 @@
-"""What a person is told of the failures of a job: the cause and not its echo, and each only once.
+"""What users are told of the failures of a job: the cause and not its echo, and each only once.
 
 When a process dies, its peers see a connection that closes, and that is often what is heard first.  Why it
-died is known when the gang's Spark job has ended.  So an *echo* (a lost connection, a lost slot) is told
-in a few words at once, and its cause as soon as that is known.
+died is known when the Spark job of the worker group has ended.  So an *echo* (a lost connection, a lost slot)
+is told in a few words at once, and its cause as soon as that is known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.core.messages import TaskFailed
 _log = logging.getLogger("penstock")
 
 ADVISE_AT = 3
-"""Failures in the same way after which the person is told what can be done."""
+"""Failures in the same way after which users are told what can be done."""
 _FORGOTTEN_MS = 3_600_000
 """A failure that has not come for so long is told in full again."""
 _ECHOES = (TransportError, ProcessLostError)
@@ -33,14 +33,14 @@ class _Saying(Enum):
     WITH_ADVICE = "the same again, often enough for advice"
 
 
-class FailureTeller:
+class FailureReporter:
     """Hears everything that happens to one job; used from one thread."""
 
     def __init__(self, job_name: str) -> None:
         self._job_name = job_name
         self._generation = Generation(0)
         self._cause: Exception | None = None
-        """What made the current attempt fail, as far as anybody has said it."""
+        """What made the current attempt fail, as far as any process has said it."""
         self._echo: Exception | None = None
         """A failure whose cause is awaited."""
         self._restart_at = MonoMs(0)
@@ -139,7 +139,7 @@ def advice(error: Exception) -> str:
 
 
 def _likeness(error: Exception) -> str:
-    """The same for failures that are one to a person: addresses differ, and numbers of lost processes."""
+    """The same for failures that are one to a user: addresses differ, and numbers of lost processes."""
     text = re.sub(r"\b0x[0-9a-f]+", "0x", str(error))
     if isinstance(error, _ECHOES):
         text = re.sub(r"\d+ (?=MB)|\(\d+\)", "", text)

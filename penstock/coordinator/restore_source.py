@@ -1,9 +1,9 @@
-"""Where a job begins: with its own newest checkpoint, or with the snapshot a person named.
+"""Where a job begins: with its own newest checkpoint, or with the snapshot that the user requested.
 
-A named snapshot (``-s``) wins over checkpoints of the job, with one exception: those that descend from it.
-So a driver that crashed and is started again with the same command line goes on where the job was, and
+A requested snapshot (``-s``) wins over checkpoints of the job, with one exception: those that descend from
+it.  So a driver that crashed and is started again with the same command line goes on where the job was, and
 does not silently go back to the savepoint; while naming another snapshot always goes to that one.
-Every checkpoint says in its manifest what its line began with (:class:`Origin`).  Pure but for reading.
+Every checkpoint says in its manifest what its lineage began with (:class:`Origin`).  Pure but for reading.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ _log = logging.getLogger("penstock")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What a person named: the snapshot there, or why it cannot be read."""
+class RequestedSnapshot:
+    """What the user requested: the snapshot there, or why it cannot be read."""
 
     path: str
     found: Found | None
     problem: SnapshotError | None = None
 
 
-def named(path: str | None, signing: Signing = UNSIGNED) -> Named | None:
-    """Read what a person named.  One that is gone is only a problem if it is needed."""
+def requested_snapshot(path: str | None, signing: Signing = UNSIGNED) -> RequestedSnapshot | None:
+    """Read what the user requested.  One that is gone is only a problem if it is needed."""
     if not path:
         return None
     try:
-        return Named(path, read_manifest(path, signing=signing))
+        return RequestedSnapshot(path, read_manifest(path, signing=signing))
     except SnapshotError as error:
-        return Named(path, None, error)
+        return RequestedSnapshot(path, None, error)
 
 
-def choose(own: Found | None, start: Named | None) -> Found | None:
-    """What to restore; raises if a named snapshot is needed and cannot be read."""
+def choose(own: Found | None, start: RequestedSnapshot | None) -> Found | None:
+    """What to restore; raises if a requested snapshot is needed and cannot be read."""
     if start is None:
         return own
     if own is not None and descends(own.manifest, start):
@@ -55,8 +55,8 @@ def choose(own: Found | None, start: Named | None) -> Found | None:
     return start.found
 
 
-def descends(manifest: Manifest, start: Named) -> bool:
-    """Whether the checkpoint's line began with what the person names, or is just that snapshot."""
+def descends(manifest: Manifest, start: RequestedSnapshot) -> bool:
+    """Whether the checkpoint's lineage began with the requested snapshot, or is just that snapshot."""
     mine = manifest.origin
     if start.found is not None:
         checksum = _checksum(start.found.manifest)
@@ -65,8 +65,8 @@ def descends(manifest: Manifest, start: Named) -> bool:
     return mine is not None and f"{mine.location}/".startswith(f"{url}/")
 
 
-def line_origin(chosen: Found, start: Named | None) -> Origin | None:
-    """What checkpoints written from here on say their line began with."""
+def lineage_of(chosen: Found, start: RequestedSnapshot | None) -> Origin | None:
+    """What checkpoints written from here on say their lineage began with."""
     if start is not None and start.found is not None:
         checksum = _checksum(start.found.manifest)
         if _checksum(chosen.manifest) == checksum:
@@ -74,8 +74,8 @@ def line_origin(chosen: Found, start: Named | None) -> Origin | None:
     return chosen.manifest.origin
 
 
-def say_if_passed_over(chosen: Found | None, start: Named | None) -> None:
-    """A named snapshot that is not the one restored is worth a warning."""
+def say_if_passed_over(chosen: Found | None, start: RequestedSnapshot | None) -> None:
+    """A requested snapshot that is not the one restored is worth a warning."""
     if chosen is None or start is None or chosen == start.found:
         return
     _log.warning(
@@ -92,7 +92,7 @@ def _checksum(manifest: Manifest) -> str:
 
 
 def dispose(found: Found) -> None:
-    """Delete a savepoint, for a person."""
+    """Delete a savepoint, for a user."""
     if found.manifest.kind is not SnapshotKind.SAVEPOINT:
         raise SnapshotError(
             f"{found.location} is a checkpoint, not a savepoint: it belongs to job "
@@ -102,7 +102,7 @@ def dispose(found: Found) -> None:
 
 
 def dispose_claimed(found: Found) -> None:
-    """Delete a snapshot that this job took over: first its manifest, so that nobody finds half of it.
+    """Delete a snapshot that this job took over: first its manifest, so that half of it is never found.
 
     Of a checkpoint, files that another snapshot in the same directory names stay; all do if there is a
     manifest that cannot be read.

@@ -1,7 +1,7 @@
 """Snapshots asked for from outside: a request gives a number at once, its outcome is asked for later.
 
 An exchange over the listener is short, a snapshot may take minutes.  When the job ends, its driver waits a
-moment for whoever still wants to hear how a request went.
+moment for clients that have not fetched how a request went.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINGER_S = 3.0
 _KEPT = 100
 
 
-class Outcomes:
+class RemoteRequests:
     """Requests made through the listener. Thread-safe."""
 
     def __init__(self, ask: Ask | None) -> None:

@@ -1,4 +1,4 @@
-"""The snapshot desk: which snapshots are under way, and what each waits for.
+"""The checkpoint coordinator: which snapshots are pending, and what each waits for.
 
 A snapshot is *pending* (waiting for acknowledgements), then *publishing* (the manifest is being made
 true), then published and forgotten here.  Publishing happens in order of epoch.
@@ -12,7 +12,7 @@ from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import Instruction, Publish, RequestKind, SendAll, SnapshotRequest
 from penstock.coordinator.hold import CommitHold
 from penstock.coordinator.manifests import ManifestMaker
-from penstock.coordinator.requests import RequestDesk
+from penstock.coordinator.savepoint_requests import SavepointRequests
 from penstock.coordinator.schedule import FailureKind, PendingSnapshot, SnapshotSchedule
 from penstock.coordinator.settings import JobSettings
 from penstock.core.clock import Now, later
@@ -35,8 +35,8 @@ Outcome = tuple[list[Instruction], Exception | None]
 """Instructions, and the error that fails the job, if it does."""
 
 
-class SnapshotDesk:
-    """Triggers, collects, completes, expires and gives up snapshots. Pure."""
+class CheckpointCoordinator:
+    """Triggers, collects, completes, expires and aborts snapshots. Pure."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class SnapshotDesk:
         self.completed = 0
         """Snapshots published since the job started, over all attempts."""
         self.history: list[dict[str, float]] = []
-        self.requests = RequestDesk()
+        self.requests = SavepointRequests()
         self._plan = plan
         self._settings = settings
         self._commits = commits
@@ -65,7 +65,7 @@ class SnapshotDesk:
         """Whether the newest checkpoint that was to be published may be true or not."""
 
     def new_attempt(self, generation: Generation, last_epoch: Epoch, origin: Origin | None = None) -> None:
-        """A new gang will start; epochs go on from where any attempt ever was."""
+        """A new worker group will start; epochs go on from where any attempt ever was."""
         self._maker.generation = generation
         self._maker.origin = origin
         self._last_epoch = max(self._last_epoch, last_epoch)
@@ -79,8 +79,8 @@ class SnapshotDesk:
         self._schedule.start(now)
 
     def clear(self, reason: str) -> list[Instruction]:
-        """Forget what is under way: the gang is going away.  But what is being published may become true."""
-        publishing = {epoch: one for epoch, one in self._publishing.items() if not one.beside}
+        """Forget what is pending: its slots go away.  What is being published may still become durable."""
+        publishing = {epoch: one for epoch, one in self._publishing.items() if not one.standalone}
         self._forget()
         self._publishing = publishing
         return self.requests.clear(reason)
@@ -98,7 +98,7 @@ class SnapshotDesk:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nobody can count on prepared output that is not committed.
+        """Whether nothing counts on prepared output that is not committed.
 
         A savepoint of a job without checkpoints does.
         """
@@ -109,7 +109,7 @@ class SnapshotDesk:
         """Why snapshots that are due or asked for do not begin."""
         return self._hold.why
 
-    def under_way(self) -> list[dict[str, Any]]:
+    def pending(self) -> list[dict[str, Any]]:
         """Snapshots that wait for acknowledgements or storage, in plain values."""
         total = len(self._plan.subtasks())
         return [
@@ -121,16 +121,16 @@ class SnapshotDesk:
         """When something becomes due."""
         expiries = [later(one.triggered_at, self._settings.timeout_ms) for one in self._pending.values()]
         due = self._schedule.next_wake()
-        untold = not self._hold.is_full or self._hold.why is None  # once due, people hear that it is held
+        untold = not self._hold.is_full or self._hold.why is None  # once due, users hear that it is held
         if due is not None and self.requests.ending is None and self._room() and untold:
             expiries.append(due)
         return min(expiries, default=None)
 
     def _room(self) -> bool:
         """Whether a periodic checkpoint may begin; savepoints take no room."""
-        under_way = [*self._pending.values(), *self._publishing.values()]
+        begun = [*self._pending.values(), *self._publishing.values()]
         most = self._schedule.max_concurrent
-        return sum(not pending.beside for pending in under_way) < most and not self._would_overtake()
+        return sum(not pending.standalone for pending in begun) < most and not self._would_overtake()
 
     def _would_overtake(self) -> bool:
         """Whether a checkpoint's barriers would overtake a savepoint's, and so end it."""
@@ -175,7 +175,7 @@ class SnapshotDesk:
         return not overtakes and not self._hold.is_full
 
     def _trigger_last(self, now: Now, enumerators: dict[OperatorId, bytes]) -> SendAll:
-        """The final snapshot, into the directory of whoever wants the job to end with a savepoint."""
+        """The final snapshot, into the directory of the client that wants the job to end with a savepoint."""
         if self.requests.ending is None:
             self.requests.ready(lambda request: request.kind.ends_job)
         return self._trigger(now, enumerators, self.requests.ending, final=True)
@@ -211,13 +211,13 @@ class SnapshotDesk:
         for pending in list(self._pending.values()):
             if now - pending.triggered_at >= self._settings.timeout_ms:
                 missing = "; ".join(sorted(map(self._plan.place, pending.missing))[:3])
-                more, error = self._give_up(pending, FailureKind.EXPIRED, f"missing: {missing}")
+                more, error = self._abort(pending, FailureKind.EXPIRED, f"missing: {missing}")
                 out += more
                 if error is not None:
                     return out, error
         return out, None
 
-    def _give_up(self, pending: PendingSnapshot, kind: FailureKind, detail: str) -> Outcome:
+    def _abort(self, pending: PendingSnapshot, kind: FailureKind, detail: str) -> Outcome:
         self._pending.pop(pending.epoch, None)
         out: list[Instruction] = [SendAll(AbortSnapshot(pending.epoch))]
         drained = self._is_drained(pending)
@@ -242,13 +242,13 @@ class SnapshotDesk:
         return pending.final and ending is not None and ending.kind is RequestKind.DRAIN
 
     def on_ack(self, ack: SnapshotAck, now: Now, unconfirmed: tuple[Committable, ...]) -> list[Instruction]:
-        """A subtask is done. Late acknowledgements of snapshots given up change nothing."""
+        """A subtask is done. Late acknowledgements of aborted snapshots change nothing."""
         pending = self._pending.get(ack.epoch)
         if pending is None or not pending.acknowledge(ack):
             return []
         out: list[Instruction] = []
-        for older in [] if pending.beside else self._older_checkpoints(ack.epoch):
-            more, _ = self._give_up(older, FailureKind.SUBSUMED, "")
+        for older in [] if pending.standalone else self._older_checkpoints(ack.epoch):
+            more, _ = self._abort(older, FailureKind.SUBSUMED, "")
             out += more
         del self._pending[ack.epoch]
         self._publishing[ack.epoch] = pending
@@ -260,10 +260,10 @@ class SnapshotDesk:
             for item in other.committables()
         )
         manifest = self._maker.make(pending, now.wall, carried)
-        return [*out, Publish(manifest, pending.location, pending.beside)]
+        return [*out, Publish(manifest, pending.location, pending.standalone)]
 
     def _older_checkpoints(self, epoch: Epoch) -> list[PendingSnapshot]:
-        return [other for other in self._pending.values() if other.epoch < epoch and not other.beside]
+        return [other for other in self._pending.values() if other.epoch < epoch and not other.standalone]
 
     def on_declined(self, message: SnapshotDeclined) -> Outcome:
         """A subtask cannot take part."""
@@ -271,10 +271,10 @@ class SnapshotDesk:
         if pending is None:
             return [], None
         kind = FailureKind.SUBSUMED if message.overtaken else FailureKind.DECLINED
-        return self._give_up(pending, kind, f"{self._plan.place(message.subtask)}: {message.reason}")
+        return self._abort(pending, kind, f"{self._plan.place(message.subtask)}: {message.reason}")
 
     def on_written(self, epoch: Epoch, now: MonoMs) -> list[Instruction]:
-        """A savepoint beside the history is complete: a checkpoint follows at once, see ``requests``."""
+        """A standalone savepoint is complete: a checkpoint follows at once, see ``savepoint_requests.py``."""
         if self._publishing.pop(epoch, None) is None:
             return []
         if self._settings.interval_ms is None or (self.last_published or 0) > epoch:
@@ -284,7 +284,7 @@ class SnapshotDesk:
         return []
 
     def on_published(self, epoch: Epoch, now: MonoMs) -> PendingSnapshot | None:
-        """The manifest is true."""
+        """The manifest is durable."""
         pending = self._publishing.pop(epoch, None)
         if pending is None:
             return None
@@ -311,7 +311,7 @@ class SnapshotDesk:
         return pending
 
     def announce(self, epoch: Epoch) -> list[Instruction]:
-        """Tell the tasks, and whoever asked for it."""
+        """Tell the tasks, and the client that asked for it."""
         return [SendAll(SnapshotCompleted(epoch)), *self.requests.done(epoch)]
 
     def on_publish_failed(self, epoch: Epoch, error: Exception) -> Outcome:
@@ -319,5 +319,5 @@ class SnapshotDesk:
         pending = self._publishing.pop(epoch, None)
         if pending is None:
             return [], None
-        self._in_doubt = self._in_doubt or not pending.beside
-        return self._give_up(pending, FailureKind.NOT_PUBLISHED, str(error))
+        self._in_doubt = self._in_doubt or not pending.standalone
+        return self._abort(pending, FailureKind.NOT_PUBLISHED, str(error))

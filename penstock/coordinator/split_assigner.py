@@ -1,6 +1,6 @@
-"""Finding splits and dealing them to the subtasks of their sources.  Pure.
+"""Finding splits and assigning them to the subtasks of their sources.  Pure.
 
-A split goes to whoever has fewest, in order of discovery.
+A split goes to the subtask that has fewest, in order of discovery.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SourceSplits:
         self.enumerator = state
         self.final = final
 
-    def deal(self) -> dict[Subtask, tuple[tuple[Any, ...], bool]]:
+    def assign(self) -> dict[Subtask, tuple[tuple[Any, ...], bool]]:
         """Splits to send now, by subtask, each with whether these were the last."""
         shares: dict[Subtask, list[Any]] = {}
         for split in self._waiting:
@@ -62,7 +62,7 @@ class SourceSplits:
         return [] if self._announced else self.subtasks
 
 
-class SourceDesk:
+class SplitAssigner:
     """What is known about all sources of a job in the current attempt."""
 
     def __init__(self, plan: Plan) -> None:
@@ -107,11 +107,11 @@ class SourceDesk:
             del self._due[operator_id]
         return [Discover(generation, operator_id, None, restore=False) for operator_id in ready]
 
-    def deal(self) -> list[Instruction]:
+    def assign(self) -> list[Instruction]:
         """Send what was found to the subtasks."""
         out: list[Instruction] = []
         for source in self._sources.values():
-            for subtask, (splits, final) in source.deal().items():
+            for subtask, (splits, final) in source.assign().items():
                 out.append(Send(Plan.slot_of(subtask), AssignSplits(subtask, splits, final)))
             out += (Send(Plan.slot_of(subtask), SplitsSettled(subtask)) for subtask in source.settle())
         return out

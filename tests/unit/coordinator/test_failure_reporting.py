@@ -8,7 +8,7 @@ import pytest
 from coord_rig import Rig
 
 from penstock.coordinator.events import AttemptEnded, ReportFailure, SlotLost, SlotSaid, Start
-from penstock.coordinator.failure_teller import ADVISE_AT, FailureTeller
+from penstock.coordinator.failure_reporting import ADVISE_AT, FailureReporter
 from penstock.core.errors import (
     ClusterError,
     ConnectorError,
@@ -45,7 +45,7 @@ def everything(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_cause_is_told_instead_of_its_echo(caplog: pytest.LogCaptureFixture) -> None:
-    teller = FailureTeller("job")
+    teller = FailureReporter("job")
     assert teller.heard(said(ECHO), 0) is None
     teller.failed(ECHO, 1000, 0)
     assert not warnings(caplog) and "The cause follows" in caplog.text
@@ -56,7 +56,7 @@ def test_the_cause_is_told_instead_of_its_echo(caplog: pytest.LogCaptureFixture)
 
 
 def test_an_echo_that_nobody_explains_is_told_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    teller = FailureTeller("job")
+    teller = FailureReporter("job")
     teller.heard(said(ECHO), 0)
     teller.failed(ECHO, 0, 0)
     assert teller.heard(ended(ClusterError("the job's Spark job was cancelled")), 10) is ECHO
@@ -65,7 +65,7 @@ def test_an_echo_that_nobody_explains_is_told_as_it_is(caplog: pytest.LogCapture
 
 
 def test_user_code_that_a_peer_heard_of_first_is_the_cause(caplog: pytest.LogCaptureFixture) -> None:
-    teller = FailureTeller("job")
+    teller = FailureReporter("job")
     teller.heard(said(ECHO), 0)
     teller.failed(ECHO, 0, 0)
     teller.heard(said(WRONG), 1)
@@ -74,7 +74,7 @@ def test_user_code_that_a_peer_heard_of_first_is_the_cause(caplog: pytest.LogCap
 
 
 def test_a_cause_belongs_to_its_own_attempt() -> None:
-    teller = FailureTeller("job")
+    teller = FailureReporter("job")
     teller.heard(said(WRONG), 0)
     assert teller.cause_of(ECHO) is WRONG
     teller.heard(said(ECHO, 2), 1)
@@ -85,7 +85,7 @@ def test_a_cause_belongs_to_its_own_attempt() -> None:
 
 
 def test_the_same_again_is_counted_and_then_there_is_advice(caplog: pytest.LogCaptureFixture) -> None:
-    teller = FailureTeller("job")
+    teller = FailureReporter("job")
     for generation in range(1, ADVISE_AT + 2):
         teller.heard(said(WRONG, generation), 0)
         teller.failed(WRONG, 0, generation)
@@ -113,7 +113,7 @@ def test_the_same_again_is_counted_and_then_there_is_advice(caplog: pytest.LogCa
 def test_what_counts_as_the_same(
     one: Exception, two: Exception, same: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    teller = FailureTeller("job")
+    teller = FailureReporter("job")
     for generation, error in ((1, one), (2, two)):
         teller.heard(SlotLost(Generation(generation), SlotId(0), "gone"), generation)
         teller.failed(error, 0, generation)
@@ -122,7 +122,7 @@ def test_what_counts_as_the_same(
 
 
 def test_a_failure_of_long_ago_is_told_in_full(caplog: pytest.LogCaptureFixture) -> None:
-    teller = FailureTeller("job")
+    teller = FailureReporter("job")
     for now in (0, 3_600_000):
         teller.failed(WRONG, 0, now)
     assert all("Traceback" in line for line in warnings(caplog)) and len(warnings(caplog)) == 2

@@ -11,7 +11,7 @@ from coord_rig import Numbers, permit
 
 from penstock.connectors.sink import CommitOutcome, Committer, Sink
 from penstock.connectors.source import Split, SplitEnumerator
-from penstock.coordinator.ends import JobEnds
+from penstock.coordinator.connectors import JobConnectors
 from penstock.coordinator.events import Commit, Discover
 from penstock.core.handles import Committable
 from penstock.core.ids import Epoch, Generation, SubtaskIndex
@@ -62,7 +62,7 @@ def test_outputs_that_nobody_commits_any_more_are_not_dropped_in_silence(
     [sink] = [planned.operator_id for _, planned in plan.operators() if planned.node.sink is not None]
     items = tuple(Committable(sink, Epoch(1), SubtaskIndex(i), pickle.dumps("x")) for i in range(2))
     with caplog.at_level(logging.ERROR, "penstock"):
-        outcomes = JobEnds(plan).commit(Commit(permit(1), items)).outcomes
+        outcomes = JobConnectors(plan).commit(Commit(permit(1), items)).outcomes
     assert outcomes == (CommitOutcome.DROPPED,) * 2
     assert "2 prepared outputs" in caplog.text and "with the sink as it was" in caplog.text
 
@@ -76,7 +76,7 @@ def test_a_committer_that_cannot_be_closed_does_not_keep_the_job_from_ending(
         links = (Link(source, partitioning=Rebalance()),)
         builder.add(NodeKind.SINK, uid, Operator, uid=uid, links=links, sink=StubbornSink())
     plan = compile_plan(builder.nodes, "test", PlanOptions(1))
-    ends = JobEnds(plan)
+    ends = JobConnectors(plan)
     sinks = [planned.operator_id for _, planned in plan.operators() if planned.node.sink is not None]
     items = tuple(Committable(sink, Epoch(1), SubtaskIndex(0), pickle.dumps("x")) for sink in sinks)
     assert len(ends.commit(Commit(permit(1), items)).outcomes) == 2
@@ -101,17 +101,17 @@ class ForgetfulSource(Numbers):
         return Forgetful()
 
 
-def forgetful_ends() -> tuple[JobEnds, Any]:
+def forgetful_ends() -> tuple[JobConnectors, Any]:
     builder = GraphBuilder()
     source = builder.add(NodeKind.SOURCE, "source", Operator, uid="source", source=ForgetfulSource())
     links = (Link(source, partitioning=Rebalance()),)
     builder.add(NodeKind.SINK, "out", Operator, uid="out", links=links, sink=PlainSink())
     plan = compile_plan(builder.nodes, "test", PlanOptions(1))
     [found] = [planned.operator_id for _, planned in plan.operators() if planned.node.source is not None]
-    return JobEnds(plan), found
+    return JobConnectors(plan), found
 
 
-def test_splits_of_an_enumerator_that_remembers_nothing_are_dealt_once() -> None:
+def test_splits_of_an_enumerator_that_remembers_nothing_are_assigned_once() -> None:
     ends, source = forgetful_ends()
     first = ends.discover(Discover(Generation(1), source, None, restore=True))
     again = ends.discover(Discover(Generation(1), source, None, restore=False))

@@ -2,8 +2,8 @@
 
 from coord_rig import Rig
 
-from penstock.coordinator.alignment import TimeDesk
 from penstock.coordinator.events import AttemptEnded, Send, SlotLost, Stalled
+from penstock.coordinator.watermark_alignment import WatermarkAligner
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime, Generation, OperatorId, SlotId
 from penstock.core.messages import AlignWatermarks, WatermarkReport
 from penstock.core.restart import FixedDelay
@@ -20,7 +20,7 @@ def said(desk, slot, *args, now=0, **kwargs):
 
 
 def test_the_answer_is_the_slowest_of_the_group():
-    desk = TimeDesk(0)
+    desk = WatermarkAligner(0)
     assert said(desk, 0, "fast", 500) == [Send(SlotId(0), AlignWatermarks("g", EventTime(500)))]
     assert said(desk, 1, "slow", 100) == [Send(SlotId(1), AlignWatermarks("g", EventTime(100)))]
     assert said(desk, 0, "fast", 600) == [Send(SlotId(0), AlignWatermarks("g", EventTime(100)))]
@@ -29,7 +29,7 @@ def test_the_answer_is_the_slowest_of_the_group():
 
 
 def test_idle_finished_and_empty_subtasks_hold_nobody_back():
-    desk = TimeDesk(0)
+    desk = WatermarkAligner(0)
     said(desk, 0, "fast", 500)
     said(desk, 0, "idle", 100, counts=False)
     said(desk, 0, "empty", MIN_TIME, reading=False)
@@ -39,14 +39,14 @@ def test_idle_finished_and_empty_subtasks_hold_nobody_back():
 
 
 def test_there_is_no_answer_until_all_are_there():
-    desk = TimeDesk(0)
+    desk = WatermarkAligner(0)
     assert desk.on_report(SlotId(0), report("fast", 500), 0, is_complete=False) == []
     said(desk, 1, "slow", 100)
     assert said(desk, 0, "fast", 500)[0].message.slowest == 100
 
 
 def test_a_restart_forgets():
-    desk = TimeDesk(0)
+    desk = WatermarkAligner(0)
     said(desk, 0, "gone", 1)
     desk.restart()
     assert said(desk, 0, "fast", 500)[0].message.slowest == 500
@@ -57,7 +57,7 @@ def stalls(instructions):
 
 
 def test_a_standing_watermark_is_told_once_with_its_holder():
-    desk = TimeDesk(60_000)
+    desk = WatermarkAligner(60_000)
     for now in range(0, 60_000, 1000):
         assert not stalls(said(desk, 0, "clicks", 1_000_000 + now, now=now))
         assert not stalls(said(desk, 1, "orders", 5_000, subtask=1, now=now, holder="split 'p3', silent"))
@@ -71,7 +71,7 @@ def test_a_standing_watermark_is_told_once_with_its_holder():
 
 
 def test_no_watermark_at_all_is_told_too_and_idleness_is_no_stall():
-    desk = TimeDesk(10_000)
+    desk = WatermarkAligner(10_000)
     said(desk, 0, "clicks", MIN_TIME, now=0)
     (why,) = stalls(said(desk, 0, "clicks", MIN_TIME, now=10_000))
     assert why.startswith("for 10 s there has been no watermark; held back by 'clicks', subtask 0: ")
@@ -80,7 +80,7 @@ def test_no_watermark_at_all_is_told_too_and_idleness_is_no_stall():
 
 
 def test_zero_never_tells():
-    desk = TimeDesk(0)
+    desk = WatermarkAligner(0)
     said(desk, 0, "clicks", 5, now=0)
     assert not stalls(said(desk, 0, "clicks", 5, now=10**9))
 

@@ -1,4 +1,4 @@
-"""Which driver runs a job: people on both sides hear of it when another takes the job over.
+"""Which driver runs a job: the users of both hear of it when another takes the job over.
 
 Nothing is decided by this; that is the journal's.  A name that cannot be written or read is no error.
 """
@@ -50,7 +50,7 @@ class Signature:
             _log.info("the driver's name could not be written: %s", error)
 
     def remove(self) -> None:
-        """The job has ended; nobody runs it, unless it is another driver's by now."""
+        """The job has ended; no driver runs it, unless it is another driver's by now."""
         if self._name is None or _read(self._repository.root) != self._name:
             return
         try:
@@ -85,7 +85,7 @@ class Signature:
 
 
 def _is_alive(who: str) -> bool | None:
-    """Whether the driver runs; ``None`` if it is on another machine, so that nobody here can tell."""
+    """Whether the driver runs; ``None`` if it is on another machine, so that it cannot be told here."""
     found = _PROCESS.search(who)
     if found is None or found[1] != socket.gethostname():
         return None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.coordinator.place import job_directory
+from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import ConfigError
 from penstock.core.job import JobID, normal_name
 from penstock.snapshot.paths import problem_with

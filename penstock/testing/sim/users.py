@@ -17,7 +17,7 @@ _WISHES = {
 }
 
 
-class People:
+class Users:
     """They ask any driver that runs, also one that has been replaced without noticing.
 
     ``mistake`` is called when somebody takes the job's name for another program.

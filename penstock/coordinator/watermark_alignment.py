@@ -20,7 +20,7 @@ from penstock.core.messages import AlignWatermarks, WatermarkReport
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class TimeDesk:
+class WatermarkAligner:
     """What the places that make watermarks said in the current attempt."""
 
     def __init__(self, stall_ms: int) -> None:
@@ -37,7 +37,7 @@ class TimeDesk:
     def on_report(
         self, slot: SlotId, report: WatermarkReport, now: MonoMs, is_complete: bool = True
     ) -> list[Instruction]:
-        """A place has reported: the answer to it, and a word to people if something is wrong.
+        """A place has reported: the answer to it, and a word to users if something is wrong.
 
         Until the attempt ``is_complete`` a slower member may not have reported yet: there is no answer,
         and sources wait for their first one.
