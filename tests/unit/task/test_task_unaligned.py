@@ -34,7 +34,7 @@ from penstock.graph.settings import PlanSettings
 from penstock.operators.source_operator import SourceOperator
 from penstock.snapshot.memory import MemoryStore
 from penstock.task.channel_state import recovered
-from penstock.task.pacing import BUDGET_S, FIRST_ROWS, Pace
+from penstock.task.pacing import BUDGET_S, FIRST_ROWS, GROWTH, Pace
 from penstock.task.task import Task
 
 
@@ -280,15 +280,16 @@ def test_records_in_flight_find_their_keys_at_any_parallelism(before: int, after
 
 def test_slow_rows_are_served_a_few_at_a_time() -> None:
     pace = Pace(8192)
-    assert pace.rows == FIRST_ROWS
-    pace.took(FIRST_ROWS, FIRST_ROWS * 1e-6)
+    assert pace.rows == FIRST_ROWS == 1
+    for _ in range(7):
+        pace.took(pace.rows, pace.rows * 1e-6)
     assert pace.rows == 8192, "a microsecond each: no batch is cut"
     pace.took(8192, 8.192)
     assert pace.rows == pytest.approx(BUDGET_S / 1e-3, abs=1), "a millisecond each"
     pace.took(50, 500.0)
     assert pace.rows == 1
     pace.took(1, 0.0)
-    assert pace.rows == 8192
+    assert pace.rows == GROWTH, "what one row cost says little of thousands"
 
 
 def test_a_slow_task_gives_way_between_pieces_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,10 +305,10 @@ def test_a_slow_task_gives_way_between_pieces_of_a_batch(monkeypatch: pytest.Mon
     channel = rig.count._gate._channels[0]
     channel.put(Batch.of_rows(["a"] * 1000), 64_000)
     rig.step(rig.count)
-    assert pieces == [FIRST_ROWS, BUDGET_S * 1000], "then the others have their turn"
+    assert pieces == [1, 4, 16, BUDGET_S * 1000], "then the others have their turn"
     rig.step(rig.count)
     rig.step(rig.count)
-    assert pieces[2:] == [BUDGET_S * 1000] * (len(pieces) - 2) and len(pieces) <= 6
+    assert pieces[4:] == [BUDGET_S * 1000] * (len(pieces) - 4) and len(pieces) <= 8
     for _ in range(20):
         rig.step(rig.count)
     assert sum(pieces) == 1000
