@@ -57,15 +57,16 @@ def _made(spec: str, state: Any) -> np.dtype[Any]:
     _, order, sub, names, fields, size, _, flags, *more = state
     if names is not None:
         found = [fields[name] for name in names]
-        parts = {"names": list(names), "formats": [each[0] for each in found]}
-        parts |= {"offsets": [each[1] for each in found], "titles": [(*each, None)[2] for each in found]}
-        made = np.dtype({**parts, "itemsize": size, "aligned": bool(flags & _ALIGNED)})
+        told: Any = {"names": list(names), "itemsize": size, "aligned": bool(flags & _ALIGNED)}
+        for place, part in enumerate(("formats", "offsets", "titles")):
+            told[part] = [(*each, None)[place] for each in found]
     elif sub is not None:
-        made = np.dtype((sub[0], sub[1]))
+        told = (sub[0], sub[1])
     elif order in _ORDERS:
-        made = np.dtype(f"{order}{spec}{_unit(spec, more)}")
+        told = f"{order}{spec}{_unit(spec, more)}"
     else:
         raise Unsound(f"there is no order of bytes {order!r}")
+    made: np.dtype[Any] = np.dtype(told)
     if made.flags != flags or size not in (-1, made.itemsize):
         raise Unsound(f"{made} is not what its pickle says")
     return made
@@ -129,8 +130,11 @@ def load(data: Any, resolved: Callable[[str, str], Any]) -> Any:
     return _Careful(data, resolved).load()
 
 
-class _Careful(pickle._Unpickler):  # type: ignore[name-defined,misc]
-    dispatch = pickle._Unpickler.dispatch.copy()  # type: ignore[attr-defined]
+_InPython: Any = pickle._Unpickler
+
+
+class _Careful(_InPython):  # type: ignore[misc]
+    dispatch = _InPython.dispatch.copy()
 
     def __init__(self, data: Any, resolved: Callable[[str, str], Any]) -> None:
         super().__init__(io.BytesIO(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeVar, cast
@@ -140,7 +141,7 @@ def _duration(option: Option[Any], value: object) -> int:
 
 
 _UNITS = {Kind.INT: "", Kind.FLOAT: "", Kind.DURATION: " ms", Kind.MEMORY: " bytes"}
-_READ = {
+_READ: dict[Kind, Callable[[Option[Any], object], Any]] = {
     Kind.BOOLEAN: _boolean,
     Kind.INT: _int,
     Kind.FLOAT: _float,

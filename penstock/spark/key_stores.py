@@ -77,8 +77,10 @@ def _rehearse(certificate: Certificate, store: str, trust: str | None) -> None:
     try:
         rehearse(certificate)
     except ssl.SSLError as error:
-        verified = isinstance(error, ssl.SSLCertVerificationError)
-        why = error.verify_message if verified else (error.reason or str(error)).lower().replace("_", " ")
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = error.verify_message
+        else:
+            why = (error.reason or str(error)).lower().replace("_", " ")
         known = store if trust is None else f"{trust} ({options.TLS_TRUSTSTORE.key})"
         raise ConfigError(
             f"{options.TLS_KEYSTORE.key}: processes of the job that show the certificate in {store} would be "
