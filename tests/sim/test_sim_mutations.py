@@ -185,13 +185,13 @@ MUTATIONS: dict[str, Planted] = {
     "no deadline for deploying": Planted(no_deadline_for_deploying, "chain", oftener={"stuck_open": 0.3}),
     "acknowledge before the file is written": Planted(acknowledge_before_writing, "repartition"),
     "commit before publication": Planted(commit_before_publication, "chain"),
-    "no generation fence for messages": Planted(no_fence_for_messages, "chain", 123),
+    "no generation fence for messages": Planted(no_fence_for_messages, "chain", 12),
     "no generation fence in the journal": Planted(no_fence_in_the_journal, "repartition", 78),
     "forget the timers": Planted(forget_timers, "two_inputs"),
-    "no redistribution of list state": Planted(no_redistribution, "chain", 20),
+    "no redistribution of list state": Planted(no_redistribution, "chain", 25),
     "retention deletes one file too many": Planted(delete_one_too_many, "repartition"),
     "end of input is no barrier": Planted(end_is_no_barrier, "union"),
-    "a late acknowledgement completes an expired snapshot": Planted(late_ack_completes, "repartition", 25),
+    "a late acknowledgement completes an expired snapshot": Planted(late_ack_completes, "repartition", 54),
     "no commit on restore": Planted(no_commit_on_restore, "chain", 4),
 }
 

@@ -174,7 +174,7 @@ def closing_removes_files(patch: Patch) -> None:
 
 MUTATIONS: dict[str, Planted] = {
     "broker: the producer's epoch is ignored": Planted(epoch_of_the_producer_ignored, "two_phase_broker"),
-    "broker: ids without the attempt": Planted(ids_without_the_attempt, "two_phase_broker_crowded", 4),
+    "broker: ids without the attempt": Planted(ids_without_the_attempt, "two_phase_broker_crowded", 57),
     "broker: ids used again too soon": Planted(ids_used_again_too_soon, "two_phase_broker"),
     "database: closing rolls back": Planted(closing_rolls_back, "two_phase_database", 27),
     "database: no table of commits": Planted(no_table_of_commits, "two_phase_database"),

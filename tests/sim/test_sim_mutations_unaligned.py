@@ -112,7 +112,7 @@ MUTATIONS: dict[str, Planted] = {
     "forget what arrives": Planted(forget_what_arrives, "unaligned_inputs"),
     "record behind the barrier": Planted(record_behind_the_barrier, "unaligned_timeout", 7),
     "replay after new data": Planted(replay_after_new_data, "unaligned_chain", 11),
-    "no rerouting of records in flight": Planted(no_rerouting, "unaligned_window", 21),
+    "no rerouting of records in flight": Planted(no_rerouting, "unaligned_window", 59),
 }
 
 
