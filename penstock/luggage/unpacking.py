@@ -120,6 +120,11 @@ def _untar(archive: Path, target: Path) -> None:
 
     def harmless(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
         room.take(member.size)
+        # Python asks where links lead, and older ones can be led astray: nothing goes through a link.
+        if any(_through_link(target, target / name) for name in _names_of(member)):
+            raise _Refused(
+                f"its member {member.name!r} lies behind a link, or is there twice, once as a link"
+            )
         return tarfile.data_filter(member, path)
 
     with tarfile.open(archive) as members:
@@ -128,6 +133,10 @@ def _untar(archive: Path, target: Path) -> None:
         except tarfile.FilterError as error:
             raise _Refused(f"{error}. {_WAY_OUT}") from None
     _keep_private(target)
+
+
+def _names_of(member: tarfile.TarInfo) -> tuple[str, ...]:
+    return (member.name, member.linkname) if member.islnk() else (member.name,)
 
 
 _WAY_OUT = (
@@ -186,7 +195,7 @@ def _link(target: Path, path: Path, leads_to: str) -> None:
 
 
 def _through_link(target: Path, directory: Path) -> bool:
-    """Whether a link stands on the way to a directory that is yet to be made."""
+    """Whether a link stands on the way to something that is yet to be made, or in its place."""
     return any(
         above.is_symlink() for above in (directory, *directory.parents) if above.is_relative_to(target)
     )

@@ -65,6 +65,23 @@ def test_a_tar_that_leads_out_is_refused(kind: str, tmp_path: Path) -> None:
     assert not (tmp_path / "evil").exists()
 
 
+@pytest.mark.parametrize("second", ["a", "a/x", "h"])
+def test_nothing_of_a_tar_goes_through_a_link(second: str, tmp_path: Path) -> None:
+    """Wherever it leads: Pythons before 3.11.13 can be told lies about that."""
+    with tarfile.open(tmp_path / "evil.tar", "w") as archive:
+        for name, kind, leads_to in (("b", tarfile.DIRTYPE, ""), ("a", tarfile.SYMTYPE, "b")):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, leads_to
+            archive.addfile(member)
+        member = tarfile.TarInfo(second)
+        if second == "h":
+            member.type, member.linkname = tarfile.LNKTYPE, "a/x"
+        archive.addfile(member, io.BytesIO())
+    with pytest.raises(ConfigError, match=r"evil.tar is refused: .*behind a link"):
+        unpack(tmp_path / "evil.tar", tmp_path / "out")
+    assert not list((tmp_path / "out" / "b").iterdir())
+
+
 def test_what_belongs_to_an_archive_is_kept(tmp_path: Path) -> None:
     members = [("bin/run", "#!", stat.S_IFREG | 0o755), ("lib/a.txt", "a", FILE), ("lib64", "lib", LINK)]
     out = once(
