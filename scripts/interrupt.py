@@ -34,7 +34,7 @@ from flow_graphs import keyed_golden, read_text  # noqa: E402
 from interrupt_job import COUNT, RATE  # noqa: E402
 
 JOB = ROOT / "scripts" / "interrupt_job.py"
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 GONE_S = 10.0
 """How long a process that was told to end may take to be gone, behind the end of the driver."""
 MARK = "PENSTOCK_INTERRUPT_TRIAL"
@@ -198,7 +198,9 @@ def trial(work: Path, part: str, at_s: float, number: signal.Signals, as_python:
         command = None if told is None else told[1]
         if status is not None and status != 0 and not place.is_exact():
             again = command if command is not None else shlex.join(place.command)
-            subprocess.run(again, shell=True, cwd=work, env=place.environment(), check=False, timeout=300)
+            subprocess.run(
+                again, shell=True, cwd=work, env=place.environment(), check=False, timeout=PATIENCE_S
+            )
         return Trial(part, at_s, status, took, left, before, after, said.strip(), command, place.is_exact())
     finally:
         place.kill()

@@ -21,6 +21,8 @@ from penstock.datastream import (
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 
+PATIENCE_MS = int(PATIENCE_S * 1000)
+
 
 def numbers(count: int) -> Any:
     env = StreamExecutionEnvironment.get_execution_environment()
@@ -56,7 +58,7 @@ def test_many_requests_wait_at_the_same_time() -> None:
 
 def test_results_come_without_new_input_and_at_the_end_of_input() -> None:
     with local_cluster(2):
-        stream = AsyncDataStream.unordered_wait(numbers(10), Double(), 5000, 3)
+        stream = AsyncDataStream.unordered_wait(numbers(10), Double(), PATIENCE_MS, 3)
         behind = stream.map(lambda i: i + 1).key_by(lambda i: i).reduce(lambda a, b: a)
         assert sorted(behind.execute_and_collect()) == [2 * i + 1 for i in range(10)]
 
@@ -72,7 +74,7 @@ class Fail(AsyncFunction[int, int]):
 
 def test_a_failure_shows_the_record_and_the_users_traceback() -> None:
     with local_cluster(1), pytest.raises(JobFailedError) as failed:
-        list(AsyncDataStream.ordered_wait(numbers(10), Fail(), 5000).name("ask").execute_and_collect())
+        list(AsyncDataStream.ordered_wait(numbers(10), Fail(), PATIENCE_MS).name("ask").execute_and_collect())
     text = str(failed.value)
     assert "step 'ask' failed" in text and "record:  3" in text
     assert "return 12 // (value - 3)" in text and "ZeroDivisionError" in text
@@ -109,7 +111,9 @@ def test_blocking_clients_go_to_threads(tmp_path: Path) -> None:
     connection.commit()
     connection.close()
     with local_cluster(2):
-        found = dict(AsyncDataStream.unordered_wait(numbers(10), Lookup(path), "5 s").execute_and_collect())
+        found = dict(
+            AsyncDataStream.unordered_wait(numbers(10), Lookup(path), PATIENCE_MS).execute_and_collect()
+        )
     assert found == {i: None if i % 2 else f"user {i}" for i in range(10)}
 
 
@@ -127,14 +131,14 @@ class Flaky(AsyncFunction[int, int]):
 def test_retries_in_a_job() -> None:
     strategy = AsyncRetryStrategy.exponential_backoff(3, 1, 10, 2.0, None, lambda error: True)
     with local_cluster(1):
-        stream = AsyncDataStream.ordered_wait_with_retry(numbers(50), Flaky(), 5000, strategy, 10)
+        stream = AsyncDataStream.ordered_wait_with_retry(numbers(50), Flaky(), PATIENCE_MS, strategy, 10)
         assert list(stream.execute_and_collect()) == list(range(50))
 
 
 def test_no_thread_stays_behind() -> None:
     before = set(threading.enumerate())  # slots that other tests let vanish have left theirs
     with local_cluster(1):
-        list(AsyncDataStream.ordered_wait(numbers(5), Double(), 5000).execute_and_collect())
+        list(AsyncDataStream.ordered_wait(numbers(5), Double(), PATIENCE_MS).execute_and_collect())
     mine = set(threading.enumerate()) - before
     left = [thread for thread in mine if thread.name.startswith("penstock-async")]
     for thread in left:

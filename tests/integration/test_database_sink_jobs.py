@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from flow_graphs import Pace
 from local_jobs import environment
 
 from penstock.common import Row, Types, WatermarkStrategy
@@ -95,17 +96,17 @@ def test_counts_by_key_are_exact_after_crashes(db, delivery, tmp_path):
 @pytest.mark.parametrize("delivery", [Delivery.TWO_PHASE, Delivery.BULK_LOAD])
 def test_savepoints_do_not_disturb_a_job_that_writes_the_same_rows_again(db, delivery, tmp_path):
     """What a savepoint prepared is committed with the next checkpoint, which wants the same rows."""
-    letters = [item for number in range(40) for item in (*KEYS, Pause(15))]
     sink = db.builder("sink_counts").set_key_columns("k").set_delivery(delivery).build()
     with local_cluster(slots=2) as launcher:
         env = environment(tmp_path / "chk", execution__checkpointing__interval="300 ms")
-        stream = env.from_source(
-            cued_source(letters), WatermarkStrategy.no_watermarks(), "letters", Types.STRING()
-        )
+        paced = Pace(len(KEYS) / 0.015, tmp_path / "gate")
+        source = paced.source(lambda i: KEYS[i % len(KEYS)], 40 * len(KEYS))
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "letters", Types.STRING())
         stream.key_by(lambda letter: letter).process(Count(), COUNTS).uid("count").sink_to(sink).uid("table")
         client = env.execute_async("counts")
         for _ in range(2):
             client.trigger_savepoint(str(tmp_path / "sp")).result(PATIENCE_S)
+        (tmp_path / "gate").touch()
         client.get_job_execution_result().result(PATIENCE_S)
         assert launcher.jobs[-1].driver.restarts == 0
     assert sorted(db.run("SELECT k, n FROM sink_counts")) == [(key, 40) for key in KEYS]
@@ -132,7 +133,9 @@ def test_the_last_rows_are_there_when_the_job_is_over_however_slow_commits_are(
 
     with local_cluster(slots=2) as launcher:
         env = environment(tmp_path / "chk", execution__checkpointing__interval="150 ms")
-        source = cued_source([*letters, AwaitCheckpoint(), *KEYS, Pause(60_000)] if stopped else letters)
+        source = cued_source(
+            [*letters, AwaitCheckpoint(), *KEYS, Pause(int(PATIENCE_S * 1000))] if stopped else letters
+        )
         stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "letters", Types.STRING())
         stream.key_by(lambda letter: letter).process(Count(), COUNTS).uid("count").sink_to(sink).uid("table")
         client = env.execute_async("counts")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from flow_graphs import read_text, text_file_sink
-from local_jobs import NO_TIME, environment, finish, until, wait_for_snapshots
+from local_jobs import NO_TIME, environment, finish, number_stream, until, wait_for_snapshots
 
 from penstock.datastream.connectors.database import DatabaseSource
 from penstock.testing.local import LocalLauncher, local_cluster
@@ -52,10 +52,12 @@ def slowly(row: Any) -> str:
 
 
 def start(source: DatabaseSource, tmp_path: Path) -> Any:
+    """The job does not end before a file ``gate`` is there, however fast it reads."""
     env = environment(tmp_path / "chk")
     env.set_parallelism(2)
     rows = env.from_source(source, NO_TIME, "orders")
     rows.key_by("country").map(slowly).sink_to(text_file_sink(tmp_path / "out"))
+    number_stream(env, 10, gate=tmp_path / "gate").sink_to(text_file_sink(tmp_path / "numbers"))
     return env.execute_async("reading")
 
 
@@ -74,6 +76,7 @@ def test_ranges_survive_crashes(database: Database, table: str, tmp_path: Path) 
         for slot in (0, 1):
             wait_for_snapshots(launcher, 2)
             crash(launcher, slot)
+        (tmp_path / "gate").touch()
         finish(client)
     assert read_text(tmp_path / "out") == lines(ROWS)
 

@@ -11,7 +11,7 @@ import pytest
 from flow_graphs import Pace, log_sink, read_log
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from local_jobs import environment, finish, until
+from local_jobs import Stoppable, environment, finish, kill_slot, until
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.coordinator.job_directory import job_directory
@@ -144,14 +144,17 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(
 
 
 def test_a_running_job_that_crashes_falls_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING), local_cluster() as launcher:
-        client = start(tmp_path, execution__checkpointing__min_pause="300 ms")
+    clock = Stoppable()
+    with caplog.at_level(logging.WARNING), local_cluster(clock=clock) as launcher:
+        client = start(tmp_path)
         wait_for(launcher, 3)
         root = tmp_path / "chk" / job_directory("integrity")
-        found = newest(root)
-        for path, blobs in state_files(found).items():
-            flip(root / path, blobs[0].offset)
-        launcher.clusters[-1].kill(0)
+        with clock.stopped():
+            until(lambda: not launcher.jobs[-1].coordinator.desk.under_way(), "no snapshot is under way")
+            found = newest(root)
+            for path, blobs in state_files(found).items():
+                flip(root / path, blobs[0].offset)
+            kill_slot(launcher)
         (tmp_path / "gate").touch()
         finish(client)
     assert f"SNAPSHOT {found.manifest.epoch} IS NOT USED" in caplog.text

@@ -46,7 +46,6 @@ def begin(bench: Bench, work: Path, parallelism: int = 2, gate: bool = True, **s
 def written(bench: Bench) -> list[int]:
     """What readers of committed records see once no transaction is open."""
     until(lambda: not bench.open_ids(), "all transactions are over")
-    time.sleep(0.05)
     return sorted(int(message.value()) for message in read(bench.bootstrap, bench.topic))
 
 

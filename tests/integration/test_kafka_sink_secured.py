@@ -28,6 +28,7 @@ from penstock.core.errors import ConnectorError
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import KafkaSinkBuilder
 from penstock.testing.servers import KafkaServer
+from tests.patience import PATIENCE_S
 from tests.servers import skip_without
 from tests.unit.connectors.kafka_sinks import commit, context, epoch_of, exactly_once
 
@@ -121,7 +122,7 @@ def secured() -> Iterator[SecuredKafka]:
 def topic(secured: SecuredKafka) -> str:
     admin = AdminClient(secured.client(ADMIN))
     for made in admin.create_topics([NewTopic("secured", 1, 1), NewTopic("other", 1, 1)]).values():
-        made.result(20)
+        made.result(PATIENCE_S)
     return "secured"
 
 
@@ -136,7 +137,7 @@ def allow(secured: SecuredKafka, kind: ResourceType, name: str, operation: AclOp
         AclPermissionType.ALLOW,
     )
     admin = AdminClient(secured.client(ADMIN))
-    admin.create_acls([binding])[binding].result(20)
+    admin.create_acls([binding])[binding].result(PATIENCE_S)
 
 
 def sink_of(secured: SecuredKafka, topic: str, user: str, prefix: str, **more: Any) -> KafkaSinkBuilder:

@@ -230,7 +230,7 @@ def test_a_door_opens_again_when_there_are_descriptors_again() -> None:
         lambda s: answer(s, "job", 1, secret),
         lambda hello, s: (s.close(), inside.release())[1],
     )
-    with socket.create_connection(listener.getsockname(), timeout=10) as sock:
+    with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as sock:
         call(sock, Hello("job", 1, 0, "data"), secret)
     assert inside.acquire(timeout=PATIENCE_S)
     listener.shutdown(socket.SHUT_RDWR)
@@ -259,11 +259,11 @@ def test_a_caller_that_no_thread_can_greet_is_sent_away_and_the_next_comes_in(
         start(self)
 
     monkeypatch.setattr(threading.Thread, "start", no_more)
-    with socket.create_connection(listener.getsockname(), timeout=10) as sock:
+    with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as sock:
         sock.sendall(b"?")
         assert hung_up(sock)
     monkeypatch.setattr(threading.Thread, "start", start)
-    with socket.create_connection(listener.getsockname(), timeout=10) as sock:
+    with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as sock:
         call(sock, Hello("job", 1, 0, "data"), secret)
     assert inside.acquire(timeout=PATIENCE_S)
     listener.shutdown(socket.SHUT_RDWR)
@@ -276,7 +276,7 @@ def test_a_greeting_that_fails_in_an_odd_way_sends_the_caller_away() -> None:
 
     listener = socket.create_server(("127.0.0.1", 0))
     Door(listener, "house", greet, lambda hello, sock: None)
-    with socket.create_connection(listener.getsockname(), timeout=10) as sock:
+    with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as sock:
         sock.sendall(b"?")
         assert hung_up(sock)
     listener.shutdown(socket.SHUT_RDWR)

@@ -38,6 +38,7 @@ class Driver:
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": sys.executable,
+            "PENSTOCK_HOME": str(work / "home"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(scratch),
             "TMPDIR": str(scratch),

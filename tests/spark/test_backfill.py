@@ -60,7 +60,7 @@ def into_kafka(bootstrap: str) -> tuple[str, str, str]:
     for text in live():
         producer.produce(topic, text.encode(), timestamp=int(text.split()[1]))
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
     return "kafka", bootstrap, topic
 
 

@@ -12,12 +12,17 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import chaos
 
+from tests.patience import PATIENCE_S
+
 pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 SUMMARY = r"kills=2 recoveries=2 median_recovery_s=\S+ worst_recovery_s=\S+ lost=0 duplicated=0"
 
 
-def test_two_troubles_and_nothing_lost_or_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_troubles_and_nothing_lost_or_repeated(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chaos, "PATIENCE_S", PATIENCE_S)
     code = chaos.main(["--rounds", "2", "--seed", "4", "--master", "local[2]", "--kinds", "worker", "pause"])
     printed = capsys.readouterr().out
     assert code == 0 and re.search(SUMMARY, printed), printed

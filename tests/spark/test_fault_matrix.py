@@ -76,7 +76,7 @@ def describe_servers(work: Path, sinks: list[str], request: pytest.FixtureReques
 def lose_workers(work: Path, sinks: list[str]) -> str:
     """The jobs recover by themselves; what the program printed."""
     with Driver(work, PROGRAM, work, "worker", *sinks) as driver:
-        driver.finish(1200)
+        driver.finish()
     return driver.text
 
 
@@ -84,11 +84,11 @@ def lose_drivers(work: Path, sinks: list[str]) -> str:
     """The same command again after each kill; what the program printed in its last run."""
     for _ in Point:
         with Driver(work, PROGRAM, work, "driver", *sinks) as driver:
-            code = driver.finish(400)
+            code = driver.finish()
         if code != -signal.SIGKILL:
             return f"the program was not killed, it ended with {code}:\n{driver.text}"
     with Driver(work, PROGRAM, work, "driver", *sinks) as driver:
-        driver.finish(400)
+        driver.finish()
     return driver.text
 
 

@@ -25,11 +25,14 @@ from tests.patience import PATIENCE_S, PROGRAM_S
 pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 
-@pytest.mark.parametrize("part", ["start", "run"])
-def test_an_interrupt_is_heard_and_the_printed_command_goes_on_exactly(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interrupt, "PATIENCE_S", PROGRAM_S)
+    monkeypatch.setattr(interrupt, "GONE_S", PATIENCE_S)
+
+
+@pytest.mark.parametrize("part", ["start", "run"])
+def test_an_interrupt_is_heard_and_the_printed_command_goes_on_exactly(part: str, tmp_path: Path) -> None:
     at_s = random.Random(13).uniform(0.0, 3.0)
     done = interrupt.trial(tmp_path, part, at_s, signal.SIGINT, as_python=part == "run")
     assert done.wrong(signal.SIGINT) == [], done.said

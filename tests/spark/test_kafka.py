@@ -19,7 +19,7 @@ from progress import until
 from tests.patience import PATIENCE_S
 from tests.unit.connectors.kafka_topics import new_topic, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 WORKERS, DRIVERS = 17, 3
 PAUSE_S = 0.002
@@ -45,7 +45,7 @@ class Feeder(threading.Thread):
         """How many were written."""
         self._over.set()
         self.join()
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(PATIENCE_S) == 0
         return self.count
 
 

@@ -11,9 +11,10 @@ from fault_matrix_kills import Kills
 from fault_matrix_sinks import COUNT, SINKS, describe_server
 
 from penstock.testing.servers import KafkaServer, MariaDbServer, PostgresServer, Server
+from tests.patience import PATIENCE_S
 from tests.servers import skip_without
 
-pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 TIMES = 3
 
@@ -37,12 +38,12 @@ def test_killed_servers(tmp_path: Path, sink: str, kind: type[Server]) -> None:
                 server.restart()
             assert wait_for_more(driver, work, sink, seen) < COUNT
             Kills(work / "kills", "server").end()
-            code = driver.finish(600)
+            code = driver.finish()
             assert code == 0, f"ended with {code} and printed:\n{driver.text}"
         SINKS[sink].check_exact(work, f"server killed {TIMES} times")
 
 
-def wait_for_more(driver: Driver, work: Path, sink: str, seen: int, timeout_s: float = 400.0) -> int:
+def wait_for_more(driver: Driver, work: Path, sink: str, seen: int, timeout_s: float = PATIENCE_S) -> int:
     """Wait until more than ``seen`` rows are visible: the job is at work. Gives their number."""
     driver_is_up = work / "kills" / "driver"
     deadline = time.monotonic() + timeout_s

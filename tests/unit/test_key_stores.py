@@ -24,6 +24,7 @@ from penstock.exchange.auth import Hello, new_secret
 from penstock.exchange.lines import Certificate, Lines, Transport
 from penstock.spark.certificates import make
 from penstock.spark.key_stores import from_stores
+from tests.patience import PATIENCE_S
 
 START = "security.ssl.internal."
 CLOCK = SystemClock()
@@ -64,8 +65,8 @@ def works(certificate: Certificate | None) -> bool:
         got: list[Any] = []
         thread = threading.Thread(target=lambda: got.append(lines.answer(listener.accept()[0], "job", 1)))
         thread.start()
-        lines.call(listener.getsockname()[:2], Hello("job", 1, 0, "data"), 60.0).close()
-        thread.join(60)
+        lines.call(listener.getsockname()[:2], Hello("job", 1, 0, "data"), PATIENCE_S).close()
+        thread.join(PATIENCE_S)
     return len(got) == 1
 
 

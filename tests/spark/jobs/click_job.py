@@ -6,12 +6,12 @@ Clicks come from the topic ``clicks`` of the log in a directory, results go to t
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from progress import TIMEOUT_S, until
 
 from penstock.columns import Count, Sum
 from penstock.common import Configuration, Time, Types, WatermarkStrategy
@@ -93,14 +93,9 @@ def totals_of(place: Path) -> list[str]:
 
 def run_until(place: Path, client: Any, results: int) -> list[str]:
     """Wait for that many results, and some snapshots more; then cancel the job. Gives all results."""
-    deadline = time.monotonic() + 300.0
-    while len(totals_of(place)) < results:
-        assert time.monotonic() < deadline, f"{len(totals_of(place))} results of {results} after 60 s"
-        time.sleep(0.01)
+    until(lambda: len(totals_of(place)) >= results, f"there are {results} results")
     desk = client._handle.coordinator.checkpoints
     seen = desk.completed
-    while desk.completed < seen + 5:
-        assert time.monotonic() < deadline, "no more snapshots within 60 s"
-        time.sleep(0.01)
-    client.cancel().result(300.0)
+    until(lambda: desk.completed >= seen + 5, "there are more snapshots")
+    client.cancel().result(TIMEOUT_S)
     return totals_of(place)

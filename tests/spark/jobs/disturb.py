@@ -17,7 +17,7 @@ from typing import Any
 
 from flow_graphs import GRAPHS, SINKS, Pace, keyed_into_both, sink_of
 from processes import executors, kill, python_workers
-from progress import COUNT, RATE, environment, published, until
+from progress import COUNT, RATE, TIMEOUT_S, environment, published, until
 
 NOTICE_S = 30.0
 
@@ -59,7 +59,7 @@ def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:
         job = client._handle
         killer = threading.Thread(target=kill_one, args=(job, kind, work / f"gate-{graph}"))
         killer.start()
-        client.get_job_execution_result().result(300.0)
+        client.get_job_execution_result().result(TIMEOUT_S)
         killer.join()
         print(f"done {graph} restarts={job.driver.restarts}", flush=True)
 

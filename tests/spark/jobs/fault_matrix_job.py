@@ -83,7 +83,7 @@ def start(work: Path, name: str, kills: Kills, slots: int) -> Any:
     """Start the job of one sink."""
     sink = SINKS[name]
     made = sink.make(work, server_of(work))
-    patience = {"restart_strategy__fixed_delay__attempts": "50", "penstock__slots__timeout": "150 s"}
+    patience = {"restart_strategy__fixed_delay__attempts": "50"}
     env = environment(f"local[{slots}]", work / "chk", **patience).set_parallelism(PARALLELISM)
     source = SteppingSource(kills)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")

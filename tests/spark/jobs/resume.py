@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flow_graphs import GRAPHS, SINKS, Pace, sink_of
-from progress import COUNT, RATE, environment, published, until
+from progress import COUNT, RATE, TIMEOUT_S, environment, published, until
 
 AFTER = {"chain": 1, "keyed": 3, "two_inputs": 1, "sessions": 3, "columns": 1}
 
@@ -28,13 +28,13 @@ def start(master: str, work: Path, graph: str, how: str, parallelism: int, pace:
 def main(master: str, work: Path) -> None:
     """Run everything."""
     for graph in GRAPHS:
-        start(master, work, graph, "through", 2, Pace()).get_job_execution_result().result(300.0)
+        start(master, work, graph, "through", 2, Pace()).get_job_execution_result().result(TIMEOUT_S)
         client = start(master, work, graph, "resumed", 2, Pace(RATE, work / "gate"))
         job = client._handle
         until(lambda job=job: published(job) >= 3 or job.result().done(), "three snapshots are published")
-        client.cancel().result(300.0)
+        client.cancel().result(TIMEOUT_S)
         last = start(master, work, graph, "resumed", AFTER[graph], Pace())
-        last.get_job_execution_result().result(300.0)
+        last.get_job_execution_result().result(TIMEOUT_S)
         print(f"done {graph} from={job.coordinator.checkpoints.last_published}", flush=True)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flow_graphs import Pace, text_file_sink
-from progress import environment, published, until
+from progress import TIMEOUT_S, environment, published, until
 
 from penstock.common import WatermarkStrategy
 from penstock.datastream import KeyedProcessFunction, RuntimeContext
@@ -112,7 +112,7 @@ def main(master: str, work: Path, backend: str, waits: bool) -> None:
         if waits:
             until(lambda: published(client._handle) >= 4, "snapshots are published")
             print("ready", flush=True)
-        client.get_job_execution_result().result(120)
+        client.get_job_execution_result().result(TIMEOUT_S)
         print("done", flush=True)
 
 

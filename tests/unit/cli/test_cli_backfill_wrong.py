@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from penstock.cli.main import cli
 from penstock.connectors.log import Log, Producer
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.patience import PATIENCE_S
 
 PROGRAM = """
 from penstock.common import WatermarkStrategy
@@ -101,7 +102,7 @@ def test_half_a_history_is_gone_on_with_by_the_same_command_only(cluster: LocalL
             'env.execute("numbers")',
             'job = env.execute_async("numbers").handle\n'
             "while not job.facts()['checkpoints']: time.sleep(0.01)\n"
-            "job.cancel().result(300)",
+            f"job.cancel().result({PATIENCE_S})",
         )
     )
     stopped = backfill("--time-column", "ts", *settings)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from contextlib import closing
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaAdminClient
 
 from tests.patience import PATIENCE_S
 
@@ -20,8 +23,19 @@ def new_topic(bootstrap: str, partitions: int = 2) -> str:
     return name
 
 
+def await_marks(bootstrap: str) -> None:
+    """Until transactions that were ended are so for readers: the coordinator answers before it marks them."""
+    deadline = time.monotonic() + PATIENCE_S
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        while any(admin.list_transactions(state_filters=["PrepareCommit", "PrepareAbort"]).values()):
+            assert time.monotonic() < deadline, "the marks of transactions are missing"
+            time.sleep(0.01)
+
+
 def read(bootstrap: str, topic: str, committed: bool = True) -> list[Any]:
-    """All messages a reader sees now, as the client gives them."""
+    """All messages a reader sees once what was ended before is marked, as the client gives them."""
+    if committed:
+        await_marks(bootstrap)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,6 @@ class TestKafkaSinkConforms(SinkConformance):
         )
 
     def visible(self, sink: Sink, directory: Path) -> list[Any]:
-        time.sleep(0.05)  # the coordinator has answered and writes its marks into the partitions
         return [message.value() for message in read(self.bootstrap, self.topic)]
 
     def leftovers(self, directory: Path) -> list[Any]:

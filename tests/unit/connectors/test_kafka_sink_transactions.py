@@ -51,9 +51,15 @@ def until(true: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
 
 
 def values(bench: Bench, committed: bool = True) -> list[str]:
-    """What a reader sees once no mark is missing."""
-    time.sleep(0.05)
+    """What a reader sees."""
     return sorted(message.value().decode() for message in read(bench.bootstrap, bench.topic, committed))
+
+
+def settle(bench: Bench, prepared: list[PreparedTransaction]) -> None:
+    """Until the coordinator, which has answered, is done with what was committed: the ids are free then."""
+    ids = [item.transactional_id for item in prepared]
+    complete = {TransactionState.COMPLETE_COMMIT}
+    until(lambda: {seen and seen.state for seen in bench.client.describe(ids).values()} == complete)
 
 
 def threads() -> int:
@@ -66,7 +72,7 @@ def _write_and_wait(bootstrap: str, topic: str, prefix: str, out: Any) -> None:
     writer.write(Batch.of_rows(["never"]))
     writer.flush(False)
     out.send_bytes(pickle.dumps(prepared))
-    time.sleep(60)
+    time.sleep(PATIENCE_S)
 
 
 def test_commit_after_kill_nine(bench: Bench) -> None:
@@ -94,7 +100,7 @@ def test_ids_are_used_again_and_old_commits_do_not_reach_new_transactions(bench:
     for epoch in range(1, 8):
         history += epoch_of(writer, epoch, f"{epoch}")
         assert commit(bench.sink, history[-1:]) == [DONE]
-        time.sleep(0.02)
+        settle(bench, history[-1:])
     assert len({item.transactional_id for item in history}) <= 3
     history += epoch_of(writer, 8, "prepared")
     assert commit(bench.sink, history[:-1]) == [BEFORE] * 7
@@ -110,6 +116,7 @@ def test_several_epochs_may_wait_for_their_commit(bench: Bench) -> None:
     waiting = [item for epoch in range(1, 5) for item in epoch_of(writer, epoch, f"{epoch}")]
     assert len({item.transactional_id for item in waiting}) == 4
     assert commit(bench.sink, waiting) == [DONE] * 4
+    settle(bench, waiting)
     again = epoch_of(writer, 5, "5") + epoch_of(writer, 6, "6")
     assert again[1].transactional_id == waiting[0].transactional_id
     assert commit(bench.sink, again) == [DONE] * 2
@@ -299,7 +306,7 @@ def test_close_behind_a_reused_id_does_not_look_like_a_loss(bench: Bench) -> Non
     for epoch in range(1, 5):
         history += epoch_of(writer, epoch, f"{epoch}")
         commit(bench.sink, history[-1:])
-        time.sleep(0.05)
+        settle(bench, history[-1:])
     writer.write(Batch.of_rows(["open"]))
     writer.flush(False)
     writer.close()
@@ -313,7 +320,9 @@ def test_fifty_epochs_leave_no_threads(bench: Bench) -> None:
     assert committer is not None
     most = []
     for epoch in range(1, 51):
-        assert committer.commit(epoch_of(writer, epoch, f"{epoch}")) == [DONE]
+        prepared = epoch_of(writer, epoch, f"{epoch}")
+        assert committer.commit(prepared) == [DONE]
+        settle(bench, prepared)
         most.append(threads())
     assert max(most[10:]) <= max(most[:10]) + 2
     writer.close()

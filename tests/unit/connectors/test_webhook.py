@@ -138,7 +138,7 @@ def refused(server: WebhookServer, status: int, line: str, headers: dict[str, st
     address, body = urlsplit(server.url), b"1" * (16 << 20)
     said = {"Authorization": f"Bearer {TOKEN}", "Content-Length": str(len(body)), **headers}
     lines = [f"{line} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", ""]
-    with socket.create_connection((address.hostname, address.port), timeout=30) as raw:  # type: ignore[arg-type]
+    with socket.create_connection((address.hostname, address.port), timeout=PATIENCE_S) as raw:  # type: ignore[arg-type]
         raw.sendall("\r\n".join(lines).encode())
         answer = raw.recv(1)
         raw.sendall(body)
@@ -152,7 +152,7 @@ def test_a_sender_that_never_ends_is_left(tmp_path: Path) -> None:
     clock = ManualClock()
     with WebhookServer(tmp_path, "orders", TOKEN, clock=clock) as server:
         address = urlsplit(server.url)
-        with socket.create_connection((address.hostname, address.port), timeout=30) as raw:  # type: ignore[arg-type]
+        with socket.create_connection((address.hostname, address.port), timeout=PATIENCE_S) as raw:  # type: ignore[arg-type]
             raw.sendall(b"POST /orders HTTP/1.1\r\nContent-Length: 1\r\n\r\n")
             assert b" 401 " in raw.recv(1000)
             clock.advance(10_000)

@@ -92,7 +92,7 @@ def test_a_slot_refuses(hello: Hello, secret: bytes, why: str) -> None:
             network.connect({SlotId(1): ("127.0.0.1", 9)}, timeout_s=0.05)
         with socket.create_connection(network.address, timeout=PATIENCE_S) as sock:
             call(sock, RIGHT, SECRET)
-            network.connect({SlotId(1): ("127.0.0.1", 9)}, timeout_s=5)
+            network.connect({SlotId(1): ("127.0.0.1", 9)}, timeout_s=PATIENCE_S)
     finally:
         network.close()
         selector.close()

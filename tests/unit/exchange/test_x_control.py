@@ -17,6 +17,7 @@ from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import PIECE, Pieces, queue_message
 from penstock.exchange.frames import FramedSocket
 from penstock.spark.worker import ControlLink, WorkerInfo
+from tests.patience import PATIENCE_S
 
 SMALL = 1000
 LARGE = bytes(range(256)) * 40
@@ -38,7 +39,7 @@ def small_frames(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def heard(frames: FramedSocket, count: int) -> list[Any]:
     """The next messages a slot gets."""
-    frames.socket.settimeout(10)
+    frames.socket.settimeout(PATIENCE_S)
     pieces, found = Pieces(), []
     while len(found) < count:
         for frame in frames.receive():

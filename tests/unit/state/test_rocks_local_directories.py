@@ -53,7 +53,7 @@ def test_closing_needs_no_files(tmp_path: Path) -> None:
 
 
 _CHILD = """
-import sys, time
+import sys
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.settings import RocksSettings
@@ -61,18 +61,20 @@ state = KeyedState(RocksBackend(RocksSettings(sys.argv[1]), 128))
 state.table("t").put("k", 1)
 state.checkpoint()
 print("ready", flush=True)
-time.sleep(60)
+sys.stdin.read()
 """
 
 
 def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
-    child = subprocess.Popen([sys.executable, "-c", _CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    command, pipe = [sys.executable, "-c", _CHILD, str(tmp_path)], subprocess.PIPE
+    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    assert child.stdin is not None and child.stdout is not None and child.stdout.readline() == "ready\n"
     assert len(places(tmp_path)) == 1
     sweep(tmp_path, PREFIX)
     assert len(places(tmp_path)) == 1, "its process lives"
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
+    child.stdin.close()
     child.stdout.close()
     mine = local_directory(str(tmp_path))
     assert places(tmp_path) == [mine.path]

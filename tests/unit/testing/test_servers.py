@@ -176,7 +176,7 @@ def test_a_killed_test_run_leaves_nothing(tmp_path: Path) -> None:
         "from penstock.testing.servers import RedisServer\n"
         "s = RedisServer().start()\n"
         f"pathlib.Path({str(said)!r}).write_text(f'{{s.port}} {{s.directory}}\\n')\n"
-        "time.sleep(60)\n"
+        f"time.sleep({PATIENCE_S})\n"
     )
     run = subprocess.Popen([sys.executable, "-c", program])
     wait_for(lambda: said.exists() and said.read_text().endswith("\n"))
@@ -192,7 +192,7 @@ def test_free_ports_are_not_those_of_outgoing_connections() -> None:
     assert len(ports) > 1 and all(20_000 <= port < 32_000 for port in ports)
 
 
-def wait_for(condition: object, seconds: float = 20.0) -> None:
+def wait_for(condition: object, seconds: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "it did not happen in time"
