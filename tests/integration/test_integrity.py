@@ -150,7 +150,7 @@ def test_a_running_job_that_crashes_falls_back(tmp_path: Path, caplog: pytest.Lo
         wait_for(launcher, 3)
         root = tmp_path / "chk" / job_directory("integrity")
         with clock.stopped():
-            until(lambda: not launcher.jobs[-1].coordinator.desk.under_way(), "no snapshot is under way")
+            until(lambda: not launcher.jobs[-1].coordinator.checkpoints.pending(), "no snapshot is under way")
             found = newest(root)
             for path, blobs in state_files(found).items():
                 flip(root / path, blobs[0].offset)
