@@ -105,9 +105,10 @@ class Auditor:
     def _check_age(self, manifest: Manifest) -> None:
         """What a snapshot holds does not grow with the age of the job."""
         limits = self.limits
-        # What was prepared for a snapshot that was given up comes with the next one, however many fail.
-        known = self._true | {int(manifest.epoch)} | {int(s.manifest.epoch) for s in self.savepoints}
-        waiting = {item.epoch for item in manifest.committables if item.epoch in known}
+        # What was prepared for an aborted snapshot, or for a standalone savepoint, comes with the next
+        # checkpoint: however many fail, and however many clients ask at once.
+        published = self._true | {int(manifest.epoch)}
+        waiting = {item.epoch for item in manifest.committables if item.epoch in published}
         if len(waiting) > limits.epochs_waiting + self._concurrent:
             raise self._world.broken(
                 f"epoch {manifest.epoch} was published while {len(waiting)} epochs wait to be committed"
