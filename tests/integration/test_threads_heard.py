@@ -14,6 +14,7 @@ import pytest
 from deciding_sink import DecidingSink
 from local_jobs import environment, finish, until
 
+from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.source import FixedSplits, Source, Split
 from penstock.coordinator.listener import Listener, ask
@@ -64,7 +65,7 @@ class NoSplits(Source):
 def test_an_enumerator_that_leaves_fails_the_job() -> None:
     with local_cluster(1):
         env = environment(restart_strategy__type="none")
-        env.from_source(NoSplits(), None, "none").print()  # type: ignore[arg-type]
+        env.from_source(NoSplits(), WatermarkStrategy.no_watermarks(), "none").print()
         failed(env, "no way on")
 
 
