@@ -1,7 +1,9 @@
 """Keys of another kind than those in the snapshot: the state would never be found, so the job says so.
 
-Looked at once an input, at the first records that bring keys.  If all keys of the snapshot are of one kind
-that is an error; programs with keys of several kinds may begin with any, so there it is only remarked.
+Looked at once an input, at the first records that bring keys: as many as are needed to meet a kind that is in
+the snapshot, some at most, and none behind the next barrier (its snapshot would hold both) or the end of
+input.  If all keys of the snapshot are of one kind that is an error; programs with keys of several kinds may
+begin with any, so there it is only remarked.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from typing import Any
 
 from penstock.core.batch import Batch
 from penstock.core.errors import KeyError_
+from penstock.core.ids import Epoch
 from penstock.core.key_kinds import Kind, fits, in_words, is_one_kind, kinds_of, outlines
 from penstock.operators.operator import Operator
 
 NEW_KINDS = "keys of another type"
+_SOME_KEYS = 16
+"""A program whose keys are of several kinds has hardly shown one of them alone for so long."""
 _MOST_KINDS = 50
 """Keys of more kinds than that are of any kind."""
 
@@ -22,30 +27,63 @@ def watch_first_keys(operator: Operator, stored: frozenset[Kind], inputs: set[in
     """Have the first keys of each input compared with the kinds of those the operator was restored with."""
     if 0 < len(stored) <= _MOST_KINDS:
         plain: Any = operator
-        plain.process = _FirstKeys(operator, stored, inputs)
+        watch = _FirstKeys(operator, stored, inputs)
+        plain.process, plain.prepare_barrier, plain.finish = (
+            watch.process,
+            watch.prepare_barrier,
+            watch.finish,
+        )
 
 
 class _FirstKeys:
-    """Stands in for the operator's ``process`` until all inputs have brought keys."""
+    """Stands in for methods of the operator until all inputs have brought keys."""
 
     def __init__(self, operator: Operator, stored: frozenset[Kind], inputs: set[int]) -> None:
         self._operator: Any = operator
-        self._process = operator.process
+        self._process, self._prepare_barrier = operator.process, operator.prepare_barrier
+        self._finish = operator.finish
         self._stored = stored
         self._unseen = inputs
+        self._new: dict[int, tuple[int, frozenset[Kind]]] = {}
+        """Of inputs that have brought none of the stored kinds so far: how many keys, and of which kinds."""
 
-    def __call__(self, batch: Batch, input_index: int = 0) -> None:
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        """Look at the keys first."""
         if input_index in self._unseen and (batch.keys is not None or batch.key_columns):
-            self._compare(kinds_of(batch.key_list()))
-            self._unseen.discard(input_index)
-            if not self._unseen:
-                self._operator.process = self._process
+            self._look(kinds_of(batch.key_list()), len(batch), input_index)
         self._process(batch, input_index)
 
-    def _compare(self, found: frozenset[Kind]) -> None:
+    def prepare_barrier(self, epoch: Epoch) -> None:
+        """The snapshot at hand would hold keys of all kinds that were seen."""
+        self._decide()
+        self._prepare_barrier(epoch)
+
+    def finish(self) -> None:
+        """No more keys will come."""
+        self._decide()
+        self._finish()
+
+    def _decide(self) -> None:
+        for _, kinds in self._new.values():
+            self._tell(kinds)
+        self._new.clear()
+
+    def _look(self, found: frozenset[Kind], count: int, input_index: int) -> None:
+        seen, kinds = self._new.pop(input_index, (0, frozenset()))
+        kinds, seen = kinds | found, seen + count
+        if kinds and not any(fits(new, old) for new in kinds for old in self._stored):
+            if seen < _SOME_KEYS:
+                self._new[input_index] = seen, kinds
+                return
+            self._tell(kinds)
+        self._unseen.discard(input_index)
+        if not self._unseen:
+            operator = self._operator
+            operator.process, operator.prepare_barrier = self._process, self._prepare_barrier
+            operator.finish = self._finish
+
+    def _tell(self, found: frozenset[Kind]) -> None:
         stored = self._stored
-        if not found or any(fits(new, old) for new in found for old in stored):
-            return
         what = (
             f"keys are of type {in_words(found)} now and of type {in_words(stored)} in the snapshot: none "
             "would find its state. Make the key what it was, or give the step another uid to start it empty"

@@ -1,4 +1,4 @@
-"""Keys of another type than in the snapshot: told at the first record, before anything is lost."""
+"""Keys of another type than in the snapshot: told at the first records, before anything is lost."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ TOLD = {
     "deduplication.py": "('c', 5000)",
     "enrichment.py": "{'country': 'de', 'user': 1, 'name': 'ann', 'currency': 'EUR'}",
     "frames_totals.py": "totals are in ",
-    "hourly_counts.py": "alerts: {'country': 'de', 'hour': 0, 'clicks': 3}",
+    "hourly_counts.py": 'alerts: {"country":"de","hour":0,"clicks":3}',
     "online_regression.py": "house-1",
     "sensor_alert.py": "celsius",
     "sensor_average.py": "('cellar', 12.0)",

@@ -70,7 +70,7 @@ def test_what_is_not_there_is_said_so(package: str) -> None:
 def test_a_module_that_lacks_another_is_not_taken_for_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "penstock.connectors.builtin.socket", None)
     monkeypatch.delitem(sys.modules, "penstock.datastream.connectors.socket", raising=False)
-    with pytest.raises(ModuleNotFoundError, match=r"penstock\.connectors\.socket"):
+    with pytest.raises(ModuleNotFoundError, match=r"penstock\.connectors\.builtin\.socket"):
         front_of("penstock.datastream.connectors", [], "")("socket")
 
 

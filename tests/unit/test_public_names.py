@@ -27,7 +27,7 @@ DOCUMENTED = [f"penstock.{name}" for name in ("common", "datastream", "columns",
 """Where every class and method says what it does and takes."""
 
 CONTRACTS = ["penstock.state.backend", "penstock.state.keyed", "penstock.snapshot.recovery"]
-CONTRACTS += ["penstock.snapshot.manifest"]
+CONTRACTS += ["penstock.snapshot.manifest", "penstock.state.heap.backend"]
 CONTRACTS += [
     "penstock.operators.window.window_state",
     "penstock.operators.window.operator",
