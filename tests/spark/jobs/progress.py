@@ -37,7 +37,7 @@ def environment(master: str, checkpoints: Path | None, **settings: str) -> Strea
         "penstock.spark.master": master,
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "5",
-        "penstock.slots.timeout": f"{TIMEOUT_S} s",  # a busy machine is slow to start Python
+        "penstock.slots.timeout": f"{TIMEOUT_S:g} s",  # a busy machine is slow to start Python
         "restart-strategy.fixed-delay.delay": "50 ms",
         "pipeline.auto-watermark-interval": "20 ms",
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
