@@ -34,7 +34,8 @@ while job.coordinator.checkpoints.completed < 2:
     assert not job.result().done()
     time.sleep(0.002)
 """
-WAITS = "time.sleep(600)\n"
+WAITS = "for _ in range(6000): time.sleep(0.1)\n"
+"""By many short waits: a signal that comes just before a wait begins is heard behind it only."""
 TAKEN_BY_WAITING = "wait for it with client.get_job_execution_result().result()"
 
 
