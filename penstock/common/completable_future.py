@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Generic, TypeVar
 
 __all__ = ["CompletableFuture"]
 
 T = TypeVar("T")
+_AWAKE_S = 0.5
+"""A signal that comes right before the main thread sleeps is heard when it wakes up; so it does, often."""
 
 
 class CompletableFuture(Generic[T]):
@@ -44,6 +46,8 @@ class CompletableFuture(Generic[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result (at most ``timeout`` seconds) and return it, or raise the error."""
+        while timeout is None and not wait([self._future], _AWAKE_S).done:
+            pass
         return self._future.result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
