@@ -43,6 +43,8 @@ from penstock.snapshot.strict_json import (
 
 Seq = NewType("Seq", int)
 """Number of a journal entry, from 1."""
+FIRST = Seq(1)
+"""Always a driver's claim: nobody publishes before one."""
 
 FORMAT_VERSION = 4
 """The newest format this Penstock reads.  Since 2 an entry has its own checksum: no other entry vouches for
@@ -268,7 +270,7 @@ def takeover(
     last = max(found, key=lambda entry: entry.seq, default=None)
     generation = next_generation(found, first)
     if last is None:
-        return Fence(Seq(1), generation, owner, closing=closing)
+        return Fence(FIRST, generation, owner, closing=closing)
     fence = Fence(Seq(last.seq + 1), generation, owner, link(last), closing=closing)
     if carried is None:
         return fence

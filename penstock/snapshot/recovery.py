@@ -19,6 +19,7 @@ from penstock.core.key_files import read_key
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import (
+    FIRST,
     Entry,
     Fence,
     Published,
@@ -179,8 +180,9 @@ def _hidden(root: SnapshotStore, entries: list[Entry]) -> list[str]:
     lost = missing_entry(root, entries)
     if lost is not None:
         return [lost]
-    # Damage below a later entry cuts the history there, so the whole journal is looked through.
-    return _unreadable(root, entries, 0 if closed is None else closed.seq)
+    # Damage below a later entry cuts the history there, so the whole journal is looked through.  The first
+    # entry of all announces nothing, whole or torn: who publishes has claimed before.
+    return _unreadable(root, entries, FIRST if closed is None else closed.seq)
 
 
 def _is_of_an_ended_job(root: SnapshotStore, path: str, closed: Fence | None) -> bool:

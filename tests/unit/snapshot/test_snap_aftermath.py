@@ -143,6 +143,26 @@ def test_what_an_ended_job_left_is_not_taken_for_a_snapshot_behind_a_torn_claim(
         driver(tmp_path).latest_valid()
 
 
+def test_a_torn_first_claim_hides_nothing(tmp_path: Path) -> None:
+    """The first driver dies while it claims, the second before its first manifest is in the journal.
+
+    The simulator found the third one refusing to start (``two_phase_broker_crowded``, seed 4147).
+    """
+    driver(tmp_path)
+    (first,) = (tmp_path / "job" / "journal").iterdir()
+    first.write_bytes(first.read_bytes()[:20])
+    second = driver(tmp_path)
+    second.publish(make_manifest(1, second._owned().generation, ()))
+    announced = max((tmp_path / "job" / "journal").iterdir())
+    announcement = announced.read_bytes()
+    announced.unlink()
+    assert driver(tmp_path).latest_valid() is None
+    max((tmp_path / "job" / "journal").iterdir()).unlink()
+    announced.write_bytes(announcement[:20])
+    with pytest.raises(CorruptSnapshotError, match="0003.json is damaged and may have announced"):
+        driver(tmp_path).latest_valid()
+
+
 @pytest.mark.parametrize("drivers", [1, 2])
 @pytest.mark.parametrize("deletions", range(9))
 def test_cleaning_up_touches_nothing_of_a_job_that_is_started_anew(
