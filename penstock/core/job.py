@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.core.errors import ConfigError
+from penstock.core.wanted import wanted
 
 
 class JobStatus(Enum):
@@ -72,7 +73,7 @@ def normal_name(text: str) -> str:
     Nothing else is: capital letters, other scripts and signs make another name.
     """
     try:
-        text.encode()
+        wanted(str, text).encode()
     except UnicodeEncodeError:
         raise ConfigError(
             f"{text!r} cannot be the name of a job: it is no valid Unicode text. Was it read from the "

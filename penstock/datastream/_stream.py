@@ -107,7 +107,7 @@ class DataStream(Generic[T_co]):
 
     def name(self, name: str) -> Self:
         """Name the step, for plans, errors and metrics. Names may change at will; see ``uid``."""
-        return self._change(name=name)
+        return self._change(name=wanted(str, name))
 
     def uid(self, uid: str) -> Self:
         """Give the step an identity that keeps its state findable when the program changes.
@@ -115,11 +115,11 @@ class DataStream(Generic[T_co]):
         Without one, state is found by the step's place in the program.  Set it on every step with state
         before the first savepoint; it must be unique in the program.
         """
-        return self._change(uid=uid)
+        return self._change(uid=wanted(str, uid))
 
     def set_uid_hash(self, uid_hash: str) -> Self:
         """Give the step the identity that a snapshot shows for it."""
-        return self._change(uid_hash=uid_hash)
+        return self._change(uid_hash=wanted(str, uid_hash))
 
     def set_parallelism(self, parallelism: int) -> Self:
         """How many subtasks the step has; without this, as many as the environment says."""
@@ -169,7 +169,7 @@ class DataStream(Generic[T_co]):
 
     def set_description(self, description: str) -> Self:
         """Longer text for plans."""
-        return self._change(description=description)
+        return self._change(description=wanted(str, description))
 
     # --- transformations --------------------------------------------------------------------
 

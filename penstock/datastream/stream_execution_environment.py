@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, overload
@@ -280,6 +280,8 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         >>> [one.name for one in people.execute_and_collect()]
         ['ann']
         """
+        if not isinstance(collection, Iterable):
+            raise ConfigError(f"a collection is wanted, not {collection!r:.80}: give a list, such as [1, 2]")
         declared = as_type_info(type_info)
         source = CollectionSource(convert_all(list(collection), declared))
         stream = self.from_source(source, WatermarkStrategy.no_watermarks(), "Collection Source", declared)

@@ -41,8 +41,13 @@ def bind(user: Any, kind: type[Function], method: str) -> Callable[..., Any]:
 def require(user: Any, kind: type[Function]) -> None:
     """Refuse anything that is not a ``kind``: for functions that cannot be written as a lambda."""
     if not isinstance(user, kind):
-        shown = user.__name__ + " (the class; add brackets)" if isinstance(user, type) else repr(user)
-        raise ConfigError(f"expected an instance of {kind.__name__}, got {shown}")
+        if isinstance(user, type):
+            raise ConfigError(
+                f"expected an instance of {kind.__name__}, got {user.__name__} (the class; add brackets)"
+            )
+        is_keyed = any(base.__name__ == f"Keyed{kind.__name__}" for base in type(user).__mro__)
+        way_out = ": it has the state of one key, so call key_by() on the stream before" if is_keyed else ""
+        raise ConfigError(f"expected an instance of {kind.__name__}, got {user!r:.80}{way_out}")
 
 
 class FunctionOperator(Operator):

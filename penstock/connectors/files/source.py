@@ -183,7 +183,7 @@ class FileSourceBuilder:
 
     def __init__(self, file_format: FileFormat, paths: Iterable[PathLike]) -> None:
         self._format = file_format
-        self._paths = list(paths)
+        self._paths = [_one_path(path) for path in paths]
         self._settings = FileSourceSettings()
 
     def monitor_continuously(self, discovery_interval: DurationLike) -> FileSourceBuilder:
@@ -245,3 +245,9 @@ def _in_files(columns: list[str] | None, partitions: Columns | None) -> list[str
 def arrow_schema(schema: Schema) -> pa.Schema:
     """The schema in Arrow's terms."""
     return schema_of(schema) if isinstance(schema, RowTypeInfo) else schema
+
+
+def _one_path(path: Any) -> PathLike:
+    if isinstance(path, (str, os.PathLike)):
+        return path
+    raise ConfigError(f"a path is wanted, not {path!r:.80}: give several as several arguments, *paths")

@@ -4,7 +4,8 @@ import pytest
 
 from penstock.common import Time
 from penstock.core.errors import ConfigError
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import KeyedProcessFunction, ProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.connectors.kafka import KafkaSink
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.state import StateTtlConfig
@@ -74,3 +75,33 @@ def test_a_setting_of_the_wrong_class_is_refused_where_it_is_made(setting, meant
 def test_an_argument_of_the_wrong_class_is_refused_where_the_step_is_written(step, kind):
     with pytest.raises(ConfigError, match=f"a {kind} is wanted"):
         step()
+
+
+class _OfOneKey(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+
+class _OfAll(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: environment().execute(5), "a str is wanted, not 5"),
+        (lambda: numbers().name(5), "a str is wanted, not 5"),
+        (lambda: numbers().uid(5), "a str is wanted, not 5"),
+        (lambda: environment().from_collection(5), "a collection is wanted, not 5: give a list"),
+        (lambda: numbers().process(_OfOneKey()), r"call key_by\(\) on the stream before"),
+        (lambda: numbers().process(_OfAll), "the class; add brackets"),
+        (
+            lambda: FileSource.for_record_stream_format(StreamFormat.text_line_format(), ["a", "b"]),
+            "give several as several arguments",
+        ),
+    ],
+)
+def test_arguments_of_another_class_are_refused_with_the_way_out(call, said):
+    with pytest.raises(ConfigError, match=said):
+        call()
