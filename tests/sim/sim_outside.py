@@ -198,6 +198,12 @@ class BrokerCommitter(Faulty):
     def commit_epoch(self, epoch: int, transactions: list[str]) -> list[CommitOutcome]:
         return [self.commit_one(transaction) for transaction in transactions]
 
+    def abandon(self, job_name: str, sink_id: str, generation: int) -> None:
+        """Readers of committed records would wait behind what is open."""
+        for id in list(broker(self.name).producers):
+            if int(id.rsplit("-", 3)[1]) <= generation:
+                broker(self.name).init_transactions(id)
+
     def commit_one(self, transaction: str) -> CommitOutcome:
         table = broker(self.name)
         prepared = table.prepared[transaction]

@@ -16,6 +16,7 @@ from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.staged import commit as staged_commit
 from penstock.connectors.staged.commit import EpochCommitter
 from penstock.connectors.staged.writer import EpochFileWriter
+from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 
 # --- the broker -----------------------------------------------------------------------------------
 
@@ -172,7 +173,15 @@ def closing_removes_files(patch: Patch) -> None:
     patch.setattr(EpochFileWriter, "close", close)
 
 
+def abandons_what_is_in_doubt(patch: Patch) -> None:
+    """A cancelled job removes what a snapshot counts on of which nobody knows whether it was published."""
+    patch.setattr(CheckpointCoordinator, "is_settled", property(lambda self: True))
+
+
 MUTATIONS: dict[str, Planted] = {
+    "cancelled: abandons what is in doubt": Planted(
+        abandons_what_is_in_doubt, "two_phase_broker_crowded", 38, oftener={"interrupt": 0.1}
+    ),
     "broker: the producer's epoch is ignored": Planted(epoch_of_the_producer_ignored, "two_phase_broker"),
     "broker: ids without the attempt": Planted(ids_without_the_attempt, "two_phase_broker_crowded", 57),
     "broker: ids used again too soon": Planted(ids_used_again_too_soon, "two_phase_broker"),

@@ -13,6 +13,7 @@ from penstock.core.errors import SnapshotError
 from penstock.core.ids import Generation
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import (
+    FIRST,
     Entry,
     Published,
     Unreadable,
@@ -168,7 +169,9 @@ class Auditor:
     @property
     def may_be_refused(self) -> bool:
         """Whether a driver may decline to start: a torn entry could have announced the first snapshot."""
-        return self._announced == 0 and any(isinstance(entry, Unreadable) for entry in self._entries())
+        return self._announced == 0 and any(
+            isinstance(entry, Unreadable) and entry.seq > FIRST for entry in self._entries()
+        )
 
     # --- damage -----------------------------------------------------------------------------
 

@@ -215,6 +215,12 @@ class _SimCommitter(Committer):
             outcomes.append(self._commit(transaction))
         return outcomes
 
+    def abandon(self, job_name: str, sink_id: str, generation: int) -> None:
+        staged = current().sink(self._name).staged
+        for transaction, (by, *_) in list(staged.items()):
+            if by <= generation:
+                del staged[transaction]
+
     def _commit(self, transaction: str) -> CommitOutcome:
         world = current()
         table = world.sink(self._name)

@@ -178,6 +178,11 @@ class SimDriver(EventQueue):
         name, _ = self._driver.request(kind)
         self._world.tell(f"driver {self.number} is asked for {kind.noun} {name}")
 
+    def interrupt(self) -> None:
+        """Somebody presses Ctrl-C: the job ends, and its checkpoints stay."""
+        self._driver.cancel(keep=True)
+        self._world.tell(f"driver {self.number} is interrupted")
+
     def _when_awake(self, action: Action) -> None:
         """Run ``action`` now or when the driver wakes up, as part of this process."""
 

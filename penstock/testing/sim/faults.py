@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from random import Random
 
 from penstock.testing.sim.scheduler import Scheduler
 
@@ -79,6 +80,8 @@ class Faults:
     drain: float = 0.0
     """The same, but all event times are over first.  Not among :meth:`all`: windows are cut short by it, so
     only jobs without event time come to the same result."""
+    interrupt: float = 0.0
+    """Somebody ends the job as Ctrl-C does, which keeps its checkpoints, and starts it again."""
     claim: float = 0.0
     """A job that starts from a savepoint may delete it when it has checkpoints of its own."""
     other_settings: float = 0.0
@@ -128,6 +131,7 @@ class Faults:
             savepoint=0.02,
             checkpoint_asked=0.01,
             stop=0.015,
+            interrupt=0.015,
             claim=0.3,
             other_settings=0.4,
             stranger=0.01,
@@ -136,7 +140,9 @@ class Faults:
 
 
 _APART = ("most", "stuck_open")
-_KINDS = [field.name for field in fields(Faults) if field.name not in _APART]
+_LATER = "interrupt"
+"""A kind with dice of its own: where it does not happen, a seed tells the story that it told before."""
+_KINDS = [field.name for field in fields(Faults) if field.name not in (*_APART, _LATER)]
 _ENABLED = 0.6
 _STRENGTHS = (0.3, 1.0, 3.0)
 _PAUSES = 0.6
@@ -148,14 +154,15 @@ class Injector:
 
     def __init__(self, faults: Faults, scheduler: Scheduler, tell: Callable[[str], None]) -> None:
         rng = self._rng = scheduler.rng
+        later = self._later = Random(repr(rng.getstate()))
         self._scheduler = scheduler
         self._tell = tell
         self._not_before = rng.choice((0.0, scheduler.between(0.0, 600.0)))
         self._left = rng.randint(1, faults.most) if faults.most else 0
         self.counts: Counter[str] = Counter()
         self._rates: dict[str, float] = {}
-        for kind in _KINDS:
-            chosen, strength = rng.random() < _ENABLED, rng.choice(_STRENGTHS)
+        for kind, dice in [*((kind, rng) for kind in _KINDS), (_LATER, later)]:
+            chosen, strength = dice.random() < _ENABLED, dice.choice(_STRENGTHS)
             self._rates[kind] = getattr(faults, kind) * strength if chosen else 0.0
         self._rates["stuck_open"] = faults.stuck_open
 
@@ -163,7 +170,8 @@ class Injector:
         """Whether the fault happens here and now."""
         rate = self._rates[kind]
         now = self._scheduler.now
-        if not rate or self._left <= 0 or now < self._not_before or self._rng.random() >= rate:
+        dice = self._later if kind == _LATER else self._rng
+        if not rate or self._left <= 0 or now < self._not_before or dice.random() >= rate:
             return False
         self._left -= 1
         if self._rng.random() < _PAUSES:

@@ -34,6 +34,8 @@ class Users:
         for kind, wish in _WISHES.items():
             if running and self._world.faults.hit(wish):
                 self._world.rng.choice(running).ask(kind)
+        if running and self._world.faults.hit("interrupt"):
+            self._world.rng.choice(running).interrupt()
         if self._world.faults.hit("stranger"):
             self._mistake()
         scheduler = self._world.scheduler
