@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from penstock.core.clock import SystemClock  # noqa: E402
 from penstock.core.handles import Blob  # noqa: E402
-from penstock.snapshot.store import LocalStore  # noqa: E402
+from penstock.snapshot.storage import SnapshotStore  # noqa: E402
 from penstock.state.backend import FrozenFiles  # noqa: E402
 from penstock.state.descriptors import ValueStateDescriptor  # noqa: E402
 from penstock.state.heap.backend import heap_state  # noqa: E402
@@ -117,7 +117,7 @@ def memory(place: str, limit_mb: int, times: float) -> None:
 # --- checkpoints ----------------------------------------------------------------------------------
 
 
-def take(state: KeyedState, store: LocalStore) -> tuple[int, int, float, float]:
+def take(state: KeyedState, store: SnapshotStore) -> tuple[int, int, float, float]:
     """Bytes of a checkpoint, bytes stored for it, and the seconds of its two phases."""
     began = CLOCK.monotonic()
     frozen = state.checkpoint()[0]
@@ -143,7 +143,7 @@ def checkpoints(place: str, gigabytes: float, share: float, rounds: int) -> None
     rng = random.Random(3)
     row = 500
     rows = int(gigabytes * 1e9 / row)
-    state, store = rocks(place), LocalStore(Path(place) / "job")
+    state, store = rocks(place), SnapshotStore(str(Path(place) / "job"))
     handle, scope = state.handle(ValueStateDescriptor("value")), state.scope
     for key in range(rows):
         scope.key = key

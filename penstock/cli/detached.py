@@ -17,7 +17,7 @@ from penstock.coordinator.private import make_private
 from penstock.coordinator.registry import Entry, entries, make_home
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ClusterError, ConfigError
-from penstock.core.own_files import open_file
+from penstock.storage.own_files import open_file
 
 PATIENCE_S = 120.0
 """How long to wait for a job; a program may do other things first."""

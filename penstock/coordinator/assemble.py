@@ -28,11 +28,10 @@ from penstock.graph.identity import missing_uids
 from penstock.graph.job import JobSpec, StartedBy
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.graph.settings import PlanSettings
-from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.owners import check_files, check_owners
 from penstock.snapshot.recovery import Found, signing_of
 from penstock.snapshot.repository import Repository
-from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store
 
 _log = logging.getLogger("penstock")

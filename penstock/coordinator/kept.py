@@ -11,9 +11,8 @@ from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.interrupts import how_to_go_on
 from penstock.core.job import JobStatus
-from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.recovery import latest_valid
-from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.storage import MemoryStore, SnapshotStore
 
 _log = logging.getLogger("penstock")
 WAIT = "wait for it with client.get_job_execution_result().result(), or call env.execute()"

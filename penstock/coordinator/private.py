@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.core.own_files import make_directory
+from penstock.storage.own_files import make_directory
 
 HAS_SOCKETS = hasattr(socket, "AF_UNIX")
 _LONGEST = 100

@@ -23,7 +23,7 @@ from penstock.coordinator.remote_requests import Ask, RemoteRequests
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name
-from penstock.core.own_files import FILE, make_directory
+from penstock.storage.own_files import FILE, make_directory
 
 _log = logging.getLogger("penstock")
 _SOCKET = ".sock"

@@ -11,9 +11,8 @@ from penstock.core.durations import age
 from penstock.core.ids import Subtask, SubtaskIndex
 from penstock.core.news import news
 from penstock.graph.plan import Plan
-from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.recovery import Found
-from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.storage import MemoryStore, SnapshotStore
 
 _log = logging.getLogger("penstock")
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from penstock.core.errors import ConfigError
-from penstock.core.work_place import WorkPlace
 from penstock.luggage.arrival import Hands, Luggage, at_work
 from penstock.luggage.outfit import put_on
 from penstock.luggage.outfitting import outfit_of
 from penstock.luggage.staging import staged_file
 from penstock.luggage.wishes import Wishes
+from penstock.storage.work_place import WorkPlace
 
 _log = logging.getLogger("penstock")
 PREFIX = "penstock-local-"

@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.core.own_files import write_whole
 from penstock.luggage.installing import check_requirements
 from penstock.luggage.outfit import Outfit, Parcel
 from penstock.luggage.tree import digest, file_digest, members, pack
 from penstock.luggage.wishes import Wishes
+from penstock.storage.own_files import write_whole
 
 Send = Callable[[Path], str]
 """Gets a file to the executors; the name it has there."""

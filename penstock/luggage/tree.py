@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from penstock.core.own_files import write_whole
+from penstock.storage.own_files import write_whole
 
 LEFT_OUT = frozenset(
     {"__pycache__", ".git", ".hg", ".svn", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox"}

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.core.errors import ConfigError
-from penstock.core.own_files import DIRECTORY, FILE, make_directory
+from penstock.storage.own_files import DIRECTORY, FILE, make_directory
 
 _PIECE = 1 << 20
 _LONGEST_LINK = 4096

@@ -15,8 +15,6 @@ METADATA = "_metadata"
 
 JOURNAL = "journal"
 SHARED = "shared"
-TEMPORARY = ".tmp-"
-"""Files that begin so are being written, or were left by a crash; no listing shows them."""
 
 _CHECKPOINT = re.compile(r"chk-([0-9]{1,18})", re.ASCII)
 _METADATA_NAME = re.compile(r"_metadata(?:-([0-9]{1,18}))?", re.ASCII)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import digest
-from penstock.core.key_files import read_key
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import (
@@ -37,6 +36,7 @@ from penstock.snapshot.reading import load_entries
 from penstock.snapshot.signing import KEY_FILE, KEY_VARIABLE, UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store, parent_and_name
+from penstock.storage.key_files import read_key
 
 _log = logging.getLogger(__name__)
 

@@ -1,21 +1,25 @@
-"""The storage contract of snapshots; implementations are in ``store``, ``memory`` and ``remote``.
+"""Snapshots in a storage: relative paths below a root, checksums, and errors that say what to do.
 
-Paths are relative POSIX strings below the store's root.  Errors: a file that is missing or shorter
-than asked for is a :class:`CorruptSnapshotError`; any other trouble (network, permissions, full disk)
-is a plain :class:`SnapshotError`.  The difference matters: recovery goes back to an older snapshot for
-the first, never for the second.
+Errors: a file that is missing or shorter than asked for is a :class:`CorruptSnapshotError`; any other
+trouble (network, permissions, full disk) is a plain :class:`SnapshotError`.  The difference matters: recovery
+goes back to an older snapshot for the first, never for the second.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from copy import copy
 from types import TracebackType
+from typing import Self
 
-from penstock.core.errors import CorruptSnapshotError, SnapshotError
+from penstock.core.errors import ConfigError, CorruptSnapshotError, PenstockError, SnapshotError
 from penstock.core.handles import DIGEST_SIZE, Blob, digest
 from penstock.snapshot.paths import check_path
+from penstock.storage.contract import MissingFileError, ShortFileError, Storage, first_line
+from penstock.storage.memory import MemoryStorage
+from penstock.storage.places import join, normalise, storage_of, url_of
 
 Paths = list[str]
 """Paths below a store's root."""
@@ -23,111 +27,37 @@ Paths = list[str]
 INLINE_LIMIT = 20 * 1024
 """State up to this size travels in the manifest instead of a file of its own."""
 
-
-class FileWriter(ABC):
-    """A file being written.  Use it as a context manager; leaving it by an exception discards it.
-
-    The file is durable and complete when the block ends; until then nobody may look at it.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._length = 0
-        self._hash = hashlib.blake2b(digest_size=DIGEST_SIZE)
-
-    def write(self, data: bytes) -> int:
-        """Append bytes."""
-        self._append(data)
-        self._hash.update(data)
-        self._length += len(data)
-        return len(data)
-
-    def blob(self) -> Blob:
-        """The whole file as a blob; ask after the block has ended."""
-        return Blob(self._length, self._hash.hexdigest(), self._path)
-
-    def __enter__(self) -> FileWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self._commit()
-        else:
-            self._discard()
-
-    @abstractmethod
-    def _append(self, data: bytes) -> None: ...
-
-    @abstractmethod
-    def _commit(self) -> None: ...
-
-    @abstractmethod
-    def _discard(self) -> None: ...
+MAX_STATE_BYTES = 5 * 1024 * 1024
+"""Default limit for the state of one subtask in the driver's memory."""
 
 
-class SnapshotStore(ABC):
-    """A tree of immutable files.
+class SnapshotStore:
+    """A tree of immutable files below a root, which is a path or URL; with ``files``, one that these know.
 
     The one hard demand is :meth:`create_if_absent`: of several callers, however timed, exactly one
-    gets ``True``, and afterwards everybody reads that one's bytes.  The classic mistake is to check
-    and then write.  Thread-safe: tasks write while the driver publishes.
+    gets ``True``, and afterwards everybody reads that one's bytes; see :class:`Storage`, which keeps it.
+    Thread-safe: tasks write while the driver publishes.
     """
-
-    url: str
-    """Where the root is; ``open_store(url)`` gives an equal store (driver memory excepted)."""
 
     inline_limit: int = INLINE_LIMIT
     max_state_bytes: int | None = None
     """Largest state of one subtask that may be kept here, if there is a limit."""
 
-    @abstractmethod
+    def __init__(self, root: str, files: Storage | None = None) -> None:
+        self.root = root_of(root) if files is None else root
+        """Where the files are, in the storage's own words."""
+        self.files = storage_of(self.root, own=True) if files is None else files
+        self.url = url_of(self.root)
+        """The same for others; ``open_store(url)`` gives an equal store (driver memory excepted)."""
+
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Create the file, durably, with all its bytes or not at all; ``False`` if it exists."""
+        with self.using(path) as full:
+            return self.files.create_new(full, data)
 
-    @abstractmethod
     def write(self, path: str) -> FileWriter:
         """Begin a file of any size; an existing one is replaced when the writer's block ends."""
-
-    @abstractmethod
-    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """The bytes from ``offset`` on: ``length`` of them, or all."""
-
-    @abstractmethod
-    def size(self, path: str) -> int | None:
-        """Length of the file, ``None`` if there is none."""
-
-    @abstractmethod
-    def list(self, prefix: str = "") -> Paths:
-        """Paths of all files below the directory ``prefix``, at any depth, sorted."""
-
-    @abstractmethod
-    def delete(self, path: str) -> None:
-        """Remove a file, durably; a missing one is fine."""
-
-    @abstractmethod
-    def delete_tree(self, prefix: str = "") -> None:
-        """Remove a directory and everything in it; a missing one is fine."""
-
-    @abstractmethod
-    def sub(self, path: str) -> SnapshotStore:
-        """The store whose root is the directory ``path`` of this one."""
-
-    def remove_empty(self) -> None:  # noqa: B027 - only some stores have directories
-        """Remove the directories that no file is in, the root among them."""
-
-    def leftovers(self, prefix: str = "") -> Paths:
-        """Files and directories right in the directory ``prefix`` that are being written or deleted, or were
-        when somebody crashed; only some stores have any."""
-        return []
-
-    def free_check(self, needed: int) -> None:  # noqa: B027 - only some stores can know
-        """Raise a :class:`SnapshotError` if it is known that ``needed`` bytes do not fit."""
-
-    def exists(self, path: str) -> bool:
-        """Whether the file is there."""
-        return self.size(path) is not None
+        return FileWriter(self, check_path(path))
 
     def write_file(self, path: str, chunks: Iterable[bytes]) -> Blob:
         """Write a file durably, piece by piece."""
@@ -135,6 +65,19 @@ class SnapshotStore(ABC):
             for chunk in chunks:
                 writer.write(chunk)
         return writer.blob()
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """The bytes from ``offset`` on: ``length`` of them, or all."""
+        if offset < 0 or (length is not None and length < 0):
+            raise SnapshotError(f"cannot read {length} bytes from {offset} on")
+        with self.using(path) as full:
+            try:
+                return self.files.read(full, offset, length)
+            except ShortFileError:
+                wanted = "" if length is None else f" {length} bytes"
+                raise CorruptSnapshotError(
+                    f"{self.url}/{path} is too short:{wanted} from {offset} on are not there"
+                ) from None
 
     def read_blob(self, blob: Blob) -> bytes:
         """The bytes of a blob, verified against its length and checksum."""
@@ -152,29 +95,141 @@ class SnapshotStore(ABC):
             )
         return data
 
+    def size(self, path: str) -> int | None:
+        """Length of the file, ``None`` if there is none."""
+        with self.using(path) as full:
+            return self.files.size(full)
 
-def missing(url: str, path: str) -> CorruptSnapshotError:
-    """The error for a file that is not there."""
-    return CorruptSnapshotError(f"{url}/{path} is missing")
+    def exists(self, path: str) -> bool:
+        """Whether the file is there."""
+        return self.size(path) is not None
+
+    def list(self, prefix: str = "") -> Paths:
+        """Paths of all files below the directory ``prefix``, at any depth, sorted."""
+        with self.using(prefix, or_root=True) as full:
+            try:
+                return self._relative(self.files.list_files(full))
+            except MissingFileError:
+                return []
+
+    def leftovers(self, prefix: str = "") -> Paths:
+        """Files and directories right in the directory ``prefix`` that are being written or deleted, or were
+        when somebody crashed; only some stores have any."""
+        with self.using(prefix, or_root=True) as full:
+            return self._relative(self.files.leftovers(full))
+
+    def delete(self, path: str) -> None:
+        """Remove a file, durably; a missing one is fine."""
+        with self.using(path) as full:
+            if self.files.remove(full):
+                self.files.sync_directories([full])
+
+    def delete_tree(self, prefix: str = "") -> None:
+        """Remove a directory and everything in it; a missing one is fine."""
+        with self.using(prefix, or_root=True) as full:
+            self.files.remove_tree(full)
+
+    def remove_empty(self) -> None:
+        """Remove the directories that no file is in, the root among them."""
+        self.files.remove_empty(self.root)
+
+    def free_check(self, needed: int) -> None:
+        """Raise a :class:`SnapshotError` if it is known that ``needed`` bytes do not fit."""
+        free = self.files.free_bytes(self.root)
+        if free is not None and free < needed:
+            raise SnapshotError(
+                f"{self.url} has {free} bytes free, a snapshot needs about {needed}: free some space, keep "
+                f"fewer snapshots (execution.checkpointing.num-retained), or use another directory"
+            )
+
+    def sub(self, path: str) -> Self:
+        """The store whose root is the directory ``path`` of this one."""
+        return self.at(join(self.root, check_path(path)))
+
+    def at(self, root: str) -> Self:
+        """The same storage at another root."""
+        other = copy(self)
+        other.root, other.url = root, url_of(root)
+        return other
+
+    @contextmanager
+    def using(self, path: str, or_root: bool = False) -> Iterator[str]:
+        """The whole path of a file or directory; trouble with it becomes an error that names it."""
+        full = self.root if or_root and not path else join(self.root, check_path(path))
+        try:
+            yield full
+        except MissingFileError:
+            raise CorruptSnapshotError(f"{self.url}/{path} is missing") from None
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise SnapshotError(f"{self.url}/{path} cannot be used: {first_line(error)}") from error
+
+    def _relative(self, found: Iterable[str]) -> Paths:
+        return [path.removeprefix(self.root).lstrip("/") for path in found]
 
 
-def too_short(url: str, path: str, offset: int, length: int | None) -> CorruptSnapshotError:
-    """The error for a file that ends too early."""
-    wanted = "" if length is None else f" {length} bytes"
-    return CorruptSnapshotError(f"{url}/{path} is too short:{wanted} from {offset} on are not there")
+def root_of(url: str) -> str:
+    """The absolute path or URL of a directory of snapshots."""
+    if not url:
+        raise ConfigError("the snapshot directory is empty: give a path or a URL such as file:///data/ckp")
+    return normalise(url)
 
 
-def part_of(data: bytes | None, url: str, path: str, offset: int, length: int | None) -> bytes:
-    """What ``read`` returns of a file with these bytes; ``None`` for one that is not there."""
-    if data is None:
-        raise missing(url, path)
-    end = len(data) if length is None else offset + length
-    if offset > len(data) or end > len(data):
-        raise too_short(url, path, offset, length)
-    return data[offset:end]
+class MemoryStore(SnapshotStore):
+    """Snapshots in the driver's memory: for experiments, used when no checkpoint directory is configured.
+
+    They survive a failed attempt, not the driver.  State travels to the driver inside acknowledgements, so
+    its size is limited.
+    """
+
+    def __init__(self, max_state_bytes: int = MAX_STATE_BYTES) -> None:
+        super().__init__("driver-memory:", MemoryStorage())
+        self.max_state_bytes = self.inline_limit = max_state_bytes
 
 
-def check_range(offset: int, length: int | None) -> None:
-    """Refuse negative ranges."""
-    if offset < 0 or (length is not None and length < 0):
-        raise SnapshotError(f"cannot read {length} bytes from {offset} on")
+class FileWriter:
+    """A file being written.  Use it as a context manager; leaving it by an exception discards it.
+
+    The file is durable and complete when the block ends; until then nobody may look at it.
+    """
+
+    def __init__(self, store: SnapshotStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._length = 0
+        self._hash = hashlib.blake2b(digest_size=DIGEST_SIZE)
+        with store.using(path) as full:
+            self._open = store.files.writing(full)
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        most = self._store.max_state_bytes
+        if most is not None and self._length + len(data) > most:
+            raise SnapshotError(
+                f"{self._path} is larger than {most} bytes, the limit for snapshots kept in the driver's "
+                f"memory; set a checkpoint directory (execution.checkpointing.dir)"
+            )
+        with self._store.using(self._path):
+            self._stream.write(data)
+        self._hash.update(data)
+        self._length += len(data)
+        return len(data)
+
+    def blob(self) -> Blob:
+        """The whole file as a blob; ask after the block has ended."""
+        return Blob(self._length, self._hash.hexdigest(), self._path)
+
+    def __enter__(self) -> FileWriter:
+        with self._store.using(self._path):
+            self._stream = self._open.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._open.__exit__(kind, error, trace)
+            return
+        with self._store.using(self._path):
+            self._open.__exit__(None, None, None)

@@ -14,13 +14,13 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from penstock.connectors.files.storage import is_url, storage_of
 from penstock.connectors.sink import Committer, SinkWriter, WriterContext
 from penstock.connectors.staged.commit import EpochCommitter
 from penstock.connectors.staged.sink import StagedEpochs
 from penstock.core.errors import ClusterError, ConfigError
 from penstock.graph.nodes import Node
 from penstock.spark.slots import available_slots
+from penstock.storage.places import is_url, storage_of
 
 FOLDER = "_epochs"
 """Beside the directories of the jobs, below the checkpoint directory."""

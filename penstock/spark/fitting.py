@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from penstock.core.errors import ConfigError
-from penstock.core.own_files import write_whole
 from penstock.luggage.outfit import in_archive
 from penstock.luggage.outfitting import Send, outfit_of
 from penstock.luggage.wishes import Wishes
+from penstock.storage.own_files import write_whole
 
 _functions = threading.Lock()
 _START = (

@@ -144,7 +144,7 @@ def _partition_writer(directory: str, schema: pa.Schema) -> Any:
         import pyarrow.parquet
         from pyspark import TaskContext
 
-        from penstock.connectors.files.storage import join, storage_of
+        from penstock.storage.places import join, storage_of
 
         context = TaskContext.get()
         assert context is not None

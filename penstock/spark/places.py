@@ -8,9 +8,9 @@ import tempfile
 
 from pyspark.sql import SparkSession
 
-from penstock.connectors.files.storage import join, normalise
 from penstock.core.errors import ConfigError
 from penstock.spark.slots import is_one_machine
+from penstock.storage.places import join, normalise
 
 
 def scratch(spark: SparkSession, what: str) -> str:

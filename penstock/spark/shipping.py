@@ -25,7 +25,6 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.core.work_place import WorkPlace
 from penstock.luggage.arrival import Luggage
 from penstock.luggage.choosing import Modules
 from penstock.luggage.found import Found, user_modules
@@ -46,6 +45,7 @@ from penstock.luggage.wishes import Wishes
 from penstock.spark.fitting import fitted
 from penstock.spark.masters import refuse_connect
 from penstock.spark.slots import is_one_machine
+from penstock.storage.work_place import WorkPlace
 
 _log = logging.getLogger("penstock")
 PREFIX = "penstock-ship-"

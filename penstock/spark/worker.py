@@ -29,8 +29,7 @@ from penstock.exchange.control_frames import Pieces, queue_message
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.lines import PLAIN, Lines, Transport
 from penstock.exchange.network import TcpNetwork
-from penstock.snapshot.memory import MemoryStore
-from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store
 from penstock.spark.memory import Machine
 from penstock.spark.witness import Will, leave_will

@@ -33,7 +33,7 @@ from penstock.datastream.job import run_as, running_program
 from penstock.exchange.channel import InputChannel, LocalSender
 from penstock.graph.job import JobSpec
 from penstock.luggage.in_process import Settled
-from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.storage import MemoryStore
 from penstock.snapshot.store import open_store
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase

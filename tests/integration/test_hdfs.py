@@ -12,13 +12,13 @@ from test_table_jobs import ROW, listed_parquet, numbers
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.files.parts import JsonLinesEncoder
-from penstock.connectors.files.storage import join, storage_of
 from penstock.core.errors import ConnectorError
 from penstock.core.row import Row
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import CsvFormat, FileSink, FileSource
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
+from penstock.storage.places import join, storage_of
 from penstock.testing.conformance import SinkConformance
 from penstock.testing.conformance.store_suite import StoreSuite
 from penstock.testing.local import local_cluster

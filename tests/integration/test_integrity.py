@@ -20,7 +20,8 @@ from penstock.core.handles import Blob
 from penstock.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.snapshot.recovery import Found, latest_valid
-from penstock.snapshot.store import LocalStore, open_store
+from penstock.snapshot.storage import SnapshotStore
+from penstock.snapshot.store import open_store
 from penstock.snapshot.verification import check_snapshot
 from penstock.testing.local import LocalLauncher, local_cluster
 
@@ -92,7 +93,7 @@ def state_files(found: Found) -> dict[str, list[Blob]]:
 
 
 def newest(root: Path) -> Found:
-    found = latest_valid(LocalStore(root))
+    found = latest_valid(SnapshotStore(str(root)))
     assert found is not None
     return found
 
@@ -174,7 +175,7 @@ def test_a_journal_without_a_readable_entry_is_no_reason_to_start_from_nothing(t
     for file in (root / "journal").iterdir():
         flip(file, file.stat().st_size // 2)
     with pytest.raises(SnapshotError, match="may have announced a snapshot"):
-        latest_valid(LocalStore(root))
+        latest_valid(SnapshotStore(str(root)))
 
 
 # --- a flipped bit anywhere ------------------------------------------------------------------------
@@ -217,7 +218,7 @@ def test_a_flipped_bit_is_never_restored(
     try:
         assert [part for part in check_snapshot(str(whole)) if part.problems], "verification reports it"
         try:
-            found = latest_valid(LocalStore(whole), checksums=True)
+            found = latest_valid(SnapshotStore(str(whole)), checksums=True)
         except SnapshotError:
             return
         assert found is not None

@@ -22,7 +22,6 @@ from penstock.core.batch import Batch
 from penstock.core.documents import MARK
 from penstock.core.errors import ConfigError, JobFailedError, SnapshotError
 from penstock.core.handles import Blob
-from penstock.core.own_files import write_file
 from penstock.core.packed import pack
 from penstock.core.plain_data import Codec
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
@@ -31,7 +30,8 @@ from penstock.exchange.channel_state import encode
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.manifest import sign
 from penstock.snapshot.recovery import latest_valid
-from penstock.snapshot.store import LocalStore
+from penstock.snapshot.storage import SnapshotStore
+from penstock.storage.own_files import write_file
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 
@@ -150,7 +150,7 @@ def checkpointed(place: Path, **more: str) -> Path:
         client = job(place / "chk", place / "out", **more)
         wait_for_snapshots(launcher, 3)
         client.cancel().result()
-    found = latest_valid(LocalStore(place / "chk" / job_directory("planted")))
+    found = latest_valid(SnapshotStore(str(place / "chk" / job_directory("planted"))))
     assert found is not None
     return Path(found.location.root.removeprefix("file://")) / found.location.manifest
 

@@ -14,7 +14,7 @@ from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import FencedError, JobFailedError
 from penstock.snapshot.journal import Fence, Published, history
 from penstock.snapshot.reading import load_entries
-from penstock.snapshot.store import LocalStore
+from penstock.snapshot.storage import SnapshotStore
 from penstock.testing.local import LocalLauncher, local_cluster
 
 COUNT = 900
@@ -43,7 +43,7 @@ def test_the_older_of_two_drivers_is_fenced_and_the_output_is_exact(graph: str, 
         assert isinstance(caught.value.cause, FencedError)
         published = snapshots(launcher, 0)
         until(lambda: snapshots(launcher, 1) >= 2, "the newer driver has published")
-        entries = history(load_entries(LocalStore(tmp_path / "chk" / job_directory("twice"))))
+        entries = history(load_entries(SnapshotStore(str(tmp_path / "chk" / job_directory("twice")))))
         (tmp_path / "gate").touch()
         finish(newer)
         assert snapshots(launcher, 0) == published

@@ -18,13 +18,13 @@ from sim_graphs_rocks import DISK
 from sim_outside import Faulty, visible
 
 from penstock.connectors.builtin.generic import GenericSink
-from penstock.connectors.files.storage import LocalStorage
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.staged.commit import EpochCommitter
 from penstock.connectors.staged.sink import StagedEpochs
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
+from penstock.storage.local import LocalStorage
 from penstock.testing import SimSink
 from penstock.testing.sim.environment import SinkTable, current
 from penstock.testing.sim.faults import SIMULATED

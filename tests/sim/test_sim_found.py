@@ -57,9 +57,7 @@ def test_a_fenced_driver_does_not_speak_of_damage(monkeypatch: pytest.MonkeyPatc
             driver.storage.claim(False)
 
         def read_late(*arguments: object) -> None:
-            Repository(
-                SimStore(world, auditor, 0, lambda operation: None), job_directory("simulated"), "other"
-            ).claim()
+            Repository(SimStore(world, auditor, 0), job_directory("simulated"), "other").claim()
             raise gone
 
         monkeypatch.setattr(penstock.coordinator.job_storage, "restored_job", read_late)
@@ -77,7 +75,7 @@ def test_a_damaged_entry_below_a_fence_is_not_taken_for_an_empty_journal() -> No
     with entered(world):
         life.begin()
         assert world.scheduler.run(lambda: auditor.published >= 2, 5_000, 10_000)
-        store = SimStore(world, auditor, 0, lambda operation: None)
+        store = SimStore(world, auditor, 0)
         Repository(store, job_directory("simulated"), "second").claim()
         entries = sorted(name for name in world.files if "/journal/" in name)
         world.files[entries[-2]] = world.files[entries[-2]][:20]
@@ -101,9 +99,7 @@ def test_a_driver_that_was_replaced_does_not_say_that_the_job_has_stopped() -> N
         driver = life.drivers[0]
         driver.ask(RequestKind.STOP)
         assert world.scheduler.run(lambda: driver.coordinator.checkpoints.final_published, 5_000, 10_000)
-        Repository(
-            SimStore(world, auditor, 0, lambda operation: None), job_directory("simulated"), "other"
-        ).claim()
+        Repository(SimStore(world, auditor, 0), job_directory("simulated"), "other").claim()
         assert world.scheduler.run(lambda: not driver.running, 5_000, 10_000)
     assert driver.ended_with is None
     assert any("is complete, but another driver may go on with the job" in text for _, text in world.story)

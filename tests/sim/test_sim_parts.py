@@ -16,7 +16,7 @@ from penstock.testing.sim.storage import SimStore
 
 def store_with(faults: Faults, seed: int = 1) -> SimStore:
     world = World(seed, faults)
-    return SimStore(world, Auditor(world, "job", 1), 0, lambda operation: None)
+    return SimStore(world, Auditor(world, "job", 1), 0)
 
 
 class TestSimStore(StoreSuite):
@@ -102,9 +102,9 @@ def test_failing_storage_has_its_effect_or_not() -> None:
     for seed in range(60):
         for kind in ("storage_error", "storage_error_after", "partial_file"):
             store = store_with(Faults(**{kind: 1.0}), seed)
-            store._world.scheduler.now = 1000.0
+            store.files.world.scheduler.now = 1000.0
             try:
                 store.write_file("a", [b"12", b"34"])
             except SnapshotError:
-                effects.add((kind, store._world.files.get("a")))
+                effects.add((kind, store.files.world.files.get("a")))
     assert effects == {("storage_error", None), ("storage_error_after", b"1234"), ("partial_file", b"12")}

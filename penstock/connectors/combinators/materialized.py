@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.connectors.files.parquet import ParquetFormat
-from penstock.connectors.files.storage import is_url, join, normalise, storage_of
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
+from penstock.storage.places import is_url, join, normalise, storage_of
 
 _log = logging.getLogger("penstock")
 

@@ -31,9 +31,10 @@ from typing import Any, NamedTuple
 
 from penstock.connectors.files.manifest import Manifest, ManifestPlace, has_log
 from penstock.connectors.files.naming import generation_of, is_hidden_of, tag_of
-from penstock.connectors.files.storage import LocalStorage, is_url, storage_of
 from penstock.connectors.sink import CommitOutcome, Committer
 from penstock.core.errors import ConnectorError
+from penstock.storage.local import LocalStorage
+from penstock.storage.places import is_url, storage_of
 
 _log = logging.getLogger("penstock")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from penstock.connectors.files.buckets import BasePathBuckets, BucketAssigner
 from penstock.connectors.files.naming import PartNames
-from penstock.connectors.files.storage import storage_of
 from penstock.connectors.sink import WriterContext
+from penstock.storage.places import storage_of
 
 _NOTE = "default bucket"
 _log = logging.getLogger("penstock")

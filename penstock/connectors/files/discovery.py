@@ -13,10 +13,11 @@ from enum import Enum
 from typing import Any
 
 from penstock.connectors.files.formats import FileFormat, FileRange
-from penstock.connectors.files.storage import FoundFile, missing, storage_of
 from penstock.connectors.source import Split, SplitEnumerator
 from penstock.core.errors import ConnectorError
 from penstock.core.packed import Names
+from penstock.storage.contract import FoundFile, MissingFileError
+from penstock.storage.places import storage_of
 
 _WILD = re.compile(r"[*?\[]")
 
@@ -102,7 +103,7 @@ def find_files(pattern: str) -> list[FoundFile]:
     if base == pattern or storage.exists(pattern):
         return [file for file in storage.find(pattern) if not _is_hidden(file.path.removeprefix(pattern))]
     if not storage.exists(base):
-        raise missing(base)
+        raise MissingFileError(base)
     matcher = _regex(pattern.removeprefix(base))
     found = ((file, file.path.removeprefix(base)) for file in storage.find(base))
     return [file for file, name in found if matcher.match(name) and not _is_hidden(name)]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from penstock.connectors.files.storage import MissingFileError
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import PositionGoneError
+from penstock.storage.contract import MissingFileError
 
 _log = logging.getLogger("penstock")
 
@@ -56,3 +56,11 @@ class _NothingLeft(SplitReader):
 
     def position(self) -> Any:
         return self._position
+
+
+def shrunk(path: str, unit: str, position: int, size: int) -> PositionGoneError:
+    """The error for a file that ends before the place where reading is to go on."""
+    return PositionGoneError(
+        f"{path!r} was already read up to {unit} {position} but has only {size}: it was replaced or cut off "
+        "meanwhile. Put the old file back, or start without the snapshot."
+    )

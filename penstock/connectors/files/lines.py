@@ -26,11 +26,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.connectors.files.formats import FileFormat, FileRange
-from penstock.connectors.files.storage import shrunk, storage_of
+from penstock.connectors.files.gone import shrunk
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch, concat
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.formats.bad_records import BadRecords, DecodeError, Diverted, ErrorPolicy, salvage
+from penstock.storage.places import storage_of
 
 _BLOCK_BYTES = 1 << 20
 _PACKED = (".gz", ".bz2")

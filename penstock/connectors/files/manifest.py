@@ -21,9 +21,9 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from penstock.connectors.files.discovery import find_files
-from penstock.connectors.files.storage import is_url, join, storage_of
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
+from penstock.storage.places import is_url, join, storage_of
 
 DIRECTORY = "_spark_metadata"
 _MARK = ".penstock"

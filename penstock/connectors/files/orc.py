@@ -13,10 +13,11 @@ from pyarrow import orc
 
 from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat
-from penstock.connectors.files.storage import shrunk, storage_of
+from penstock.connectors.files.gone import shrunk
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
+from penstock.storage.places import storage_of
 
 
 class OrcFormat(BulkFormat):

@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 
 from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat, FileRange
-from penstock.connectors.files.storage import Storage, shrunk, storage_of
+from penstock.connectors.files.gone import shrunk
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.formats.bad_records import BadRecords
+from penstock.storage.contract import Storage
+from penstock.storage.places import storage_of
 
 _DECODE_ROWS = 65_536
 _FILTERED_BATCHES_PER_POLL = 8

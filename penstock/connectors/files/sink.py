@@ -30,13 +30,13 @@ from penstock.connectors.files.naming import OutputFileConfig
 from penstock.connectors.files.parts import EncodedParts, PartFormat
 from penstock.connectors.files.rolling import RollingPolicy
 from penstock.connectors.files.shape import ColumnKind, ColumnShape
-from penstock.connectors.files.storage import join, normalise, storage_of
 from penstock.connectors.files.writer import FileSinkSettings, FileWriter
 from penstock.connectors.sink import Committer, SinkWriter, TypedSink, WriterContext
 from penstock.core.discreet import discreet
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
+from penstock.storage.places import join, normalise, storage_of
 
 PathLike = str | os.PathLike[str]
 Schema: TypeAlias = pa.Schema | RowTypeInfo

@@ -31,7 +31,6 @@ from penstock.connectors.files.hive import PartitionColumns
 from penstock.connectors.files.json_lines import JsonLinesFormat
 from penstock.connectors.files.orc import OrcFormat
 from penstock.connectors.files.parquet import ParquetFormat
-from penstock.connectors.files.storage import missing, normalise, storage_of
 from penstock.connectors.files.text import StreamFormat
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
@@ -39,6 +38,8 @@ from penstock.core.durations import DurationLike, to_bytes, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.typeinfo import RowTypeInfo
 from penstock.formats.bad_records import BadRecords, ErrorPolicy, OnError
+from penstock.storage.contract import MissingFileError
+from penstock.storage.places import normalise, storage_of
 
 PathLike = str | os.PathLike[str]
 Columns: TypeAlias = pa.Schema | Sequence[str]
@@ -156,7 +157,7 @@ class FileSource(Source):
         for path in self._paths:
             base = root_of(path)
             if not storage_of(base).exists(base):
-                raise missing(base)
+                raise MissingFileError(base)
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         return FileEnumerator(self._paths, self._format, self._settings.split_bytes, self.bounded)

@@ -22,10 +22,10 @@ from penstock.connectors.files.manifest import ManifestPlace
 from penstock.connectors.files.naming import OutputFileConfig, PartNames
 from penstock.connectors.files.parts import PartFormat, PartWriter, limit_buffers
 from penstock.connectors.files.rolling import PartInfo, RollingPolicy
-from penstock.connectors.files.storage import join, storage_of
 from penstock.connectors.sink import SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.ids import Epoch
+from penstock.storage.places import join, storage_of
 
 _log = logging.getLogger("penstock")
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 from penstock.connectors.files.parquet_writer import ParquetWriter, ParquetWriterFactory, conform
 from penstock.connectors.files.partitions import Values, split_by_columns
 from penstock.connectors.files.parts import limit_buffers
-from penstock.connectors.files.storage import MissingFileError
 from penstock.connectors.sink import WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
+from penstock.storage.contract import MissingFileError
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -47,7 +47,7 @@ class DataStorage(Protocol):
         """The files below a directory that exists."""
         ...
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str) -> object:
         """Delete a file; it need not exist."""
         ...
 

@@ -1,4 +1,4 @@
-"""The few things the log asks of the file system: a lock, durable small files, whole writes."""
+"""What the log alone asks of the file system: a lock, and many pieces in one write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.core.own_files import make_directory, open_file, sync_path, write_file
+from penstock.storage.own_files import make_directory, write_file
 
 _LOCK = "lock"
 
@@ -47,17 +47,6 @@ def create_partition(directory: Path) -> None:
     """Make the directory of an empty partition."""
     make_directory(directory / "pending")
     write_file(directory / _LOCK, b"")
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Replace ``path`` by ``content``, whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    with open_file(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_path(path.parent)
 
 
 def write_all(fd: int, parts: Sequence[bytes | memoryview], position: int) -> int:

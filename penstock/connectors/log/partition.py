@@ -30,7 +30,7 @@ from penstock.connectors.log.retention import Limits, apply_retention
 from penstock.connectors.log.segment import SegmentFile, segment_bases, segment_path
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError
-from penstock.core.own_files import FILE, sync_path
+from penstock.storage.own_files import FILE, sync_path
 
 _COPY_CHUNK = 8 << 20
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.connectors.log.errors import CorruptLogError
-from penstock.connectors.log.files import write_durably
+from penstock.storage.own_files import write_durably
 
 _SUFFIX = ".producers"
 _VERSION = 2

@@ -38,7 +38,7 @@ from penstock.connectors.log.pending import NAME, PENDING
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
-from penstock.core.own_files import open_file, sync_path
+from penstock.storage.own_files import open_file, sync_path
 
 _log = logging.getLogger("penstock")
 

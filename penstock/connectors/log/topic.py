@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from penstock.connectors.log.errors import CorruptLogError
-from penstock.connectors.log.files import create_partition, write_durably
+from penstock.connectors.log.files import create_partition
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.reader import PartitionReader
 from penstock.connectors.log.retention import Limits
@@ -27,7 +27,7 @@ from penstock.connectors.log.segment import segment_bases, segment_path
 from penstock.connectors.on_truncated import OnTruncated
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
-from penstock.core.own_files import make_directory, sync_path
+from penstock.storage.own_files import make_directory, sync_path, write_durably
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _META = "meta.json"

@@ -17,10 +17,11 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from penstock.connectors.files.storage import Storage, join, storage_of
 from penstock.connectors.sink import CommitOutcome, Committer
 from penstock.connectors.staged.writer import StagedFiles, directory_of, remove_leftovers
 from penstock.core.errors import ConnectorError
+from penstock.storage.contract import Storage
+from penstock.storage.places import join, storage_of
 
 _KEPT_MARKS = 100
 _KEPT_ATTEMPTS = 1000

@@ -21,12 +21,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.files.storage import normalise, storage_of
 from penstock.connectors.sink import Committer, Sink, SinkWriter, TypedSink, WriterContext
 from penstock.connectors.staged.commit import EpochCommitter
 from penstock.connectors.staged.writer import EpochFileWriter
 from penstock.core.errors import ConfigError
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation, to_arrow
+from penstock.storage.places import normalise, storage_of
 
 Deliver = Callable[[int, Sequence[str]], None]
 """From an epoch and its files to something that can be repeated."""

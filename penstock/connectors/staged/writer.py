@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.files.parquet_writer import conform
-from penstock.connectors.files.storage import Storage, join, storage_of
 from penstock.connectors.sink import SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
+from penstock.storage.contract import Storage
+from penstock.storage.places import join, storage_of
 
 _MEMORY_BYTES = 64 << 20
 _NAME = re.compile(r"(?P<generation>\d+)-\d+-\w+-\d+(-(?P<epoch>\d+)\.parquet|\.open)")

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriter, BulkWriterFactory
 from penstock.connectors.files.formats import BulkFormat
+from penstock.connectors.files.gone import shrunk
 from penstock.connectors.files.source import FileSource
-from penstock.connectors.files.storage import shrunk, storage_of
 from penstock.connectors.source import EndOfSplit, Source, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
@@ -22,6 +22,7 @@ from penstock.core.optional import require
 from penstock.core.row import Row
 from penstock.core.typeinfo import TypeInformation
 from penstock.datastream.formats.avro_schema import AvroSchema
+from penstock.storage.places import storage_of
 
 
 class GenericRecordAvroTypeInfo(TypeInformation):

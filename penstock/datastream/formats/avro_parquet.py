@@ -16,7 +16,6 @@ from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat, FileRange
 from penstock.connectors.files.parquet import ParquetReader
 from penstock.connectors.files.parquet_writer import ParquetWriter, ParquetWriterFactory
-from penstock.connectors.files.storage import storage_of
 from penstock.connectors.source import SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
@@ -25,6 +24,7 @@ from penstock.datastream.formats.avro_files import GenericRecordAvroTypeInfo
 from penstock.datastream.formats.avro_schema import AvroSchema
 from penstock.datastream.formats.avro_values import Named, resolved
 from penstock.formats.bad_records import BadRecords
+from penstock.storage.places import storage_of
 
 _BASIC = {
     "string": pa.string(), "enum": pa.string(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(),

@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from penstock.core.errors import ConfigError
-from penstock.core.work_place import WorkPlace
 from penstock.state.rocks.keys import TABLE
 from penstock.state.rocks.settings import RocksSettings, local_directory
+from penstock.storage.work_place import WorkPlace
 
 Rows = Iterator[tuple[bytes, bytes]]
 _FILE_BYTES = 16 << 20

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from penstock.core.errors import CorruptSnapshotError
 from penstock.core.handles import NativeHandle
-from penstock.core.own_files import make_directory, write_file
 from penstock.state.backend import EntryShape, FileStorage, TableBlock
 from penstock.state.files import CHUNK, rows_out_of_range
 from penstock.state.rocks import keys, values
@@ -28,6 +27,7 @@ from penstock.state.rocks.database import Rows, open_files, table_rows
 from penstock.state.rocks.settings import local_directory
 from penstock.state.rocks.table import collected, element_pairs, read_entry, rows_under
 from penstock.state.schema import StateSchema
+from penstock.storage.own_files import make_directory, write_file
 
 BACKEND = "rocksdb"
 TABLES = "tables.json"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.core.errors import ConfigError
-from penstock.core.work_place import WorkPlace
+from penstock.storage.work_place import WorkPlace
 
 PREFIX = "penstock-rocksdb-"
 

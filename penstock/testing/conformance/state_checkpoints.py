@@ -11,7 +11,7 @@ from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.typeinfo import Types
-from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.storage import MemoryStore
 from penstock.state.backend import FileBackend, FrozenFiles, FrozenPart
 from penstock.state.descriptors import ValueStateDescriptor
 from penstock.state.files import StateBlocks, write_blocks

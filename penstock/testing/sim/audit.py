@@ -24,7 +24,8 @@ from penstock.snapshot.journal import (
     seq_of,
 )
 from penstock.snapshot.manifest import Manifest
-from penstock.snapshot.paths import JOURNAL, METADATA, TEMPORARY, epoch_of
+from penstock.snapshot.paths import JOURNAL, METADATA, epoch_of
+from penstock.storage.contract import is_temporary
 from penstock.testing.sim.environment import Savepoint, World
 from penstock.testing.sim.limits import Limits
 
@@ -271,11 +272,6 @@ class Auditor:
 def home_of(location: str) -> str:
     """What the names of a savepoint's files begin with."""
     return f"{location.partition('://')[2]}/"
-
-
-def is_temporary(name: str) -> bool:
-    """Whether it is what a vanished process left while it created a file: nobody sees it."""
-    return name.rpartition("/")[2].startswith(TEMPORARY)
 
 
 def transactions_in(manifest: Manifest) -> set[str]:

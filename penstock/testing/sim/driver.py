@@ -107,7 +107,7 @@ class SimDriver(EventQueue):
         self._tick_at: float | None = None
         self._aborted: set[int] = set()
         self._commits_slowly = world.faults.turns_out("slow_commits", f"driver {number}")
-        slots = SimStore(world, auditor, job.inline_limit, lambda operation: None).sub(job.directory)
+        slots = SimStore(world, auditor, job.inline_limit).sub(job.directory)
         self.coordinator = Coordinator(
             job.plan, job.plan_bytes, JobID.of_name(job.name).hex, job.settings, world.rng
         )

@@ -15,7 +15,7 @@ from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, Verte
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
 from penstock.snapshot.repository import Repository, write_savepoint
-from penstock.snapshot.store import LocalStore
+from penstock.snapshot.storage import SnapshotStore
 
 
 def manifest_of(epoch: int, generation: int, kind: SnapshotKind, blobs: list[Blob]) -> Manifest:
@@ -26,7 +26,7 @@ def manifest_of(epoch: int, generation: int, kind: SnapshotKind, blobs: list[Blo
     return Manifest("id", "job", Epoch(epoch), Generation(generation), kind, 0, (entry,), {}, (), "0")
 
 
-def two_blobs(store: LocalStore, path: str) -> list[Blob]:
+def two_blobs(store: SnapshotStore, path: str) -> list[Blob]:
     whole = store.write_file(path, [b"first part ", b"second part"])
     assert whole.length == 22
     first, second = Blob.of(b"first part "), Blob.of(b"second part")
@@ -36,9 +36,9 @@ def two_blobs(store: LocalStore, path: str) -> list[Blob]:
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
     """Two published checkpoints of two files each."""
-    repository = Repository(LocalStore(tmp_path), "job")
+    repository = Repository(SnapshotStore(str(tmp_path)), "job")
     generation, _ = repository.claim()
-    root = LocalStore(tmp_path / "job")
+    root = SnapshotStore(str(tmp_path / "job"))
     for epoch in (1, 2):
         blobs = two_blobs(root, f"chk-{epoch}/a.state") + two_blobs(root, f"chk-{epoch}/b.state")
         repository.publish(manifest_of(epoch, generation, SnapshotKind.CHECKPOINT, blobs))
@@ -47,7 +47,7 @@ def job(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def savepoint(tmp_path: Path) -> Path:
-    store = LocalStore(tmp_path / "savepoint-1")
+    store = SnapshotStore(str(tmp_path / "savepoint-1"))
     write_savepoint(store, manifest_of(7, 1, SnapshotKind.SAVEPOINT, two_blobs(store, "a.state")))
     return tmp_path / "savepoint-1"
 

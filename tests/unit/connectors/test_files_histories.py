@@ -20,7 +20,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.connectors.files.storage import LocalStorage
 from penstock.connectors.sink import CommitOutcome, Sink, WriterContext
 from penstock.connectors.source import EndOfSplit, Source
 from penstock.core.batch import Batch
@@ -28,6 +27,7 @@ from penstock.core.clock import ManualClock
 from penstock.core.ids import Epoch
 from penstock.datastream.connectors.delta import DeltaSink, DeltaSource
 from penstock.datastream.connectors.file_system import FileCompactStrategy, FileSink, FileSource
+from penstock.storage.local import LocalStorage
 
 SCHEMA = pa.schema([("n", pa.int64()), ("country", pa.string())])
 DONE = {CommitOutcome.COMMITTED, CommitOutcome.ALREADY_COMMITTED}

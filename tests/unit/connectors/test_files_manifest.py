@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 from penstock.common.serialization import Encoder
 from penstock.connectors.files.commit import FileCommittable
 from penstock.connectors.files.manifest import Manifest, ManifestPlace, place_of
-from penstock.connectors.files.storage import LocalStorage, storage_of
 from penstock.connectors.sink import CommitOutcome, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.ids import Epoch
 from penstock.datastream.connectors.file_system import FileCompactStrategy, FileSink
+from penstock.storage.local import LocalStorage
+from penstock.storage.places import storage_of
 
 LOG = "_spark_metadata"
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from penstock.connectors.files.discovery import find_files
-from penstock.connectors.files.storage import RemoteStorage
 from penstock.connectors.sink import CommitOutcome, Sink, SinkWriter, WriterContext
 from penstock.connectors.source import EndOfSplit, Source
 from penstock.core.batch import Batch
@@ -26,6 +25,7 @@ from penstock.datastream.connectors.file_system import (
     FileSource,
     StreamFormat,
 )
+from penstock.storage.remote import RemoteStorage
 
 NUMBERS = pa.schema([("n", pa.int64())])
 WIDER = pa.schema([("n", pa.int64()), ("country", pa.string())])

@@ -99,7 +99,7 @@ def test_a_crash_while_files_are_removed(tmp_path: Path, monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.connectors.files.storage.LocalStorage.remove", crash)
+        patch.setattr("penstock.storage.local.LocalStorage.remove", crash)
         with pytest.raises(KeyboardInterrupt):
             committer.commit(committables)
     Path(committables[0].directory, committables[0].names[0]).unlink()

@@ -29,12 +29,11 @@ from penstock.snapshot.journal import (
     history,
     next_epoch,
 )
-from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.permit import CommitPermit, Ownership
 from penstock.snapshot.reading import load_entries
 from penstock.snapshot.recovery import latest_valid
 from penstock.snapshot.repository import Repository
-from penstock.snapshot.storage import FileWriter, SnapshotStore
+from penstock.snapshot.storage import FileWriter, MemoryStore, SnapshotStore
 
 Files = tuple[tuple[str, bytes], ...]
 
@@ -128,7 +127,7 @@ class Driver:
         real = memory(files)
         store = Replayed(real, self.log, self.coarse)
         after = self._run(store) or replace(self, log=store.log)
-        return tuple(sorted(real._files.items())), after
+        return tuple(sorted(real.files.files.items())), after
 
     def _run(self, store: Replayed) -> Driver | None:
         """The driver after its current call, ``None`` if the call is not through."""
@@ -185,7 +184,7 @@ def manifest(epoch: int, generation: int) -> Any:
 
 def memory(files: Files) -> MemoryStore:
     store = MemoryStore()
-    store._files.update(files)
+    store.files.files.update(files)
     return store
 
 

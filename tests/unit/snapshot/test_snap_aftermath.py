@@ -12,12 +12,12 @@ from penstock.core.errors import CorruptSnapshotError
 from penstock.core.ids import Generation
 from penstock.snapshot.journal import Fence, Seq, decode, encode, entry_path
 from penstock.snapshot.repository import Repository
-from penstock.snapshot.store import LocalStore
+from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.verification import check_snapshot
 
 
 def driver(place: Path) -> Repository:
-    repository = Repository(LocalStore(place), "job")
+    repository = Repository(SnapshotStore(str(place)), "job")
     repository.claim()
     return repository
 
@@ -68,7 +68,7 @@ def _die() -> None:
     raise _Crash
 
 
-class _Dying(LocalStore):
+class _Dying(SnapshotStore):
     """A store in which something happens before the n-th deletion: its driver dies, or somebody else acts."""
 
     left = 0
@@ -86,9 +86,6 @@ class _Dying(LocalStore):
         _Dying.left -= 1
         if _Dying.left == -1:
             _Dying.happening()
-
-    def sub(self, path: str) -> _Dying:
-        return _Dying(self.root / path)
 
 
 @pytest.mark.parametrize("drivers", [1, 2])
@@ -196,7 +193,7 @@ def test_cleaning_up_touches_nothing_of_a_job_that_is_started_anew(
 
 
 def found_files(place: Path) -> list[str]:
-    return LocalStore(place).list()
+    return SnapshotStore(str(place)).list()
 
 
 def test_entries_of_older_formats_keep_their_bytes() -> None:

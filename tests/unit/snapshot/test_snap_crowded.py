@@ -23,10 +23,10 @@ from penstock.snapshot.journal import (
     encode,
     entry_path,
 )
-from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.paths import JOURNAL
 from penstock.snapshot.reading import load_entries
 from penstock.snapshot.repository import Repository
+from penstock.snapshot.storage import MemoryStore
 
 BOUND = CROWDED + 4
 
@@ -144,7 +144,7 @@ def test_damage_is_not_hidden_by_a_compaction(caplog: pytest.LogCaptureFixture) 
     store = MemoryStore()
     started(store, 1, 2)
     path = f"job/{entry_path(Seq(3))}"
-    store._files[path] = store._files[path][:20]
+    store.files.files[path] = store.files.files[path][:20]
     for _ in range(2 * CROWDED):
         Repository(store, "job").claim()
     found = Repository(store, "job").latest_valid()

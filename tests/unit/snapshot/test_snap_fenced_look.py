@@ -6,8 +6,8 @@ import pytest
 from snap_fixtures import make_manifest, store_state
 
 from penstock.core.errors import FencedError
-from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.repository import Repository
+from penstock.snapshot.storage import MemoryStore
 
 
 def publish(repository: Repository, epoch: int, generation: int) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.snapshot.journal import Fence, Seq, Unreadable, next_generation, takeover
-from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.repository import Repository, first_generation
+from penstock.snapshot.storage import MemoryStore
 
 NOW_MS = 1_790_000_000_000
 

@@ -11,19 +11,18 @@ from penstock.core.errors import ConfigError, CorruptSnapshotError, FencedError,
 from penstock.core.handles import Blob
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.journal import Fence, Published, Seq, entry_path
-from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.recovery import read_manifest
 from penstock.snapshot.repository import Repository, write_savepoint
 from penstock.snapshot.retain import plan_deletions
-from penstock.snapshot.storage import SnapshotStore
-from penstock.snapshot.store import FsspecStore, LocalStore, open_store
+from penstock.snapshot.storage import MemoryStore, SnapshotStore
+from penstock.snapshot.store import open_store
 
 
 @pytest.fixture(params=["local", "memory", "fsspec"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotStore:
     if request.param == "local":
-        return LocalStore(tmp_path)
-    return MemoryStore() if request.param == "memory" else FsspecStore(f"memory://{uuid.uuid4().hex}")
+        return SnapshotStore(str(tmp_path))
+    return MemoryStore() if request.param == "memory" else SnapshotStore(f"memory://{uuid.uuid4().hex}")
 
 
 def started(store: SnapshotStore, *epochs: int) -> Repository:
@@ -334,7 +333,7 @@ def test_snap_memory_limits_inline_state() -> None:
 
 
 def test_snap_explicit_paths(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
+    store = SnapshotStore(str(tmp_path))
     started(store, 1, 2)
     job = tmp_path / "job"
     for path in (f"{job}/chk-1", f"{job}/chk-1/", f"{job}/chk-1/_metadata", (job / "chk-1").as_uri()):
@@ -350,7 +349,7 @@ def test_snap_explicit_paths(tmp_path: Path) -> None:
 
 
 def test_snap_explicit_paths_without_a_snapshot(tmp_path: Path) -> None:
-    started(LocalStore(tmp_path))
+    started(SnapshotStore(str(tmp_path)))
     for path in (tmp_path, tmp_path / "job", tmp_path / "nowhere"):
         with pytest.raises(SnapshotError, match="no snapshot at"):
             read_manifest(str(path))
@@ -376,7 +375,7 @@ def test_snap_savepoints_can_be_moved(tmp_path: Path) -> None:
 
 
 def test_snap_published_savepoints_count_for_recovery_and_are_never_deleted(tmp_path: Path) -> None:
-    repository = started(LocalStore(tmp_path), 1, 2)
+    repository = started(SnapshotStore(str(tmp_path)), 1, 2)
     directory = open_store(str(tmp_path / "savepoint-job-1"))
     blob = directory.write_file("v1-0.state", [b"state"])
     savepoint = make_manifest(3, 1, (blob,), SnapshotKind.SAVEPOINT)

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 from flow_graphs import GRAPHS, SINKS, Pace, sink_of
 from s3_server import s3_server
@@ -15,11 +16,11 @@ from penstock.coordinator.job_directory import job_directory
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.snapshot import remote
-from penstock.snapshot.remote import FsspecStore
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 from penstock.snapshot.verification import check_snapshot
+from penstock.storage import remote
+from penstock.storage.exclusive import create_remote
 from penstock.testing.conformance.store_suite import StoreSuite
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
@@ -44,18 +45,19 @@ class TestSnapS3(StoreSuite):
 
 def test_snap_s3_creation_is_exclusive_without_looking_first(bucket: str) -> None:
     """Two drivers that both saw no file: the server decides, and the first one's bytes stay."""
-    store = FsspecStore(f"{bucket}/race")
+    place = f"{bucket}/race"
+    fs, root = fsspec.url_to_fs(place)
     for name, first in (("journal/0000000001.json", b"first"), ("empty", b"")):
-        assert store._create(store._full(name), first)
-        assert not store._create(store._full(name), b"second")
-        assert store.read(name) == first
+        assert create_remote(fs, f"{root}/{name}", first)
+        assert not create_remote(fs, f"{root}/{name}", b"second")
+        assert SnapshotStore(place).read(name) == first
 
 
 def test_snap_s3_probe_leaves_nothing_behind(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_proven", set())
-    store = open_store(f"{bucket}/probed")
-    assert isinstance(store, FsspecStore)
-    assert store._fs.find(store._root) == []
+    open_store(f"{bucket}/probed")
+    fs, root = fsspec.url_to_fs(f"{bucket}/probed")
+    assert fs.find(root) == []
     assert remote._proven
 
 

@@ -12,7 +12,6 @@ from snap_fixtures import make_manifest
 from penstock.common import Configuration
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import digest
-from penstock.core.key_files import read_key
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.snapshot.decode import from_json
@@ -20,6 +19,7 @@ from penstock.snapshot.recovery import read_manifest, signing_of
 from penstock.snapshot.signing import KEY_VARIABLE, UNSIGNED, Signing
 from penstock.snapshot.strict_json import canonical
 from penstock.snapshot.verification import check_snapshot
+from penstock.storage.key_files import read_key
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 

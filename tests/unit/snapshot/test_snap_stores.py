@@ -5,14 +5,15 @@ import os
 import uuid
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from penstock.core.errors import ConfigError, SnapshotError
-from penstock.snapshot import remote
-from penstock.snapshot.memory import MemoryStore
-from penstock.snapshot.remote import FsspecStore
-from penstock.snapshot.storage import SnapshotStore
-from penstock.snapshot.store import LocalStore, open_store, parent_and_name
+from penstock.snapshot.storage import MemoryStore, SnapshotStore
+from penstock.snapshot.store import open_store, parent_and_name
+from penstock.storage import remote
+from penstock.storage.local import LocalStorage
+from penstock.storage.remote import RemoteStorage
 from penstock.testing.conformance.store_suite import StoreSuite
 
 
@@ -22,7 +23,7 @@ class TestSnapLocalStore(StoreSuite):
         self.directory = tmp_path
 
     def new_store(self) -> SnapshotStore:
-        return LocalStore(self.directory / uuid.uuid4().hex)
+        return SnapshotStore(str(self.directory / uuid.uuid4().hex))
 
 
 class TestSnapLocalStoreWithoutLinks(TestSnapLocalStore):
@@ -44,12 +45,13 @@ class TestSnapMemoryStore(StoreSuite):
 
 class TestSnapFsspecMemory(StoreSuite):
     def new_store(self) -> SnapshotStore:
-        return FsspecStore(f"memory://{uuid.uuid4().hex}")
+        return SnapshotStore(f"memory://{uuid.uuid4().hex}")
 
 
 class TestSnapFsspecFile(TestSnapLocalStore):
     def new_store(self) -> SnapshotStore:
-        return FsspecStore((self.directory / uuid.uuid4().hex).as_uri())
+        url = (self.directory / uuid.uuid4().hex).as_uri()
+        return SnapshotStore(url, RemoteStorage(url))
 
 
 class _NoExclusive:
@@ -78,11 +80,9 @@ class _Overwrites(_NoExclusive):
 def test_snap_a_file_system_without_exclusive_creation_is_refused(
     kind: type[_NoExclusive], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = remote._filesystem
+    real = fsspec.url_to_fs
     monkeypatch.setattr(remote, "_proven", set())
-    monkeypatch.setattr(
-        remote, "_filesystem", lambda url, options: (kind(real(url, options)[0]), real(url, options)[1])
-    )
+    monkeypatch.setattr(fsspec, "url_to_fs", lambda url: (kind(real(url)[0]), real(url)[1]))
     place = f"memory://{uuid.uuid4().hex}"
     with pytest.raises(ConfigError, match="no exclusive creation of files"):
         open_store(place)
@@ -101,7 +101,7 @@ def test_snap_memory_store_limits_state() -> None:
 
 
 def test_snap_local_store_leaves_no_temporary_files(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
+    store = SnapshotStore(str(tmp_path))
     store.create_if_absent("a/x", b"1")
     store.create_if_absent("a/x", b"2")
     store.write_file("a/y", [b"1"])
@@ -110,7 +110,7 @@ def test_snap_local_store_leaves_no_temporary_files(tmp_path: Path) -> None:
 
 def test_snap_local_store_hides_temporary_files(tmp_path: Path) -> None:
     (tmp_path / ".tmp-left").write_bytes(b"crash")
-    assert LocalStore(tmp_path).list() == []
+    assert SnapshotStore(str(tmp_path)).list() == []
 
 
 def test_snap_local_store_syncs_before_the_name_appears(
@@ -120,12 +120,12 @@ def test_snap_local_store_syncs_before_the_name_appears(
     real_fsync, real_link = os.fsync, os.link
     monkeypatch.setattr(os, "fsync", lambda fd: (order.append("sync"), real_fsync(fd)))
     monkeypatch.setattr(os, "link", lambda a, b: (order.append("link"), real_link(a, b)))
-    LocalStore(tmp_path).create_if_absent("x", b"1")
+    SnapshotStore(str(tmp_path)).create_if_absent("x", b"1")
     assert order == ["sync", "link", "sync"]
 
 
 def test_snap_full_disk_is_noticed(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path / "not" / "yet")
+    store = SnapshotStore(str(tmp_path / "not" / "yet"))
     store.free_check(1)
     with pytest.raises(SnapshotError, match="bytes free"):
         store.free_check(10**18)
@@ -134,7 +134,7 @@ def test_snap_full_disk_is_noticed(tmp_path: Path) -> None:
 
 def test_snap_storage_trouble_is_not_corruption(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
-    store = LocalStore(tmp_path)
+    store = SnapshotStore(str(tmp_path))
     with pytest.raises(SnapshotError, match="cannot be used") as caught:
         store.create_if_absent("file/below", b"")
     assert caught.type is SnapshotError
@@ -144,11 +144,11 @@ def test_snap_open_store_by_path_and_url(tmp_path: Path) -> None:
     plain = open_store(str(tmp_path / "a b" / "c"))
     plain.create_if_absent("x", b"1")
     again = open_store(plain.url)
-    assert isinstance(again, LocalStore)
+    assert isinstance(again.files, LocalStorage)
     assert again.read("x") == b"1"
     assert open_store(f"file:{tmp_path}/a b/c").read("x") == b"1"
     assert open_store(f"file://{tmp_path}/a%20b/c").read("x") == b"1"
-    assert isinstance(open_store(f"memory://{uuid.uuid4().hex}"), FsspecStore)
+    assert isinstance(open_store(f"memory://{uuid.uuid4().hex}").files, RemoteStorage)
     assert not (tmp_path / "unmade").exists()
     open_store(str(tmp_path / "unmade"), create=False)
     assert not (tmp_path / "unmade").exists()
@@ -164,7 +164,7 @@ def test_snap_open_store_explains_what_is_wrong(tmp_path: Path) -> None:
         open_store("nosuchscheme://bucket/x")
     with pytest.raises(ConfigError, match="is empty"):
         open_store("")
-    store = FsspecStore(f"memory://{uuid.uuid4().hex}")
+    store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
     store.create_if_absent("file", b"")
     with pytest.raises(ConfigError, match="is a file"):
         open_store(f"{store.url}/file")

@@ -15,7 +15,7 @@ from penstock.coordinator.driver_signature import Signature, this_driver
 from penstock.core.clock import SystemClock
 from penstock.core.errors import FencedError, SnapshotError
 from penstock.snapshot.repository import Repository
-from penstock.snapshot.store import LocalStore
+from penstock.snapshot.storage import SnapshotStore
 
 ANN = "ann@host-a, process 1, since 2026-01-01 10:00:00 UTC"
 BOB = "bob@host-b, process 2, since 2026-01-01 11:00:00 UTC"
@@ -24,7 +24,7 @@ HOW = ["publish", "claim", "retain", "look", "permit", "again"]
 
 def driver(place: Path, name: str | None = ANN) -> tuple[Repository, Signature]:
     """One that has claimed the job, signed, published and tidied up."""
-    made = Repository(LocalStore(place), "job")
+    made = Repository(SnapshotStore(str(place)), "job")
     generation, _ = made.claim()
     signature = Signature("job", made, name)
     signature.sign()
@@ -71,7 +71,7 @@ def test_a_deleted_directory_is_no_other_driver(tmp_path: Path, what: str, how: 
 def test_a_directory_that_was_deleted_and_then_used_by_another_driver(tmp_path: Path) -> None:
     old, signature = driver(tmp_path)
     shutil.rmtree(tmp_path / "job")
-    newer = Repository(LocalStore(tmp_path), "job", first_generation=100)
+    newer = Repository(SnapshotStore(str(tmp_path)), "job", first_generation=100)
     newer.claim()
     Signature("job", newer, BOB).sign()
     assert f"taken over by {BOB}" in str(signature.explained(refused(old, "publish")))

@@ -11,7 +11,7 @@ from penstock.core.errors import CorruptSnapshotError
 from penstock.core.handles import Blob, NativeHandle
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
-from penstock.snapshot.store import LocalStore
+from penstock.snapshot.storage import SnapshotStore
 from penstock.state.backend import FrozenFiles
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.state.heap.backend import heap_state
@@ -28,7 +28,7 @@ class Subtasks:
 
     def __init__(self, place: Path, count: int) -> None:
         self.place = place
-        self.store = LocalStore(place / "job")
+        self.store = SnapshotStore(str(place / "job"))
         self.ranges = [key_group_range(SubtaskIndex(n), count, GROUPS) for n in range(count)]
         settings = RocksSettings(str(place / "disk"), memory_bytes=8 << 20, cache_entries=100)
         self.states = [KeyedState(RocksBackend(settings, GROUPS)) for _ in range(count)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.core.handles import Blob, digest
-from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.storage import MemoryStore
 from penstock.state.backend import FrozenFiles
 from penstock.state.rocks.files import is_rows
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import ConfigError
-from penstock.core.work_place import sweep
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import PREFIX, RocksSettings, default_base, local_directory
+from penstock.storage.work_place import sweep
 
 
 def places(root: Path) -> list[Path]:

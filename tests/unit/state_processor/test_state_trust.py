@@ -14,12 +14,11 @@ import pytest
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece, NativeHandle, OperatorSnapshot
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
-from penstock.core.own_files import write_file
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
 from penstock.snapshot.repository import write_savepoint
 from penstock.snapshot.signing import KEY_VARIABLE
-from penstock.snapshot.store import LocalStore
+from penstock.snapshot.storage import SnapshotStore
 from penstock.state.backend import FrozenFiles
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.state.files import write_blocks
@@ -29,6 +28,7 @@ from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.settings import RocksSettings
 from penstock.state_processor import SavepointWriter, open_snapshot
 from penstock.state_processor.blocks import outlines
+from penstock.storage.own_files import write_file
 
 GROUPS = 128
 EXPLODED: list[int] = []
@@ -92,7 +92,7 @@ def savepoint(place: Path, piece: KeyedPiece) -> str:
         (),
         "0.1",
     )
-    store = LocalStore(place)
+    store = SnapshotStore(str(place))
     write_savepoint(store, manifest)
     EXPLODED.clear()
     return store.url
@@ -111,7 +111,7 @@ def in_rocksdb(place: Path) -> str:
     fill(state)
     (frozen,) = state.checkpoint()
     assert isinstance(frozen, FrozenFiles)
-    files, _ = frozen.upload(LocalStore(place))
+    files, _ = frozen.upload(SnapshotStore(str(place)))
     files |= {name: Blob.of(data) for name, data in frozen.small_files().items()}
     state.close()
     return savepoint(place, NativeHandle("rocksdb", tuple(sorted(files.items())), (0, GROUPS - 1), True))
@@ -192,7 +192,7 @@ def test_a_manifest_may_not_claim_that_files_are_of_another_kind(tmp_path: Path)
     subtask = found.manifest.operators[0].subtasks[0]
     state = replace(subtask.state, keyed=(native,))
     entry = replace(found.manifest.operators[0], subtasks=(replace(subtask, state=state),))
-    write_savepoint(LocalStore(tmp_path / "t"), replace(found.manifest, operators=(entry,)))
+    write_savepoint(SnapshotStore(str(tmp_path / "t")), replace(found.manifest, operators=(entry,)))
     with pytest.raises(SnapshotError):
         open_snapshot(str(tmp_path / "t")).states()
     assert EXPLODED == []
@@ -205,7 +205,7 @@ def test_with_a_key_not_even_the_head_of_a_changed_file_is_shown(
     state.scope.key = 1
     state.handle(ValueStateDescriptor("visits")).update(1)
     data = b"".join(block for block, _ in write_blocks(state.freeze(), GROUPS))
-    store = LocalStore(tmp_path)
+    store = SnapshotStore(str(tmp_path))
     handle = KeyedHandle(store.write_file("x.state", [data]), (0, GROUPS - 1), True)
     (tmp_path / "x.state").write_bytes(data.replace(b"visits", b"visit5"))
     assert [outline.name for outline in outlines(store, handle)] == ["visit5"]

@@ -31,7 +31,7 @@ from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.graph.settings import PlanSettings
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_operator import SourceOperator
-from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.storage import MemoryStore
 from penstock.state.descriptors import ValueStateDescriptor
 from penstock.task.environment import TaskEnvironment
 from penstock.task.slot import Slot

@@ -32,7 +32,7 @@ from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.plan import Plan, PlanOptions, compile_plan
 from penstock.graph.settings import PlanSettings
 from penstock.operators.source_operator import SourceOperator
-from penstock.snapshot.memory import MemoryStore
+from penstock.snapshot.storage import MemoryStore
 from penstock.task.channel_state import recovered
 from penstock.task.pacing import BUDGET_S, FIRST_ROWS, GROWTH, Pace
 from penstock.task.task import Task

@@ -9,10 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.files.storage import LocalStorage, RemoteStorage, Storage, is_url, normalise
 from penstock.core.discreet import discreet
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
+from penstock.storage.contract import Storage
+from penstock.storage.local import LocalStorage
+from penstock.storage.places import is_url, normalise
+from penstock.storage.remote import RemoteStorage
 
 _COLUMN_RULES = ("delta.generationExpression", "delta.invariants")
 _DECORATION = re.compile(r"\x1b\[\d+m|↳")

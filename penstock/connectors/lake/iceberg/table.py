@@ -9,10 +9,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow.fs import FileSelector
 
-from penstock.connectors.files.storage import LocalStorage, normalise
 from penstock.connectors.lake.table_files import DataStorage
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
+from penstock.storage.local import LocalStorage
+from penstock.storage.places import normalise
 
 _NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 

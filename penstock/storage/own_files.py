@@ -8,22 +8,24 @@ from it.  So everything that the engine keeps on a local file system is made her
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from penstock.storage.contract import temporary_name
 
 DIRECTORY = 0o700
 FILE = 0o600
 
 
-def make_directory(path: Path) -> list[Path]:
+def make_directory(path: Path, mode: int = DIRECTORY) -> list[Path]:
     """Make a directory and those above it that are missing; which were made, the topmost first."""
     if path.is_dir():
         return []
-    made = make_directory(path.parent)
+    made = make_directory(path.parent, mode)
     try:
-        path.mkdir(DIRECTORY)
+        path.mkdir(mode)
     except FileExistsError:
         if not path.is_dir():
             raise
@@ -51,16 +53,36 @@ def write_file(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Let ``write`` fill a file that is seen under its name only when it is whole; others may do so, too."""
-    growing = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}")
+@contextmanager
+def writing(
+    path: Path, opened: Callable[[Path, str], BinaryIO] = open_file, durable: bool = True
+) -> Iterator[BinaryIO]:
+    """A file that is seen under its name only when the block has ended well; others may make it, too."""
+    draft = path.with_name(temporary_name())
     try:
-        with open_file(growing, "xb") as file:
-            write(file)
-        growing.rename(path)
+        with opened(draft, "xb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        draft.replace(path)
     except BaseException:
-        growing.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
+    if durable:
+        sync_path(path.parent)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Replace ``path`` by ``content``, whole or not at all."""
+    with writing(path) as file:
+        file.write(content)
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Let ``write`` fill a file in this way that need not outlive the machine."""
+    with writing(path, durable=False) as file:
+        write(file)
 
 
 def _opener(path: str, flags: int) -> int:

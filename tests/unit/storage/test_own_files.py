@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.connectors.files.storage import storage_of
 from penstock.connectors.log import Log, Producer
 from penstock.coordinator.registry import register
-from penstock.core import own_files
-from penstock.core.work_place import WorkPlace, sweep
 from penstock.snapshot.store import open_store
+from penstock.storage import own_files
+from penstock.storage.places import storage_of
+from penstock.storage.work_place import WorkPlace, sweep
 
 PACKAGE = Path(__file__).resolve().parents[3] / "penstock"
 
@@ -118,19 +118,19 @@ def test_the_registry_of_running_jobs(tmp_path: Path, monkeypatch: pytest.Monkey
 # --- nobody goes another way ----------------------------------------------------------------------
 
 FOR_OTHERS = {
-    "core/own_files.py": "the way",
-    "core/work_place.py": "with the modes of own_files",
+    "storage/own_files.py": "the way",
+    "storage/work_place.py": "with the modes of own_files",
     "coordinator/registry.py": "with the mode of own_files, and only if it is new",
     "connectors/log/partition.py": "with the mode of own_files",
     "luggage/unpacking.py": "with the modes of own_files",
     "luggage/tree.py": "a member of an archive, not a file",
-    "connectors/files/storage.py": "what sinks write is for others to read",
+    "storage/local.py": "what sinks write is for others to read",
     "connectors/kafka/wire_settings.py": "in a temporary directory",
     "connectors/database/mysql_bulk.py": "a temporary file is private",
     "cli/replay.py": "the output that was asked for",
     "demo/chart.py": "the output that was asked for",
-    "core/exclusive.py": "remote stores have rights of their own",
-    "snapshot/remote.py": "remote stores have rights of their own",
+    "storage/exclusive.py": "by own_files, and remote stores have rights of their own",
+    "storage/remote.py": "remote stores have rights of their own",
 }
 """Modules that make files or directories by themselves, and why they may."""
 
@@ -163,5 +163,5 @@ def test_everything_else_is_made_by_own_files() -> None:
     makers = {str(file.relative_to(PACKAGE)): list(makes_files(file)) for file in files}
     found = {name for name, lines in makers.items() if lines}
     unknown = {name: makers[name] for name in found - FOR_OTHERS.keys()}
-    assert {"core/own_files.py", "connectors/files/storage.py"} <= found, "the search finds something"
-    assert not unknown, f"make these by penstock.core.own_files, or say here why not: {unknown}"
+    assert {"storage/own_files.py", "storage/exclusive.py"} <= found, "the search finds something"
+    assert not unknown, f"make these by penstock.storage.own_files, or say here why not: {unknown}"

@@ -13,7 +13,7 @@ import shutil
 import uuid
 from pathlib import Path
 
-from penstock.core.own_files import DIRECTORY, FILE, make_directory
+from penstock.storage.own_files import DIRECTORY, FILE, make_directory
 
 _LOCK = "owner"
 _swept: set[tuple[int, Path, str]] = set()
