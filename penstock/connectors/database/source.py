@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.connectors.database.databases import dialect_of
+from penstock.connectors.database.connection import dialect_of
 from penstock.connectors.database.dialect import Dialect
-from penstock.connectors.database.source_ranges import KeyRange, as_splits, divide
-from penstock.connectors.database.source_reader import GrowthReader, RangeReader
+from penstock.connectors.database.source_reader import GrowthReader, KeyRange, RangeReader, as_splits, divide
 from penstock.connectors.database.source_session import ReadingSession
 from penstock.connectors.database.source_table import TableRequest, TableShape
 from penstock.connectors.database.source_types import DIVISIBLE, row_type
