@@ -14,8 +14,8 @@ from penstock.cli.rewired import rewired
 from penstock.cli.run import run_program
 from penstock.connectors.combinators.backfill import Shaped, backfilled
 from penstock.connectors.database.source import DatabaseSource
+from penstock.connectors.files.lines import StreamFormat
 from penstock.connectors.files.source import FileSource
-from penstock.connectors.files.text import StreamFormat
 from penstock.connectors.source import Source
 from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration

@@ -17,8 +17,7 @@ import pyarrow.csv as pacsv
 from pyarrow import orc
 
 from penstock.connectors.files.compact import ConcatFileCompactor, FileCompactor, OrcFileCompactor
-from penstock.connectors.files.csv import CsvDialect
-from penstock.connectors.files.csv_text import header_of, lines_of
+from penstock.connectors.files.csv import CsvDialect, header_of, lines_of
 from penstock.connectors.files.parquet_writer import conform
 from penstock.connectors.files.parts import PartFormat, PartWriter
 from penstock.core.batch import Batch

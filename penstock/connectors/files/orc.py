@@ -11,9 +11,9 @@ from typing import Any
 
 from pyarrow import orc
 
-from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat
 from penstock.connectors.files.storage import shrunk, storage_of
+from penstock.connectors.files.unreadable import reading
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat, FileRange
 from penstock.connectors.files.storage import Storage, shrunk, storage_of
+from penstock.connectors.files.unreadable import reading
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError

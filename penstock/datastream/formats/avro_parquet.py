@@ -12,11 +12,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat, FileRange
 from penstock.connectors.files.parquet import ParquetReader
 from penstock.connectors.files.parquet_writer import ParquetWriter, ParquetWriterFactory
 from penstock.connectors.files.storage import storage_of
+from penstock.connectors.files.unreadable import reading
 from penstock.connectors.source import SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.files.formats import FileRange
-from penstock.connectors.files.gone import OnMissing, open_found
 from penstock.connectors.files.parquet import ParquetReader
 from penstock.connectors.files.source import SPLIT_BYTES
 from penstock.connectors.files.storage import Storage, is_url
+from penstock.connectors.files.unreadable import OnMissing, open_found
 from penstock.connectors.lake.delta.table import TableAddress, arrow_schema
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
