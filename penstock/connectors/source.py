@@ -17,6 +17,10 @@ Who calls what, when, on which thread:
   exactly the records that had not been delivered yet.
 
 Positions and splits are stored in snapshots; keep them to plain values, which need no pickle.
+
+Records may be gone that a source was to read next (design note 021): retention has overtaken
+the job, or what it reads was deleted and made anew.  Nothing can bring such records back, so by default the
+job fails, for good, and says which they are.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from penstock.core.batch import Batch
@@ -257,3 +262,12 @@ class Source(ABC):
     def produced_type(self) -> Any | None:
         """Type information of the records, if the source knows it."""
         return None
+
+
+class OnTruncated(Enum):
+    """What to do when the records to read next are gone."""
+
+    ERROR = "error"
+    """The job fails, naming the range. The default."""
+    EARLIEST = "earliest"
+    """Go on at the first record that is left; the log says what was lost."""

@@ -16,8 +16,7 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, overload
 
-from penstock.connectors.builtin.collect import CollectSink
-from penstock.connectors.builtin.printing import PrintSink
+from penstock.connectors.builtin.driver_output import CollectSink, PrintSink
 from penstock.connectors.sink import Sink, TypedSink
 from penstock.core.errors import GraphError
 from penstock.core.type_vars import K, R, S, T_co, V

@@ -22,7 +22,7 @@ from penstock.connectors.files.parquet_writer import conform
 from penstock.connectors.files.parts import PartFormat, PartWriter
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
-from penstock.formats.json_columns import encode_columns
+from penstock.formats.json_values import encode_columns
 
 _NEWLINE, _NOTHING = pa.scalar(b"\n", pa.large_binary()), pa.scalar(b"", pa.large_binary())
 

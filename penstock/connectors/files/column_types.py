@@ -1,4 +1,4 @@
-"""Column types in files for declared types: also for maps, nested rows and decimals; and values brought to them.
+"""Column types in files for declared types, also for maps, nested rows and decimals; values of these types.
 
 Streams carry these as objects, because columns would not give them back as they were; see
 :func:`penstock.core.typeinfo.to_arrow`.  In a file they have a place.

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.connectors.lake.table_files import DataStorage, remove_files_of
-from penstock.connectors.lake.table_schema import match_columns
+from penstock.connectors.lake.table_sink import match_columns
 from penstock.connectors.sink import CommitOutcome, Committer
 from penstock.core.errors import ConnectorError
 

@@ -33,8 +33,7 @@ import pyarrow as pa
 from penstock.connectors.log.errors import CorruptLogError
 from penstock.connectors.log.files import write_all
 from penstock.connectors.log.frame import MAX_HEADER_SIZE, FrameHeader, describe_batches, parse_header
-from penstock.connectors.log.partition import PartitionWriter
-from penstock.connectors.log.pending import NAME, PENDING
+from penstock.connectors.log.partition import NAME, PENDING, PartitionWriter
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch

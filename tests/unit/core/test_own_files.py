@@ -125,7 +125,7 @@ FOR_OTHERS = {
     "luggage/unpacking.py": "with the modes of own_files",
     "luggage/tree.py": "a member of an archive, not a file",
     "connectors/files/storage.py": "what sinks write is for others to read",
-    "connectors/kafka/wire_settings.py": "in a temporary directory",
+    "connectors/kafka/wire.py": "in a temporary directory",
     "connectors/database/mysql_bulk.py": "a temporary file is private",
     "cli/replay.py": "the output that was asked for",
     "demo/chart.py": "the output that was asked for",
