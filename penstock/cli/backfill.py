@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from penstock.cli.output import say
-from penstock.cli.places import read_time
+from penstock.cli.past import read_time, rewired
 from penstock.cli.program_options import check_program, program_options, settings_of
-from penstock.cli.rewired import rewired
 from penstock.cli.run import run_program
 from penstock.connectors.combinators.backfill import Shaped, backfilled
 from penstock.connectors.database.source import DatabaseSource

@@ -23,8 +23,7 @@ from penstock.core.type_vars import K, R, S, T_co, V
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info, project_type
 from penstock.core.wanted import wanted
 from penstock.datastream import _frames
-from penstock.datastream._results import CloseableIterator
-from penstock.datastream._sink import DataStreamSink
+from penstock.datastream._sink import CloseableIterator, DataStreamSink
 from penstock.datastream._wrappers import SinkFunction
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.partition import (

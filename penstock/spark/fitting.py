@@ -18,8 +18,7 @@ from typing import Any, BinaryIO
 
 from penstock.core.errors import ConfigError
 from penstock.core.own_files import write_whole
-from penstock.luggage.outfit import in_archive
-from penstock.luggage.outfitting import Send, outfit_of
+from penstock.luggage.outfit import Send, in_archive, outfit_of
 from penstock.luggage.wishes import Wishes
 
 _functions = threading.Lock()

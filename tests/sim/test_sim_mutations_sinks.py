@@ -11,6 +11,7 @@ from sim_outside import BrokerCommitter, BrokerWriter, DatabaseCommitter, Databa
 from sim_planted import Patch, Planted, must_be_found
 from sim_real_sinks import Publish, kept
 
+from penstock.connectors import staged as staged_epochs
 from penstock.connectors.builtin.generic import _GenericWriter
 from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.staged import EpochCommitter, EpochFileWriter

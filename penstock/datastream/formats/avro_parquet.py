@@ -22,8 +22,7 @@ from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
 from penstock.datastream.formats.avro_files import GenericRecordAvroTypeInfo
-from penstock.datastream.formats.avro_schema import AvroSchema
-from penstock.datastream.formats.avro_values import Named, resolved
+from penstock.datastream.formats.avro_schema import AvroSchema, Named, resolved
 from penstock.formats.bad_records import BadRecords
 
 _BASIC = {
