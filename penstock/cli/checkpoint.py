@@ -30,6 +30,8 @@ from penstock.snapshot.verification import CheckedFile, check_snapshot
 from penstock.state_processor.snapshot import Snapshot, open_snapshot
 from penstock.state_processor.values import json_text
 
+_COLUMNS = ("OPERATOR", "PARALLELISM", "STATE", "KIND", "ENTRIES", "SIZE", "TYPED", "PICKLED")
+
 
 @click.group(cls=JobOrCommand)
 def checkpoint() -> None:
@@ -206,9 +208,6 @@ def show_state(path: str, operator: str | None, as_json: bool) -> None:
         f"{manifest.kind.value} {manifest.epoch} of job {manifest.job_name or '-'} at {snapshot.location}"
     )
     out.print(table(_COLUMNS, _rows(snapshot, states), right=_COLUMNS[1:2] + _COLUMNS[4:6]))
-
-
-_COLUMNS = ("OPERATOR", "PARALLELISM", "STATE", "KIND", "ENTRIES", "SIZE", "TYPED", "PICKLED")
 
 
 def _rows(snapshot: Snapshot, states: list[dict[str, Any]]) -> Iterator[tuple[object, ...]]:

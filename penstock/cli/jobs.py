@@ -22,6 +22,11 @@ from penstock.core.job import JobStatus
 from penstock.snapshot.recovery import read_manifest
 
 _POLL_S = 0.1
+_SILENCE_S = 15.0
+"""How long a driver may say nothing before it is taken for dead."""
+_timeout = click.option(
+    "--timeout", default=900.0, show_default=True, help="Seconds to wait; the driver goes on all the same."
+)
 
 
 @click.command("list")
@@ -117,14 +122,6 @@ def _progress(job: dict[str, Any]) -> str:
     if not last:
         return "-"
     return f"checkpoint {last['epoch']:.0f}: {last['duration_ms']:.0f} ms, {size(last['bytes'])}"
-
-
-_SILENCE_S = 15.0
-"""How long a driver may say nothing before it is taken for dead."""
-
-_timeout = click.option(
-    "--timeout", default=900.0, show_default=True, help="Seconds to wait; the driver goes on all the same."
-)
 
 
 @click.command()

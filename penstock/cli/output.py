@@ -43,6 +43,7 @@ __all__ = [
 _WIDE = 240
 _LONGEST = 160
 """Bytes of a name that leave room for what stands behind it: file systems have 255."""
+_INTERVAL_S = 0.25
 
 
 class _Console(Console):
@@ -118,9 +119,6 @@ def stages(progress: Mapping[str, int]) -> str:
 def moment(ms: int) -> str:
     """A time of the calendar, in UTC."""
     return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-_INTERVAL_S = 0.25
 
 
 @contextmanager

@@ -20,6 +20,21 @@ settings_option = click.option(
 non_restored_option = click.option(
     "--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind."
 )
+_log = logging.getLogger("penstock")
+_GIVEN = "penstock.python"
+_OPTIONS = (
+    (
+        "-pyfs",
+        "--pyFiles",
+        options.PYTHON_FILES.key,
+        "FILES",
+        "Modules, directories, zip files; with commas.",
+    ),
+    ("-pyarch", "--pyArchives", options.PYTHON_ARCHIVES.key, "FILES", "Archives to unpack: FILE#TARGET, ..."),
+    ("-pyreq", "--pyRequirements", options.PYTHON_REQUIREMENTS.key, "FILE", "Packages: FILE#DIRECTORY."),
+    ("-pyexec", "--pyExecutable", options.PYTHON_EXECUTABLE.key, "PATH", "Python of the functions."),
+)
+_CLIENT = ("-pyclientexec", "--pyClientExecutable")
 
 
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,23 +82,6 @@ def _parsed(settings: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"-D takes KEY=VALUE, and what begins with {name!r} is none")
         found[key.strip()] = value.strip()
     return found
-
-
-_log = logging.getLogger("penstock")
-_GIVEN = "penstock.python"
-_OPTIONS = (
-    (
-        "-pyfs",
-        "--pyFiles",
-        options.PYTHON_FILES.key,
-        "FILES",
-        "Modules, directories, zip files; with commas.",
-    ),
-    ("-pyarch", "--pyArchives", options.PYTHON_ARCHIVES.key, "FILES", "Archives to unpack: FILE#TARGET, ..."),
-    ("-pyreq", "--pyRequirements", options.PYTHON_REQUIREMENTS.key, "FILE", "Packages: FILE#DIRECTORY."),
-    ("-pyexec", "--pyExecutable", options.PYTHON_EXECUTABLE.key, "PATH", "Python of the functions."),
-)
-_CLIENT = ("-pyclientexec", "--pyClientExecutable")
 
 
 def python_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -49,6 +49,12 @@ from penstock.core.typeinfo import RowTypeInfo, TypeInformation, to_arrow
 
 _MEMORY_BYTES = 64 << 20
 _NAME = re.compile(r"(?P<generation>\d+)-\d+-\w+-\d+(-(?P<epoch>\d+)\.parquet|\.open)")
+_KEPT_MARKS = 100
+_KEPT_ATTEMPTS = 1000
+_MARK = re.compile(r"done-(\d+)-(\d+)\.json")
+_PASSED = "passed.json"
+Deliver = Callable[[int, Sequence[str]], None]
+"""From an epoch and its files to something that can be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +148,6 @@ def remove_leftovers(directory: str, generation: int, restored: Epoch | None) ->
 def directory_of(base: str, job_name: str, sink_id: str) -> str:
     """Where all files of a sink are."""
     return join(base, hashlib.sha256(f"{job_name}\0{sink_id}".encode()).hexdigest()[:16])
-
-
-_KEPT_MARKS = 100
-_KEPT_ATTEMPTS = 1000
-_MARK = re.compile(r"done-(\d+)-(\d+)\.json")
-_PASSED = "passed.json"
 
 
 class EpochCommitter(Committer):
@@ -269,10 +269,6 @@ def _mark(directory: str, generation: int, epoch: int) -> str:
 def _mark_of(path: str) -> tuple[int, int] | None:
     found = _MARK.fullmatch(path.rpartition("/")[2])
     return None if found is None else (int(found[1]), int(found[2]))
-
-
-Deliver = Callable[[int, Sequence[str]], None]
-"""From an epoch and its files to something that can be repeated."""
 
 
 class StagedEpochs(TypedSink):

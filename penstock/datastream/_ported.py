@@ -22,6 +22,9 @@ from penstock.luggage.wishes import Archive, Requirements, Wishes, local_path
 if TYPE_CHECKING:
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
 
+_log = logging.getLogger("penstock")
+_said: set[str] = set()
+
 
 class PythonDependencies:
     """Base of ``StreamExecutionEnvironment``. Files are looked at when a job starts."""
@@ -49,10 +52,6 @@ class PythonDependencies:
     def set_python_executable(self, python_exec: str) -> None:
         """The interpreter of the functions; one in an archive is named from the archive's target on."""
         self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
-
-
-_log = logging.getLogger("penstock")
-_said: set[str] = set()
 
 
 def say_once(what: str, why: str, say: Callable[..., None] = _log.warning) -> None:

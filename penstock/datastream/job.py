@@ -23,6 +23,11 @@ from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
 from penstock.graph.job import JobSpec, StartedBy
 
+_log = logging.getLogger("penstock")
+_INTERACTIVE = "penstock-job"
+_counts: WeakKeyDictionary[ModuleType, dict[str, int]] = WeakKeyDictionary()
+"""How many jobs without a name each run of a program has had."""
+
 
 class Launcher(Protocol):
     """Runs jobs: on Spark in production, in this process in tests."""
@@ -71,12 +76,7 @@ def run_as(program: Program) -> Iterator[None]:
         _running = before
 
 
-_log = logging.getLogger("penstock")
-
 _OWN = Path(__file__).parent.parent
-_INTERACTIVE = "penstock-job"
-_counts: WeakKeyDictionary[ModuleType, dict[str, int]] = WeakKeyDictionary()
-"""How many jobs without a name each run of a program has had."""
 
 
 def made_up_name() -> str:

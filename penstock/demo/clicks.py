@@ -27,6 +27,7 @@ FIRST_MS = 1_767_225_600_000
 JITTER_MS = 240_000
 """How late a click may be; less than the program waits for."""
 COUNTRIES = ("br", "de", "es", "fr", "gb", "in", "it", "jp", "mx", "ng", "pl", "us")
+_BEAT_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,6 @@ def last_offsets(events: int) -> LogOffsets:
 def threshold(events: int) -> int:
     """Clicks that make an hour busy for a country: some hours are, most are not."""
     return max(2, events * 3 // (2 * HOURS * len(COUNTRIES)))
-
-
-_BEAT_S = 0.05
 
 
 def produce(log: str, events: int, seed: int, seconds: float, clock: Clock) -> None:

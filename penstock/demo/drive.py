@@ -34,6 +34,10 @@ from penstock.demo.hourly_counts import CLICK, build
 from penstock.demo.modes import Mode
 from penstock.demo.verdict import ALERTS, COUNTS, Meter, Standing, Verdict, judge
 
+_EVENTS_PER_S = 15_000
+_SECONDS_PER_CRASH = 5
+_BEAT_S = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class FirstBatch:
@@ -79,11 +83,6 @@ class _ProbeWriter(SinkWriter):
             context = self._context
             now, host = context.clock.now_ms(), socket.gethostname()
             context.to_driver(FirstBatch(context.generation, os.getpid(), now, host))
-
-
-_EVENTS_PER_S = 15_000
-_SECONDS_PER_CRASH = 5
-_BEAT_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)

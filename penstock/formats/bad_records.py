@@ -24,6 +24,9 @@ T = TypeVar("T")
 
 _SHOWN_BYTES = 64
 _FEW = 16
+Records: TypeAlias = "pa.RecordBatch | list[Any]"
+Whereabouts = Callable[[int], tuple[Any, bytes]]
+"""Position and bytes of the value at an index."""
 
 
 class OnError(Enum):
@@ -166,11 +169,6 @@ def salvage(
         except DecodeError as error:
             ahead.append(DecodeError(start + error.index, error.reason))
     return pieces
-
-
-Records: TypeAlias = "pa.RecordBatch | list[Any]"
-Whereabouts = Callable[[int], tuple[Any, bytes]]
-"""Position and bytes of the value at an index."""
 
 
 def decode_batch(

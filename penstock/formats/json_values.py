@@ -27,6 +27,8 @@ from penstock.formats.bad_records import DecodeError
 from penstock.formats.value_format import ValueFormat, as_text
 
 _NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+_SHOWN = 200
+_decode = json.JSONDecoder().decode
 
 
 def encode_columns(columns: pa.RecordBatch) -> pa.BinaryArray:
@@ -103,10 +105,6 @@ def _quoted(array: pa.StringArray) -> tuple[pa.StringArray, bool]:
     if array.null_count == 0:
         return array, True
     return pc.binary_join_element_wise('"', array, '"', "").fill_null("null"), False
-
-
-_SHOWN = 200
-_decode = json.JSONDecoder().decode
 
 
 class Json(ValueFormat):

@@ -31,6 +31,27 @@ COMPILED = (".so", ".pyd", ".dylib", ".pyc")
 _PIECE = 1 << 20
 _STORED = (".whl", ".zip", ".gz", ".bz2", ".xz", ".egg", ".zst")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_LONGEST_LINK = 4096
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    tarfile.TarError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    ValueError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+    gzip.BadGzipFile,
+)
+"""What reading bytes that are no archive, or a damaged or locked one, comes to."""
+_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_WAY_OUT = (
+    "Members must stay within the archive; environments with links to an interpreter outside are packed with "
+    "conda-pack, or made with 'python -m venv --copies'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +139,6 @@ def _zip(found: list[Member], file: BinaryIO) -> None:
             with member.path.open("rb") as source, archive.open(entry, "w", force_zip64=True) as into:
                 while piece := source.read(_PIECE):
                     into.write(piece)
-
-
-_LONGEST_LINK = 4096
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    tarfile.TarError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-    ValueError,
-    struct.error,
-    zlib.error,
-    lzma.LZMAError,
-    gzip.BadGzipFile,
-)
-"""What reading bytes that are no archive, or a damaged or locked one, comes to."""
-_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 
 
 def once(place: Path, name: str, make: Callable[[Path], None]) -> Path:
@@ -236,12 +238,6 @@ def _untar(archive: Path, target: Path) -> None:
 
 def _names_of(member: tarfile.TarInfo) -> tuple[str, ...]:
     return (member.name, member.linkname) if member.islnk() else (member.name,)
-
-
-_WAY_OUT = (
-    "Members must stay within the archive; environments with links to an interpreter outside are packed with "
-    "conda-pack, or made with 'python -m venv --copies'"
-)
 
 
 def _unzip(archive: Path, target: Path) -> None:

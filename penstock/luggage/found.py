@@ -19,6 +19,8 @@ from types import ModuleType
 _KINDS = ("stdlib", "platstdlib", "purelib", "platlib")
 ENGINE = frozenset({"penstock", "pyspark", "py4j"})
 """Top-level names that are never a program's own, wherever they were imported from."""
+_NOT_MODULES = frozenset({"__main__", "__mp_main__"})
+SUFFIXES = sorted(importlib.machinery.all_suffixes(), key=len, reverse=True)
 
 
 @cache
@@ -37,10 +39,6 @@ def installed_places() -> tuple[str, ...]:
 def is_installed(path: str | Path) -> bool:
     """Whether a file or directory belongs to what is installed."""
     return (os.path.realpath(path) + os.sep).startswith(installed_places())
-
-
-_NOT_MODULES = frozenset({"__main__", "__mp_main__"})
-SUFFIXES = sorted(importlib.machinery.all_suffixes(), key=len, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,13 @@ from penstock.luggage.wishes import Wishes
 _LAST = 6
 _REFERENCE = re.compile(r"^\s*(-r|-c|-e|--requirement|--constraint|--editable)\b[\s=]*(\S+)")
 _LOCAL = re.compile(r"^\s*(?:\S+\s*@\s*)?(?:file:)?(\.{1,2}/\S*|~/\S*|/\S+)")
+WORK = "PENSTOCK_WORKING_DIRECTORY"
+MARK = "PENSTOCK-OUTFIT"
+"""In front of the reason why there is none, in what Spark tells the driver."""
+_SHARED = ("executor-", "application_")
+"""Directories of Spark that all executors of an application on a machine have in common."""
+Send = Callable[[Path], str]
+"""Gets a file to the executors; the name it has there."""
 
 
 def check_requirements(file: str) -> None:
@@ -73,13 +80,6 @@ def _last_lines(said: str) -> str:
     lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
     return discreet(" / ".join((errors or lines)[-_LAST:]).rstrip("."))
-
-
-WORK = "PENSTOCK_WORKING_DIRECTORY"
-MARK = "PENSTOCK-OUTFIT"
-"""In front of the reason why there is none, in what Spark tells the driver."""
-_SHARED = ("executor-", "application_")
-"""Directories of Spark that all executors of an application on a machine have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +228,6 @@ def main(engine: str, here: str, outfit: str, *arguments: str) -> None:
     if worn.work is not None:
         environment[WORK] = str(worn.work)
     os.execve(worn.python, [worn.python, *arguments], environment)
-
-
-Send = Callable[[Path], str]
-"""Gets a file to the executors; the name it has there."""
 
 
 def outfit_of(wishes: Wishes, place: Path, executable: str | None, send: Send | None) -> Outfit:

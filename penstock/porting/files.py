@@ -23,6 +23,19 @@ from penstock.porting.findings import Finding, Kind, Ported
 from penstock.porting.program import port
 
 _MAGIC = re.compile(r"^\s*[%!].*$", re.MULTILINE)
+_NOTEBOOK = ".ipynb"
+_PROGRAMS = {".py", ".pyw", _NOTEBOOK}
+_NOT_OURS = {"__pycache__", "node_modules", "site-packages", "dist-packages"}
+_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")
+_UNREADABLE = (
+    OSError,
+    SyntaxError,
+    tokenize.TokenError,
+    ValueError,
+    LookupError,
+    RecursionError,
+    MemoryError,  # what the parser says to what is nested too deeply
+)
 
 
 def look_into(text: str) -> list[Finding]:
@@ -52,21 +65,6 @@ def _needs(source: str) -> list[Finding]:
     changed = [number for number, (old, new) in enumerate(lines, 1) if old != new]
     todo = f"notebooks are not rewritten: change {FROM} to {TO} here"
     return sorted([*found, *(Finding(number, FROM, todo, Kind.BY_HAND) for number in changed)])
-
-
-_NOTEBOOK = ".ipynb"
-_PROGRAMS = {".py", ".pyw", _NOTEBOOK}
-_NOT_OURS = {"__pycache__", "node_modules", "site-packages", "dist-packages"}
-_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")
-_UNREADABLE = (
-    OSError,
-    SyntaxError,
-    tokenize.TokenError,
-    ValueError,
-    LookupError,
-    RecursionError,
-    MemoryError,  # what the parser says to what is nested too deeply
-)
 
 
 def programs(paths: Iterable[str]) -> Iterator[Path]:

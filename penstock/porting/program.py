@@ -35,6 +35,13 @@ from penstock.porting.equivalents import (
 from penstock.porting.findings import Finding, Kind
 
 _IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+Place = tuple[int, int]
+"""Line, counted from 1, and column in characters, counted from 0."""
+_NAMES_IT = re.compile(rf"{FROM}(\.\w+)*|.*\b(import|from)\s+{FROM}\b.*", re.DOTALL)
+_TEXT = f"a text that names {FROM} is not rewritten: change it if it is what gets imported"
+_FORMATTED = f"{FROM} inside a formatted string is not rewritten: change it to {TO}"
+_TAKEN = "is also something else in this program: rename that, or change the import by hand"
 
 
 def bound_otherwise(tree: ast.Module) -> set[str]:
@@ -78,12 +85,6 @@ def caught(node: ast.Try) -> bool:
     )
 
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-
-Place = tuple[int, int]
-"""Line, counted from 1, and column in characters, counted from 0."""
-
-
 class Text:
     """A program's lines as Python's parser counts them, and the names in them."""
 
@@ -118,12 +119,6 @@ class Text:
             old = lines[line - 1]
             lines[line - 1] = old[:column] + TO + old[column + len(FROM) :]
         return "".join(lines)
-
-
-_NAMES_IT = re.compile(rf"{FROM}(\.\w+)*|.*\b(import|from)\s+{FROM}\b.*", re.DOTALL)
-_TEXT = f"a text that names {FROM} is not rewritten: change it if it is what gets imported"
-_FORMATTED = f"{FROM} inside a formatted string is not rewritten: change it to {TO}"
-_TAKEN = "is also something else in this program: rename that, or change the import by hand"
 
 
 def port(source: str) -> tuple[str, list[Finding]]:

@@ -43,6 +43,10 @@ from penstock.state.rocks.values import holds_pickles, is_pickled, split_entry
 from penstock.state.schema import StateSchema
 from penstock.state_processor.values import plain_array, shown, shown_type
 
+_PEEK = 16 * 1024
+"""Bytes read at the start of a block, to see its header and the schema behind it."""
+_TOO_SHORT = (struct.error, ValueError, RecursionError, OSError, pa.ArrowInvalid)
+
 
 @dataclass(frozen=True, slots=True)
 class Outline:
@@ -180,12 +184,6 @@ def entry_columns(shape: EntryShape, entries: list[Any]) -> dict[str, list[Any]]
     if shape is EntryShape.KEY:
         return {"key": entries}
     return {name: [entry[place] for entry in entries] for place, name in enumerate(names)}
-
-
-_PEEK = 16 * 1024
-"""Bytes read at the start of a block, to see its header and the schema behind it."""
-
-_TOO_SHORT = (struct.error, ValueError, RecursionError, OSError, pa.ArrowInvalid)
 
 
 Opener = Callable[[SnapshotStore, Any], Iterator[Block]]

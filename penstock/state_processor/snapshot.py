@@ -25,18 +25,6 @@ from penstock.state_processor.blocks import outlines, untrusted
 from penstock.state_processor.scan import Scan, Surveyed, keyed_scan
 from penstock.state_processor.values import MisfitError, json_text, settled, to_arrow, to_text, type_of
 
-
-class StateKind(Enum):
-    """What a state belongs to."""
-
-    KEYED = "keyed"
-    WINDOWED = "keyed, per window"
-    TIMERS = "timers"
-    COLUMNS = "columns"
-    LIST = "list"
-    ENUMERATOR = "enumerator"
-
-
 OPERATORS_SCHEMA = pa.schema(
     [
         ("operator", pa.string()),
@@ -73,6 +61,22 @@ SIZES_SCHEMA = pa.schema(
         ("bytes", pa.int64()),
     ]
 )
+OPERATOR_STATE = "_operator-state"
+"""Stands for all operator state of an operator while nobody vouches for the snapshot."""
+ENUMERATOR = "_enumerator"
+"""What a source's enumerator keeps on the driver."""
+TIMERS = {EVENT_TIMERS: "event", PROCESSING_TIMERS: "processing"}
+
+
+class StateKind(Enum):
+    """What a state belongs to."""
+
+    KEYED = "keyed"
+    WINDOWED = "keyed, per window"
+    TIMERS = "timers"
+    COLUMNS = "columns"
+    LIST = "list"
+    ENUMERATOR = "enumerator"
 
 
 def label(entry: OperatorEntry) -> str:
@@ -113,15 +117,6 @@ def opaque_state(
     """A row for state that is one pickled object."""
     row = {"operator": label(entry), "state": state, "kind": kind.value, "entries": entries}
     return row | {"bytes": size, "typed": "", "pickled": ["item"], "operator_id": entry.operator_id}
-
-
-OPERATOR_STATE = "_operator-state"
-"""Stands for all operator state of an operator while nobody vouches for the snapshot."""
-
-ENUMERATOR = "_enumerator"
-"""What a source's enumerator keeps on the driver."""
-
-TIMERS = {EVENT_TIMERS: "event", PROCESSING_TIMERS: "processing"}
 
 
 class Snapshot:

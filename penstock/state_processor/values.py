@@ -25,6 +25,20 @@ from penstock.core.row import Row
 from penstock.core.stand_ins import StandIn
 from penstock.core.type_tree import MapTypeInfo, TupleTypeInfo, TypeInformation
 
+_PLAIN: dict[type, pa.DataType] = {
+    type(None): pa.null(),
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    dt.date: pa.date32(),
+}
+_NO_KEY = pa.float16()
+"""Key type of an empty map, since keys cannot be null; no value has it."""
+_UNKNOWN = (pa.null(), _NO_KEY)
+_INT64 = range(-(2**63), 2**63)
+
 
 def shown_type(kind: pa.DataType, layout: TypeInformation) -> pa.DataType:
     """The type of :func:`shown` for a column that is stored as ``kind``."""
@@ -79,21 +93,6 @@ def _element(kind: pa.DataType, layout: TypeInformation) -> TypeInformation | No
         return None
     found: TypeInformation | None = getattr(layout, "element_type", None)
     return found
-
-
-_PLAIN: dict[type, pa.DataType] = {
-    type(None): pa.null(),
-    bool: pa.bool_(),
-    int: pa.int64(),
-    float: pa.float64(),
-    str: pa.string(),
-    bytes: pa.binary(),
-    dt.date: pa.date32(),
-}
-_NO_KEY = pa.float16()
-"""Key type of an empty map, since keys cannot be null; no value has it."""
-_UNKNOWN = (pa.null(), _NO_KEY)
-_INT64 = range(-(2**63), 2**63)
 
 
 def plain_array(values: list[Any]) -> pa.Array | None:

@@ -43,6 +43,9 @@ from penstock.state_processor.files import (
 from penstock.state_processor.snapshot import Snapshot
 
 MOST_GROUPS = 32768
+DEFAULT_MAX_PARALLELISM = 128
+_FILES = 4
+_DOMAINS = {"event": EVENT_TIMERS, "processing": PROCESSING_TIMERS}
 
 
 @dataclass(slots=True)
@@ -95,11 +98,6 @@ class Draft:
         return OperatorEntry(
             self.operator_id, self.uid, self.name, vertex, self.parallelism, self.max_parallelism, subtasks
         )
-
-
-DEFAULT_MAX_PARALLELISM = 128
-_FILES = 4
-_DOMAINS = {"event": EVENT_TIMERS, "processing": PROCESSING_TIMERS}
 
 
 class SavepointWriter:

@@ -20,6 +20,9 @@ from penstock.core.ids import MIN_TIME
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.formats.bad_records import Diverted
 
+_CUT_OUT_PER_POLL = 8
+"""How many batches outside the piece one poll passes: one that brings nothing makes the task wait a while."""
+
 
 class WrappedSource(Source):
     """Another source with something about it changed; splits, positions and snapshots are the other's."""
@@ -116,10 +119,6 @@ class WrappedReader(SplitReader):
 
     def close(self) -> None:
         self._reader.close()
-
-
-_CUT_OUT_PER_POLL = 8
-"""How many batches outside the piece one poll passes: one that brings nothing makes the task wait a while."""
 
 
 class CutSource(WrappedSource):

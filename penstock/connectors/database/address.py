@@ -38,6 +38,39 @@ _MYSQL_MILLIS = {"connectTimeout": "connect_timeout", "socketTimeout": "read_tim
 _MYSQL_MODES = {"DISABLED": False, "PREFERRED": False, "REQUIRED": True}
 _ENCRYPTED = (("ssl_verify_mode", "none"),)
 """TLS without a look at the certificate: what Java's driver does when it is only told to encrypt."""
+PREFIX = "ssl_"
+_NAMES = {
+    "ssl_ca": "ca",
+    "ssl_capath": "capath",
+    "ssl_cert": "cert",
+    "ssl_key": "key",
+    "ssl_key_password": "password",
+    "ssl_cipher": "cipher",
+    "ssl_verify_cert": "verify_mode",
+    "ssl_verify_mode": "verify_mode",
+    "ssl_check_hostname": "check_hostname",
+}
+_NO = ("0", "false", "no")
+_MYSQL_NUMBERS = ("connect_timeout", "read_timeout", "write_timeout", "max_allowed_packet")
+_MYSQL_TEXTS = (
+    "bind_address",
+    "collation",
+    "program_name",
+    "read_default_file",
+    "read_default_group",
+    "sql_mode",
+    "unix_socket",
+)
+_POSTGRESQL_PLACES = ("host", "port", "dbname")
+_POSTGRESQL_OURS = (
+    "autocommit",
+    "conninfo",
+    "context",
+    "cursor_factory",
+    "prepare_threshold",
+    "row_factory",
+)
+_WAY_OUT = "write mysql://user@host:3306/database or postgresql://user@host:5432/database"
 
 
 def postgresql_from_jdbc(given: Mapping[str, str]) -> Options:
@@ -79,21 +112,6 @@ def _seconds(millis: str) -> str:
         raise ConfigError(f"a time limit in a JDBC URL is a number of milliseconds, not {millis!r}") from None
 
 
-PREFIX = "ssl_"
-_NAMES = {
-    "ssl_ca": "ca",
-    "ssl_capath": "capath",
-    "ssl_cert": "cert",
-    "ssl_key": "key",
-    "ssl_key_password": "password",
-    "ssl_cipher": "cipher",
-    "ssl_verify_cert": "verify_mode",
-    "ssl_verify_mode": "verify_mode",
-    "ssl_check_hostname": "check_hostname",
-}
-_NO = ("0", "false", "no")
-
-
 def tls_settings(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """The options whose names begin with ``ssl_``; empty if nothing is said about TLS."""
     found: dict[str, Any] = {}
@@ -107,27 +125,6 @@ def tls_settings(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
             )
         found[_NAMES[name]] = value.lower() not in _NO if name == "ssl_check_hostname" else value
     return found
-
-
-_MYSQL_NUMBERS = ("connect_timeout", "read_timeout", "write_timeout", "max_allowed_packet")
-_MYSQL_TEXTS = (
-    "bind_address",
-    "collation",
-    "program_name",
-    "read_default_file",
-    "read_default_group",
-    "sql_mode",
-    "unix_socket",
-)
-_POSTGRESQL_PLACES = ("host", "port", "dbname")
-_POSTGRESQL_OURS = (
-    "autocommit",
-    "conninfo",
-    "context",
-    "cursor_factory",
-    "prepare_threshold",
-    "row_factory",
-)
 
 
 def mysql_options(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -186,7 +183,6 @@ _SCHEMES = {
 }
 _FROM_JDBC = {DatabaseKind.MYSQL: mysql_from_jdbc, DatabaseKind.POSTGRESQL: postgresql_from_jdbc}
 _PORTS = {DatabaseKind.MYSQL: 3306, DatabaseKind.POSTGRESQL: 5432}
-_WAY_OUT = "write mysql://user@host:3306/database or postgresql://user@host:5432/database"
 
 
 @dataclass(frozen=True, slots=True)

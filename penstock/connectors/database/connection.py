@@ -22,6 +22,10 @@ _DIALECTS: dict[DatabaseKind, type[Dialect]] = {
     DatabaseKind.MYSQL: MySqlDialect,
     DatabaseKind.POSTGRESQL: PostgreSqlDialect,
 }
+_log = logging.getLogger("penstock.database")
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 3.0
+T = TypeVar("T")
 
 
 def open_dialect(address: DatabaseAddress) -> Dialect:
@@ -32,13 +36,6 @@ def open_dialect(address: DatabaseAddress) -> Dialect:
 def dialect_of(url: str, user: str | None = None, password: str | None = None) -> Dialect:
     """The dialect of the database that ``url`` names."""
     return open_dialect(parse_url(url, user, password))
-
-
-_log = logging.getLogger("penstock.database")
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 3.0
-
-T = TypeVar("T")
 
 
 class Link:

@@ -44,6 +44,23 @@ from penstock.core.optional import require
 
 _UNKNOWN_XID = 1397
 _OLDEST = {"mariadb": (10, 5), "mysql": (8, 0)}
+_READ_TIMEOUT_S = 600
+_TIMEOUTS = ("read_timeout", "write_timeout")
+_LOST = frozenset(
+    {0, 1042, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2003, 2006, 2013, 2014, 2055}
+)
+_BUSY = frozenset({1020, 1040, 1203, 1205, 1213, 1226, 1317, 1402, 1613, 1614, 3024})
+_DATA = frozenset({1048, 1062, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1690, 3140, 3819, 4025, 4038})
+_DELETE_ROWS = 500
+_SESSION = (
+    f"SET time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_WAIT_S}, lock_wait_timeout = {LOCK_WAIT_S}, "
+    "sql_notes = 0, "
+    "sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
+)
+_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_BEHIND_VALUES = re.compile(r"\bON\s+DUPLICATE\b.*(?<!%)(?:%%)*%s", re.IGNORECASE | re.DOTALL)
+"""A parameter where pymysql expects none: it makes one INSERT of many rows by repeating the values alone."""
+_TRANSACTIONAL = frozenset({"innodb", "rocksdb"})
 
 
 class MySqlXa(Transactions):
@@ -108,29 +125,6 @@ def _known(connection: Any, statement: str) -> None:
         raise
 
 
-_READ_TIMEOUT_S = 600
-_TIMEOUTS = ("read_timeout", "write_timeout")
-
-_LOST = frozenset(
-    {0, 1042, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2003, 2006, 2013, 2014, 2055}
-)
-_BUSY = frozenset({1020, 1040, 1203, 1205, 1213, 1226, 1317, 1402, 1613, 1614, 3024})
-_DATA = frozenset({1048, 1062, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1690, 3140, 3819, 4025, 4038})
-_DELETE_ROWS = 500
-
-_SESSION = (
-    f"SET time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_WAIT_S}, lock_wait_timeout = {LOCK_WAIT_S}, "
-    "sql_notes = 0, "
-    "sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
-)
-_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-
-_BEHIND_VALUES = re.compile(r"\bON\s+DUPLICATE\b.*(?<!%)(?:%%)*%s", re.IGNORECASE | re.DOTALL)
-"""A parameter where pymysql expects none: it makes one INSERT of many rows by repeating the values alone."""
-
-_TRANSACTIONAL = frozenset({"innodb", "rocksdb"})
-
-
 def _utc(value: dt.datetime) -> dt.datetime:
     return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
@@ -191,9 +185,6 @@ class MySqlDialect(Dialect):
 
     def quote(self, name: str) -> str:
         return quote(name)
-
-    def quote_table(self, name: str) -> str:
-        return quote_table(name)
 
     def describe(self, connection: Any, table: str) -> TableInfo | None:
         schema, _, name = table.rpartition(".")

@@ -14,6 +14,8 @@ from typing import Any
 from penstock.connectors.database.dialect import Loader, RowRefused, Target, names, only_keys
 from penstock.core.errors import ConnectorError
 
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
+
 
 def quote(name: str) -> str:
     """One identifier, whatever is in it."""
@@ -41,9 +43,6 @@ def on_duplicate(target: Target) -> str:
             for c in (*others, target.newer)
         ]
     return f"ON DUPLICATE KEY UPDATE {', '.join(settings)}"
-
-
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
 
 
 class MySqlLoader(Loader):

@@ -36,6 +36,27 @@ from penstock.connectors.database.dialect import (
 from penstock.core.errors import ConnectorError
 from penstock.core.optional import require
 
+_UNDEFINED_OBJECT = "42704"
+_BUSY_STATES = frozenset({"40001", "40P01", "55P03", "55006", "57014", "55000"})
+_LOST_CLASSES = ("08", "57P", "53", "25P03")
+_DATA_CLASSES = ("22", "23")
+_DATA_STATES = frozenset({"42804", "42883"})
+"""A value of another type than the column: the statement is checked with the types of its parameters."""
+_RELATION = "SELECT oid, relkind IN ('v', 'm') FROM pg_class WHERE oid = to_regclass(%s)"
+_COLUMNS = """
+    SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+           a.atthasdef OR a.attidentity <> '', a.attgenerated <> '' OR a.attidentity = 'a'
+    FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_KEYS = """
+    SELECT i.indisprimary, array_agg(a.attname::text ORDER BY k.place)
+    FROM pg_index i
+    CROSS JOIN LATERAL unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY AS k(number, place)
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+    WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indisvalid
+    GROUP BY i.indexrelid, i.indisprimary
+"""
+
 
 def quote(name: str) -> str:
     """One identifier, whatever is in it."""
@@ -61,9 +82,6 @@ def on_conflict(target: Target) -> str:
         return update
     stored = f"{quote_table(target.table)}.{quote(target.newer)}"
     return f"{update} WHERE {stored} IS NULL OR EXCLUDED.{quote(target.newer)} >= {stored}"
-
-
-_UNDEFINED_OBJECT = "42704"
 
 
 class PreparedTransactions(Transactions):
@@ -175,28 +193,6 @@ class PostgreSqlLoader(Loader):
         """COPY from the client needs no right of its own."""
 
 
-_BUSY_STATES = frozenset({"40001", "40P01", "55P03", "55006", "57014", "55000"})
-_LOST_CLASSES = ("08", "57P", "53", "25P03")
-_DATA_CLASSES = ("22", "23")
-_DATA_STATES = frozenset({"42804", "42883"})
-"""A value of another type than the column: the statement is checked with the types of its parameters."""
-
-_RELATION = "SELECT oid, relkind IN ('v', 'm') FROM pg_class WHERE oid = to_regclass(%s)"
-_COLUMNS = """
-    SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-           a.atthasdef OR a.attidentity <> '', a.attgenerated <> '' OR a.attidentity = 'a'
-    FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
-"""
-_KEYS = """
-    SELECT i.indisprimary, array_agg(a.attname::text ORDER BY k.place)
-    FROM pg_index i
-    CROSS JOIN LATERAL unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY AS k(number, place)
-    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
-    WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indisvalid
-    GROUP BY i.indexrelid, i.indisprimary
-"""
-
-
 def _utc(value: dt.datetime) -> dt.datetime:
     """COPY into a column without a zone ignores the zone of a value: so it must be ours."""
     return value if value.tzinfo is None else value.astimezone(dt.UTC)
@@ -259,9 +255,6 @@ class PostgreSqlDialect(Dialect):
 
     def quote(self, name: str) -> str:
         return quote(name)
-
-    def quote_table(self, name: str) -> str:
-        return quote_table(name)
 
     def describe(self, connection: Any, table: str) -> TableInfo | None:
         found = connection.execute(_RELATION, (quote_table(table),)).fetchone()

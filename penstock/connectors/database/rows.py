@@ -31,6 +31,9 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _KEPT = frozenset({RowKind.INSERT, RowKind.UPDATE_AFTER})
 
 DeleteWhen = str | Callable[[Any], bool] | None
+Tuples = list[tuple[Any, ...]]
+_MAY_BE_NAN = frozenset({float, Decimal})
+_SHOWN = 300
 
 
 class RowReader:
@@ -198,11 +201,6 @@ def _field(record: Any, name: str) -> Any:
 def _tupled(getter: Callable[[Any], Any], width: int) -> Callable[[Any], tuple[Any, ...]]:
     """``itemgetter`` and ``attrgetter`` of one name give the bare value."""
     return getter if width > 1 else lambda record: (getter(record),)
-
-
-Tuples = list[tuple[Any, ...]]
-_MAY_BE_NAN = frozenset({float, Decimal})
-_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,10 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EXACT = Context(prec=1000)
 """Python's own would round what has more than 28 digits."""
+_log = logging.getLogger("penstock")
+_PATIENCE = 6
+"""So many times in a row a connection may be lost, before the reader gives up."""
+_FIRST_WAIT_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +108,6 @@ def to_value(column: Column, number: int, like: Any) -> Any:
 def as_splits(table: str, ranges: list[KeyRange]) -> list[Split]:
     """A split per range, numbered from 0."""
     return [Split(f"{table}[{number}]", part) for number, part in enumerate(ranges)]
-
-
-_log = logging.getLogger("penstock")
-_PATIENCE = 6
-"""So many times in a row a connection may be lost, before the reader gives up."""
-_FIRST_WAIT_MS = 100
 
 
 class PagedReader(SplitReader):

@@ -28,6 +28,8 @@ from penstock.connectors.database.source_types import (
 )
 from penstock.core.errors import ConnectorError
 
+Key = tuple[Any, ...]
+
 
 class ReadingSql(ABC):
     """How one kind of database is asked for rows in order."""
@@ -83,8 +85,6 @@ READING: dict[DatabaseKind, ReadingSql] = {
     DatabaseKind.MYSQL: MySqlReading(),
     DatabaseKind.POSTGRESQL: PostgreSqlReading(),
 }
-
-Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)

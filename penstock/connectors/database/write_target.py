@@ -17,6 +17,9 @@ from penstock.connectors.database.dialect import Dialect, Fault, Target
 from penstock.connectors.database.rows import Changed
 from penstock.core.errors import ConnectorError
 
+_log = logging.getLogger("penstock.database")
+_SHOWN = 60
+
 
 @dataclass(frozen=True)
 class Destination:
@@ -46,10 +49,6 @@ def to_statement(dialect: Dialect, statement: str, columns: Sequence[str]) -> De
             dialect.run_each(cursor, statement, changed.rows)
 
     return Destination(dialect, f"the statement {statement!r} at {dialect.address}", columns, apply)
-
-
-_log = logging.getLogger("penstock.database")
-_SHOWN = 60
 
 
 def refused(destination: Destination, changed: Changed, error: BaseException) -> ConnectorError:

@@ -39,6 +39,8 @@ _JAVA_TO_STRFTIME = {
 _PATTERN_TOKEN = re.compile(
     r"'(?P<quoted>[^']*)'|(?P<field>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<plain>[^A-Za-z']+)"
 )
+_NOTE = "default bucket"
+_log = logging.getLogger("penstock")
 
 
 class BucketAssigner(ABC):
@@ -185,10 +187,6 @@ def strftime_pattern(java_pattern: str) -> str:
     if end != len(java_pattern):
         raise ConfigError(f"date pattern {java_pattern!r} has an unclosed quote")
     return "".join(parts)
-
-
-_NOTE = "default bucket"
-_log = logging.getLogger("penstock")
 
 
 class DefaultBucket(Enum):

@@ -31,6 +31,10 @@ from penstock.core.typeinfo import (
 
 _DECIMAL = pa.decimal128(38, 18)
 """What Flink's tables make of a ``BIG_DEC``."""
+_EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+"""More digits than any column has, so that only the scale rounds."""
+Fit = Callable[[Any], Any]
+"""What changes one value that is not ``None``."""
 
 
 def schema_of(row_type: RowTypeInfo) -> pa.Schema:
@@ -62,13 +66,6 @@ def _column_type(kind: TypeInformation) -> pa.DataType | None:
         inner = _column_type(element)
         return None if inner is None else pa.list_(inner)
     return found
-
-
-_EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
-"""More digits than any column has, so that only the scale rounds."""
-
-Fit = Callable[[Any], Any]
-"""What changes one value that is not ``None``."""
 
 
 def fitted_values(values: Sequence[Any], kind: pa.DataType, strict_decimals: bool) -> Sequence[Any]:

@@ -27,6 +27,7 @@ from penstock.core.errors import ConnectorError
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+Values = tuple[Any, ...]
 
 
 def folder_of(names: Sequence[str], values: Sequence[Any]) -> str:
@@ -100,9 +101,6 @@ class _PartitionedReader(WrappedReader):
             if column.name not in columns.schema.names:
                 columns = columns.append_column(column, pa.repeat(value, len(batch)))
         return Batch(columns=columns, times=batch.times)
-
-
-Values = tuple[Any, ...]
 
 
 def split_by_columns(columns: pa.RecordBatch, names: Sequence[str]) -> list[tuple[Values, pa.RecordBatch]]:

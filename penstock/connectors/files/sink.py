@@ -52,6 +52,9 @@ from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
 
+PathLike = str | os.PathLike[str]
+Schema: TypeAlias = pa.Schema | RowTypeInfo
+
 
 class ColumnKind(Enum):
     """The formats with columns; the value is the suffix of their files."""
@@ -113,10 +116,6 @@ class ColumnShape:
         if not self.partition_by:
             return settings
         return replace(settings, buckets=PartitionBuckets(self.partition_by, schema, self.strict_decimals))
-
-
-PathLike = str | os.PathLike[str]
-Schema: TypeAlias = pa.Schema | RowTypeInfo
 
 
 class FileSink(TypedSink):

@@ -46,6 +46,17 @@ from penstock.core.hashing import hash_value
 from penstock.formats.json_values import Json
 
 _REMEMBERED = 100_000
+_log = logging.getLogger("penstock")
+_LOOPBACK = "127.0.0.1"
+_AT_ONCE = 64
+"""Bodies that are in memory, whole or in part."""
+_CONNECTIONS = 256
+_OF_ONE_ADDRESS = 64
+_BACKLOG = 128
+_LONGEST_NUMBER = 18
+_LONGEST_KEY = 256
+_MARK = secrets.token_hex(16)
+_MARKED = re.compile(f'"{_MARK}([^"]*)"')
 
 
 class Spool:
@@ -113,20 +124,6 @@ class Spool:
                 at = read.column(0)[-1].as_py() + 1
         finally:
             reader.close()
-
-
-_log = logging.getLogger("penstock")
-
-_LOOPBACK = "127.0.0.1"
-_AT_ONCE = 64
-"""Bodies that are in memory, whole or in part."""
-_CONNECTIONS = 256
-_OF_ONE_ADDRESS = 64
-_BACKLOG = 128
-_LONGEST_NUMBER = 18
-_LONGEST_KEY = 256
-_MARK = secrets.token_hex(16)
-_MARKED = re.compile(f'"{_MARK}([^"]*)"')
 
 
 class WebhookServer:

@@ -34,6 +34,7 @@ _OVERTAKEN = (
     "A newer attempt of the job writes in its place, or the transaction was open for longer than "
     "transaction.timeout.ms."
 )
+_INIT_TIMEOUT_S = 30.0
 
 
 class Deliveries:
@@ -152,9 +153,6 @@ def _hint(error: Any) -> str:
     }
     hint = hints.get(error.code())
     return "" if hint is None else f" {hint}"
-
-
-_INIT_TIMEOUT_S = 30.0
 
 
 class Lane:

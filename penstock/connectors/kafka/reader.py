@@ -25,6 +25,18 @@ from penstock.core.optional import require
 from penstock.formats.bad_records import BadRecords, Diverted, Records, decode_batch, deserialized
 from penstock.formats.value_format import SchemaFormat, as_format
 
+_LOOKUP_S = 10.0
+_PASSING = {
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+    "REQUEST_TIMED_OUT",
+    "_ALL_BROKERS_DOWN",
+    "_RESOLVE",
+    "_TIMED_OUT",
+    "_TRANSPORT",
+}
+"""Errors of connections, which the client mends by itself."""
+
 
 class KafkaRecord(NamedTuple):
     """A message as a :class:`RecordSchema` sees it."""
@@ -120,19 +132,6 @@ def _record(message: Any) -> KafkaRecord:
         message.value(),
         tuple(message.headers() or ()),
     )
-
-
-_LOOKUP_S = 10.0
-_PASSING = {
-    "LEADER_NOT_AVAILABLE",
-    "NOT_LEADER_FOR_PARTITION",
-    "REQUEST_TIMED_OUT",
-    "_ALL_BROKERS_DOWN",
-    "_RESOLVE",
-    "_TIMED_OUT",
-    "_TRANSPORT",
-}
-"""Errors of connections, which the client mends by itself."""
 
 
 @dataclass(frozen=True, slots=True)

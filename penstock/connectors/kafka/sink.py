@@ -24,6 +24,12 @@ from penstock.core.optional import require
 _PATIENCE_S = 10.0
 _USUAL_MAX_TIMEOUT_MS = 900_000
 """``transaction.max.timeout.ms`` of brokers that were not told otherwise."""
+TRANSACTION_TIMEOUT = "transaction.timeout.ms"
+_TRANSACTION_TIMEOUT_MS = 3_600_000
+_DELIVERY_TIMEOUT_MS = 120_000
+_DELIVERY_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
+_ACKS = ("acks", "request.required.acks")
+_ACKNOWLEDGEMENTS = (*_ACKS, "enable.idempotence")
 
 
 def check_brokers(settings: ClientSettings, topics: Sequence[str]) -> dict[str, str]:
@@ -111,14 +117,6 @@ def _check_rights(admin: Any, topics: list[str]) -> None:
             ) from None
         if allowed is not None and write not in allowed:
             raise ConnectorError(f"this user may not write the Kafka topic {topic!r}: allow WRITE on it")
-
-
-TRANSACTION_TIMEOUT = "transaction.timeout.ms"
-_TRANSACTION_TIMEOUT_MS = 3_600_000
-_DELIVERY_TIMEOUT_MS = 120_000
-_DELIVERY_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
-_ACKS = ("acks", "request.required.acks")
-_ACKNOWLEDGEMENTS = (*_ACKS, "enable.idempotence")
 
 
 class KafkaRecordSink(Sink):

@@ -27,6 +27,18 @@ from penstock.core.optional import require
 from penstock.core.retrying import retry, steadily
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
+T = TypeVar("T")
+_TRANSACTION = 1
+_PAUSE_S = 0.1
+_UNKNOWN_ID = (105, 49)
+_FENCED = (90, 47, 48)
+_CONCURRENT = 51
+_NOT_NOW = (7, 13, 14, 15, 16, _CONCURRENT, 72, 82)
+"""Timed out, broken connection, coordinator loading, none, another one, busy, listener, leader epoch."""
+_TIMEOUT_TOO_LONG = 50
+_UNMARKED_MS = 1_000
+"""For brokers that allow transactions to be open only for less than the marks of fences are."""
+_FORBIDDEN = (29, 31, 53, 58)
 
 
 def wire_settings(settings: Mapping[str, Any], timeout_ms: int) -> dict[str, Any]:
@@ -91,22 +103,6 @@ def _load_certificate(context: ssl.SSLContext, settings: Mapping[str, Any]) -> N
             both.touch(mode=0o600)
             both.write_text(f"{settings['ssl.certificate.pem']}\n{settings.get('ssl.key.pem', '')}\n")
             context.load_cert_chain(both, password=password)
-
-
-T = TypeVar("T")
-
-_TRANSACTION = 1
-_PAUSE_S = 0.1
-
-_UNKNOWN_ID = (105, 49)
-_FENCED = (90, 47, 48)
-_CONCURRENT = 51
-_NOT_NOW = (7, 13, 14, 15, 16, _CONCURRENT, 72, 82)
-"""Timed out, broken connection, coordinator loading, none, another one, busy, listener, leader epoch."""
-_TIMEOUT_TOO_LONG = 50
-_UNMARKED_MS = 1_000
-"""For brokers that allow transactions to be open only for less than the marks of fences are."""
-_FORBIDDEN = (29, 31, 53, 58)
 
 
 class Unavailable(Exception):

@@ -20,6 +20,11 @@ MARK = b"\xf3\x89\x9a\xc2"
 _SUM = 16
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _RECORDS = _DATA = 3
+TRIM_HORIZON = "TRIM_HORIZON"
+AT_TIMESTAMP = "AT_TIMESTAMP"
+AT_SEQUENCE = "AT_SEQUENCE_NUMBER"
+AFTER_SEQUENCE = "AFTER_SEQUENCE_NUMBER"
+SHARD_END = "SHARD_END"
 
 
 def unpacked(data: bytes) -> list[bytes]:
@@ -66,13 +71,6 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-
-
-TRIM_HORIZON = "TRIM_HORIZON"
-AT_TIMESTAMP = "AT_TIMESTAMP"
-AT_SEQUENCE = "AT_SEQUENCE_NUMBER"
-AFTER_SEQUENCE = "AFTER_SEQUENCE_NUMBER"
-SHARD_END = "SHARD_END"
 
 
 class Place(NamedTuple):

@@ -41,6 +41,7 @@ from penstock.formats.value_format import ValueFormat
 
 _log = logging.getLogger("penstock")
 _HOUR_MS = 3_600_000
+_MOST_PAUSE_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,6 @@ class Fetcher:
     @property
     def _name(self) -> str:
         return f"Kinesis stream {self._shard.stream!r} shard {self._shard.name}"
-
-
-_MOST_PAUSE_MS = 10_000
 
 
 class ShardReader(SplitReader):

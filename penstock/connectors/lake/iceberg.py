@@ -40,6 +40,7 @@ from penstock.core.optional import require
 from penstock.core.typeinfo import RowTypeInfo
 
 _NARROW = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+_NO_RETRIES = {"commit.retry.num-retries": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +215,6 @@ def _check_partition(done: DataFile, partition_by: tuple[str, ...]) -> None:
                 f"{str(value)[:40]!r} cannot be a partition of an Iceberg table (column {name!r}): it is "
                 "NaN, or too long a text; map such values to others before the sink"
             )
-
-
-_NO_RETRIES = {"commit.retry.num-retries": "0"}
 
 
 class IcebergCommitter(TableCommitter[IcebergAddress]):

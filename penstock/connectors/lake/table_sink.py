@@ -16,6 +16,8 @@ from penstock.core.errors import ConfigError
 from penstock.core.optional import require
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation
 
+R = TypeVar("R")
+
 
 def match_columns(what: str, wanted: pa.Schema, there: pa.Schema) -> pa.Schema:
     """The schema to write: our columns with the table's types; a ``ConfigError`` says what differs.
@@ -69,9 +71,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(kind):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(kind) else kind
-
-
-R = TypeVar("R")
 
 
 class TableSink(TypedSink, Generic[R]):

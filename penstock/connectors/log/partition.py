@@ -49,6 +49,9 @@ PENDING = "pending"
 NAME = re.compile(
     r"(?P<sink>[0-9a-f]{16})-(?P<subtask>\d+)-(?P<run>\w+)-(?P<generation>\d+)(-(?P<epoch>\d+))?\.\w+"
 )
+_SUFFIX = ".producers"
+_VERSION = 2
+_COPY_CHUNK = 8 << 20
 
 
 def staged_runs(partition: Path) -> set[str]:
@@ -95,10 +98,6 @@ def apply_retention(directory: Path, limits: Limits, now_ms: int) -> int:
         total -= stat.st_size
         deleted += 1
     return deleted
-
-
-_SUFFIX = ".producers"
-_VERSION = 2
 
 
 @dataclass(slots=True)
@@ -181,9 +180,6 @@ def drop_older(directory: Path, base: int) -> None:
     for path in directory.glob(f"*{_SUFFIX}"):
         if int(path.name[: -len(_SUFFIX)]) < base:
             path.unlink(missing_ok=True)
-
-
-_COPY_CHUNK = 8 << 20
 
 
 class PartitionWriter:

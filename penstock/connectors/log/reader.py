@@ -23,6 +23,10 @@ from penstock.connectors.log.frame import SCHEMA
 from penstock.connectors.log.segment import Frame, SegmentFile, segment_bases, segment_path
 from penstock.connectors.source import OnTruncated
 
+READ_SCHEMA = pa.schema([pa.field("offset", pa.int64(), nullable=False), *SCHEMA])
+"""Columns of what :meth:`PartitionReader.read` returns."""
+_NOTHING = pa.RecordBatch.from_pylist([], schema=READ_SCHEMA)
+
 
 class Cursor:
     """Walks the frames of a partition.
@@ -115,12 +119,6 @@ class Cursor:
             if segment.is_damaged(position, sealed):
                 raise segment.damage(position)
         self._known_torn = seen
-
-
-READ_SCHEMA = pa.schema([pa.field("offset", pa.int64(), nullable=False), *SCHEMA])
-"""Columns of what :meth:`PartitionReader.read` returns."""
-
-_NOTHING = pa.RecordBatch.from_pylist([], schema=READ_SCHEMA)
 
 
 class PartitionReader:

@@ -34,6 +34,39 @@ LONGEST = 4000
 ToCommands = Callable[[Any], list[Command]]
 Part = str | Callable[[Any], Any]
 """A field's name, or a function of the record."""
+_PIPELINE = 2000
+_MARK_S = 30 * 24 * 3600
+"""Marks of commits are kept as long as anybody might start from the snapshot again."""
+_SHOWN_WORDS, _SHOWN_BYTES = 4, 40
+_LEFTOVER = re.compile(r".*:(?P<generation>\d+):(?P<subtask>\d+):\w+:(?P<epoch>\d+|open)")
+_COMMIT = """
+local mark, total = redis.call('GET', KEYS[2]), tonumber(ARGV[1])
+if mark == 'done' then
+  redis.call('DEL', KEYS[1])
+  return 0
+end
+if redis.call('LLEN', KEYS[1]) ~= total then
+  return -1
+end
+local at, from, words = tonumber(mark or 0), 0, {}
+while at < total do
+  local size = tonumber(words[at - from + 1])
+  if size == nil or at - from + 1 + size > #words then
+    words, from = redis.call('LRANGE', KEYS[1], at, at + 9999), at
+    size = tonumber(words[1])
+  end
+  local answer = redis.pcall(unpack(words, at - from + 2, at - from + 1 + size))
+  if type(answer) == 'table' and answer.err then
+    redis.call('SET', KEYS[2], at, 'EX', ARGV[2])
+    return redis.error_reply(answer.err)
+  end
+  at = at + size + 1
+end
+redis.call('SET', KEYS[2], 'done', 'EX', ARGV[2])
+redis.call('DEL', KEYS[1])
+return 1
+"""
+"""A command that Redis refuses stops it there: once the cause is gone, the next commit goes on behind it."""
 
 
 def part_of(part: Part) -> Callable[[Any], Any]:
@@ -101,42 +134,6 @@ def entries(stream: str, fields: Callable[[Any], Mapping[str, Any]], keep: int |
         return [(*head, b"*", *pairs)]
 
     return commands
-
-
-_PIPELINE = 2000
-_MARK_S = 30 * 24 * 3600
-"""Marks of commits are kept as long as anybody might start from the snapshot again."""
-_SHOWN_WORDS, _SHOWN_BYTES = 4, 40
-_LEFTOVER = re.compile(r".*:(?P<generation>\d+):(?P<subtask>\d+):\w+:(?P<epoch>\d+|open)")
-
-_COMMIT = """
-local mark, total = redis.call('GET', KEYS[2]), tonumber(ARGV[1])
-if mark == 'done' then
-  redis.call('DEL', KEYS[1])
-  return 0
-end
-if redis.call('LLEN', KEYS[1]) ~= total then
-  return -1
-end
-local at, from, words = tonumber(mark or 0), 0, {}
-while at < total do
-  local size = tonumber(words[at - from + 1])
-  if size == nil or at - from + 1 + size > #words then
-    words, from = redis.call('LRANGE', KEYS[1], at, at + 9999), at
-    size = tonumber(words[1])
-  end
-  local answer = redis.pcall(unpack(words, at - from + 2, at - from + 1 + size))
-  if type(answer) == 'table' and answer.err then
-    redis.call('SET', KEYS[2], at, 'EX', ARGV[2])
-    return redis.error_reply(answer.err)
-  end
-  at = at + size + 1
-end
-redis.call('SET', KEYS[2], 'done', 'EX', ARGV[2])
-redis.call('DEL', KEYS[1])
-return 1
-"""
-"""A command that Redis refuses stops it there: once the cause is gone, the next commit goes on behind it."""
 
 
 @dataclass(frozen=True, slots=True)

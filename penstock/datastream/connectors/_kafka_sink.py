@@ -28,6 +28,8 @@ __all__ = [
     "KafkaTopicSelector",
     "Semantic",
 ]
+Semantic = DeliveryGuarantee
+"""The guarantees, under their older name."""
 
 
 class KafkaTopicSelector(ABC):
@@ -247,10 +249,6 @@ class KafkaSinkBuilder:
         if self._schema is None:
             raise ConfigError("a Kafka sink needs set_record_serializer(...)")
         return KafkaSink(self._properties, self._schema.encoder(), self._guarantee, self._prefix)
-
-
-Semantic = DeliveryGuarantee
-"""The guarantees, under their older name."""
 
 
 class FlinkKafkaProducerBase(SinkFunction):

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from penstock.common.serialization import (
     BulkWriterFactory,
@@ -44,7 +44,28 @@ from penstock.datastream.formats.csv_schema import (
 )
 from penstock.datastream.formats.row_values import row_values, whole_number_reader
 
+__all__ = [
+    "CsvBulkWriters",
+    "CsvReaderFormat",
+    "CsvRowDeserializationSchema",
+    "CsvRowSerializationSchema",
+    "CsvSchema",
+    "CsvSchemaBuilder",
+]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["BulkWriterFactory", "RowDataBulkWriterFactory", "StreamFormat"]
+
+
+# Python's own limit is 128 KB a value, which would make longer ones bad records.
+csv.field_size_limit(sys.maxsize)
+
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+_READ_TIME: dict[type[TypeInformation], Callable[[str], Any]] = {
+    DateTypeInfo: dt.date.fromisoformat,
+    TimeTypeInfo: dt.time.fromisoformat,
+    TimestampTypeInfo: dt.datetime.fromisoformat,
+}
 
 
 def _boolean(text: str) -> bool:
@@ -58,11 +79,6 @@ _READ_BASIC: dict[BasicType, Callable[[str], Any]] = {
     BasicType.FLOAT: float,
     BasicType.DOUBLE: float,
     BasicType.BIG_DEC: Decimal,
-}
-_READ_TIME: dict[type[TypeInformation], Callable[[str], Any]] = {
-    DateTypeInfo: dt.date.fromisoformat,
-    TimeTypeInfo: dt.time.fromisoformat,
-    TimestampTypeInfo: dt.datetime.fromisoformat,
 }
 
 
@@ -114,23 +130,6 @@ def writer_of(kind: TypeInformation, array_delimiter: str) -> Callable[[Any], st
     return lambda values: array_delimiter.join(map(write_element, values))
 
 
-__all__ = [
-    "CsvBulkWriters",
-    "CsvReaderFormat",
-    "CsvRowDeserializationSchema",
-    "CsvRowSerializationSchema",
-    "CsvSchema",
-    "CsvSchemaBuilder",
-]
-
-# PyFlink has these here, too, from its other modules.
-__all__ += ["BulkWriterFactory", "RowDataBulkWriterFactory", "StreamFormat"]
-
-
-# Python's own limit is 128 KB a value, which would make longer ones bad records.
-csv.field_size_limit(sys.maxsize)
-
-
 @dataclass(frozen=True, slots=True)
 class _Settings:
     """How a line is written. ``quote`` of ``None`` turns quoting off."""
@@ -156,16 +155,36 @@ class _Settings:
         }
 
 
-def _row_type(type_info: TypeInformation) -> RowTypeInfo:
-    if not isinstance(type_info, RowTypeInfo):
-        raise ConfigError(f"CSV needs the type of its rows, such as Types.ROW([...]), not {type_info!r}")
-    return type_info
-
-
 def _one_character(name: str, value: str) -> str:
     if len(value) != 1:
         raise ConfigError(f"the {name} of a CSV schema must be one character, not {value!r}")
     return value
+
+
+class _Builder:
+    """What both builders of schemas set."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        if not isinstance(type_info, RowTypeInfo):
+            raise ConfigError(f"CSV needs the type of its rows, such as Types.ROW([...]), not {type_info!r}")
+        self._row_type = type_info
+        self._settings = _Settings()
+
+    def set_array_element_delimiter(self, delimiter: str) -> Self:
+        """Between the elements of an array or nested row; ``;`` unless set."""
+        return self._with(array_delimiter=delimiter)
+
+    def set_quote_character(self, c: str) -> Self:
+        """Around values; ``"`` unless set."""
+        return self._with(quote=_one_character("quote character", c))
+
+    def set_escape_character(self, c: str) -> Self:
+        """Before characters to be taken literally; none unless set."""
+        return self._with(escape=_one_character("escape character", c))
+
+    def _with(self, **changes: Any) -> Self:
+        self._settings = replace(self._settings, **changes)
+        return self
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
@@ -205,48 +224,28 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return (CsvRowDeserializationSchema, (self._row_type, self._settings))
 
-    class Builder:
+    class Builder(_Builder):
         """Collects the settings of a :class:`CsvRowDeserializationSchema`."""
 
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._row_type = _row_type(type_info)
-            self._settings = _Settings()
-
-        def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
+        def set_field_delimiter(self, delimiter: str) -> Self:
             """Between values; ``,`` unless set."""
             return self._with(delimiter=_one_character("field delimiter", delimiter))
 
-        def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_allow_comments(self, allow_comments: bool) -> Self:
             """Whether lines that begin with ``#`` are skipped."""
             return self._with(allow_comments=allow_comments)
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            """Between the elements of an array or nested row; ``;`` unless set."""
-            return self._with(array_delimiter=delimiter)
-
-        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Around values; ``"`` unless set."""
-            return self._with(quote=_one_character("quote character", c))
-
-        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Before characters to be taken literally; none unless set."""
-            return self._with(escape=_one_character("escape character", c))
-
-        def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
+        def set_null_literal(self, null_literal: str) -> Self:
             """The text that means ``None``."""
             return self._with(null_literal=null_literal)
 
-        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
             """Whether lines that cannot be read are skipped instead of failing the job."""
             return self._with(ignore_errors=ignore_parse_errors)
 
         def build(self) -> CsvRowDeserializationSchema:
             """The schema."""
             return CsvRowDeserializationSchema(self._row_type, self._settings)
-
-        def _with(self, **changes: Any) -> CsvRowDeserializationSchema.Builder:
-            self._settings = replace(self._settings, **changes)
-            return self
 
 
 class CsvRowSerializationSchema(SerializationSchema):
@@ -271,45 +270,25 @@ class CsvRowSerializationSchema(SerializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return (CsvRowSerializationSchema, (self._row_type, self._settings))
 
-    class Builder:
+    class Builder(_Builder):
         """Collects the settings of a :class:`CsvRowSerializationSchema`."""
 
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._row_type = _row_type(type_info)
-            self._settings = _Settings()
-
-        def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
+        def set_field_delimiter(self, c: str) -> Self:
             """Between values; ``,`` unless set."""
             return self._with(delimiter=_one_character("field delimiter", c))
 
-        def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
+        def set_line_delimiter(self, delimiter: str) -> Self:
             """After each row; a line feed unless set, may be empty."""
             return self._with(line_delimiter=delimiter)
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Between the elements of an array or nested row; ``;`` unless set."""
-            return self._with(array_delimiter=delimiter)
-
-        def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
+        def disable_quote_character(self) -> Self:
             """Never quote; values that would need it are an error unless there is an escape."""
             return self._with(quote=None)
 
-        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Around values that need it; ``"`` unless set."""
-            return self._with(quote=_one_character("quote character", c))
-
-        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Before characters to be taken literally; none unless set."""
-            return self._with(escape=_one_character("escape character", c))
-
-        def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
+        def set_null_literal(self, s: str) -> Self:
             """The text that stands for ``None``; empty unless set."""
             return self._with(null_literal=s)
 
         def build(self) -> CsvRowSerializationSchema:
             """The schema."""
             return CsvRowSerializationSchema(self._row_type, self._settings)
-
-        def _with(self, **changes: Any) -> CsvRowSerializationSchema.Builder:
-            self._settings = replace(self._settings, **changes)
-            return self

@@ -32,6 +32,11 @@ from penstock.datastream.formats.json_values import (
 from penstock.formats.json_values import parse_columns
 from penstock.formats.value_format import SchemaFormat, ValueFormat
 
+__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+# PyFlink has these here, too, from its other modules.
+__all__ += ["typeinfo"]
+
 _PLAIN = {
     BasicType.STRING: pa.string(),
     BasicType.BOOLEAN: pa.bool_(),
@@ -41,6 +46,8 @@ _PLAIN = {
     BasicType.LONG: pa.int64(),
     BasicType.DOUBLE: pa.float64(),
 }
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Half of a character that takes two escapes. Others are no reason to look at the values again."""
 
 
 def plain_schema(row_type: RowTypeInfo) -> pa.Schema | None:
@@ -79,15 +86,6 @@ class JsonRows(SchemaFormat):
         if found is None or (self._every_field and any(column.null_count for column in found.columns)):
             return None
         return found
-
-
-__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
-
-# PyFlink has these here, too, from its other modules.
-__all__ += ["typeinfo"]
-
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-"""Half of a character that takes two escapes. Others are no reason to look at the values again."""
 
 
 def _row_type(type_info: TypeInformation | None, wanted_by: str) -> RowTypeInfo:

@@ -44,6 +44,14 @@ _MARKED = re.compile(f'"{_MARK}([^"]*)"')
 _LONGEST = 4000
 """Digits of a whole number that Python turns into text without being told that it may."""
 _NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
+Reader = Callable[[Any], Any]
+Writer = Callable[[Any], Any]
+_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+_FORMATS: dict[str, Callable[[], TypeInformation[Any]]] = {
+    "date-time": Types.SQL_TIMESTAMP,
+    "date": Types.SQL_DATE,
+    "time": Types.SQL_TIME,
+}
 
 
 class WrittenFloat(float):
@@ -104,12 +112,6 @@ def _named(found: Any) -> Any:
     if isinstance(found, list | tuple):
         return [_named(value) for value in found]
     return found if not isinstance(found, float) or math.isfinite(found) else _NAMES.get(found, "NaN")
-
-
-Reader = Callable[[Any], Any]
-Writer = Callable[[Any], Any]
-
-_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 
 def _text(value: Any) -> str:
@@ -267,13 +269,6 @@ def row_type_of_json_schema(text: str) -> RowTypeInfo:
     if not isinstance(found, RowTypeInfo):
         raise ConfigError(f"the JSON schema must describe an object with properties: {text:.200}")
     return found
-
-
-_FORMATS: dict[str, Callable[[], TypeInformation[Any]]] = {
-    "date-time": Types.SQL_TIMESTAMP,
-    "date": Types.SQL_DATE,
-    "time": Types.SQL_TIME,
-}
 
 
 def _type_of_schema(schema: dict[str, Any]) -> TypeInformation:

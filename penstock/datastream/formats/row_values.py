@@ -11,6 +11,8 @@ from typing import Any
 
 from penstock.core.typeinfo import BasicType
 
+_BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
+
 
 def row_values(row: Any) -> Iterable[Any]:
     """The row itself, unless it is a dictionary, which would pass its keys off as values."""
@@ -18,9 +20,6 @@ def row_values(row: Any) -> Iterable[Any]:
         raise TypeError("the record is a dictionary and the schema writes rows; make a Row(**record) of it")
     values: Iterable[Any] = row
     return values
-
-
-_BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 
 
 def whole_number_reader(kind: BasicType) -> Callable[[Any], int]:
