@@ -28,9 +28,14 @@ import pyarrow as pa
 from pyarrow.fs import FileSelector
 
 from penstock.connectors.files.storage import LocalStorage, normalise
-from penstock.connectors.lake.table_commit import TableCommitter, TableConflict
 from penstock.connectors.lake.table_files import DataFile, DataStorage, TableFilesWriter, TableLayout
-from penstock.connectors.lake.table_sink import TableSink, match_columns, partition_columns
+from penstock.connectors.lake.table_sink import (
+    TableCommitter,
+    TableConflict,
+    TableSink,
+    match_columns,
+    partition_columns,
+)
 from penstock.connectors.sink import Committer, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.durations import to_bytes

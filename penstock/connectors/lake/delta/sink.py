@@ -32,9 +32,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from penstock.connectors.lake.delta.table import TableAddress, arrow_schema, check_writable
-from penstock.connectors.lake.table_commit import TableCommitter, TableConflict
 from penstock.connectors.lake.table_files import DataFile, DataStorage, TableFilesWriter, TableLayout
-from penstock.connectors.lake.table_sink import TableSink, match_columns, partition_columns
+from penstock.connectors.lake.table_sink import (
+    TableCommitter,
+    TableConflict,
+    TableSink,
+    match_columns,
+    partition_columns,
+)
 from penstock.connectors.sink import Committer, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
