@@ -26,7 +26,7 @@ job fails, for good, and says which they are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -180,6 +180,29 @@ class FixedSplits(SplitEnumerator):
 
     def restore(self, state: Any) -> None:
         self._seen = Names.restored(state)
+
+
+class SplitsOnce(SplitEnumerator):
+    """All splits at the first ``discover`` and none again, also after a restore.
+
+    For sources whose division depends on the parallelism, or on what is there: comparing split ids after a
+    restore would find "new" splits and read everything twice.
+    """
+
+    def __init__(self, find: Callable[[], Iterable[Split]]) -> None:
+        self._find = find
+        self._done = False
+
+    def discover(self) -> Iterable[Split]:
+        splits = () if self._done else self._find()
+        self._done = True
+        return splits
+
+    def snapshot(self) -> bool:
+        return self._done
+
+    def restore(self, state: Any) -> None:
+        self._done = bool(state)
 
 
 class Source(ABC):

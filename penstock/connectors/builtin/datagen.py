@@ -12,39 +12,17 @@ timetable, not a speed limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader, SplitsOnce
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError, ConnectorError
-
-
-class DealtOnce(SplitEnumerator):
-    """Deals all splits at the first ``discover`` and never again, also after a restore.
-
-    For sources whose division depends on the parallelism: comparing split ids after a restore at
-    another parallelism would find "new" splits and read everything twice.
-    """
-
-    def __init__(self, splits: Iterable[Split]) -> None:
-        self._splits = list(splits)
-
-    def discover(self) -> Iterable[Split]:
-        splits, self._splits = self._splits, []
-        return splits
-
-    def snapshot(self) -> bool:
-        return not self._splits
-
-    def restore(self, state: Any) -> None:
-        if state:
-            self._splits = []
 
 
 class NumberSequenceSource(Source):
@@ -63,8 +41,8 @@ class NumberSequenceSource(Source):
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
         total = self.end - self.start + 1
         edges = [self.start + total * k // parallelism for k in range(parallelism + 1)]
-        pairs = pairwise(edges)
-        return DealtOnce(Split(f"{low}..{high - 1}", (low, high)) for low, high in pairs if low < high)
+        splits = [Split(f"{low}..{high - 1}", (low, high)) for low, high in pairwise(edges) if low < high]
+        return SplitsOnce(lambda: splits)
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         low, high = split.info
@@ -119,7 +97,7 @@ class DataGeneratorSource(Source):
         self.bounded = count is not None
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return DealtOnce(Split(f"{k}/{parallelism}", (k, parallelism)) for k in range(parallelism))
+        return SplitsOnce(lambda: [Split(f"{k}/{parallelism}", (k, parallelism)) for k in range(parallelism)])
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         first, step = split.info
