@@ -27,7 +27,6 @@ order, and none of them twice.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import uuid
@@ -41,7 +40,15 @@ import pyarrow.parquet as pq
 
 from penstock.connectors.files.parquet_writer import conform
 from penstock.connectors.files.storage import Storage, join, normalise, storage_of
-from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, TypedSink, WriterContext
+from penstock.connectors.sink import (
+    CommitOutcome,
+    Committer,
+    Sink,
+    SinkWriter,
+    TypedSink,
+    WriterContext,
+    digest_of_sink,
+)
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.ids import Epoch
@@ -147,7 +154,7 @@ def remove_leftovers(directory: str, generation: int, restored: Epoch | None) ->
 
 def directory_of(base: str, job_name: str, sink_id: str) -> str:
     """Where all files of a sink are."""
-    return join(base, hashlib.sha256(f"{job_name}\0{sink_id}".encode()).hexdigest()[:16])
+    return join(base, digest_of_sink(job_name, sink_id))
 
 
 class EpochCommitter(Committer):

@@ -14,13 +14,12 @@ asked after each batch and at each bucket check, so a file may exceed the size b
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from penstock.connectors.sink import WriterContext
+from penstock.connectors.sink import WriterContext, digest_of_sink
 from penstock.core.durations import DurationLike, to_bytes, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import Epoch
@@ -136,7 +135,7 @@ def is_hidden_of(name: str, tag: str, generation: int) -> bool:
 
 def tag_of(job_name: str, sink_id: str) -> str:
     """What the hidden files of a sink have in common."""
-    return hashlib.sha256(f"{job_name}\0{sink_id}".encode()).hexdigest()[:12]
+    return digest_of_sink(job_name, sink_id)[:12]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ The server runs nothing else while the script does: a few hundred thousand comma
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.redis.client import RedisConnection
-from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext, digest_of_sink
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.ids import Epoch
@@ -332,8 +331,7 @@ def _remove_leftovers(client: Any, prefix: str, generation: int, restored: Epoch
 
 def sink_prefix(job_name: str, sink_id: str) -> str:
     """What the keys of a sink's lists begin with."""
-    digest = hashlib.sha256(f"{job_name}\0{sink_id}".encode()).hexdigest()[:16]
-    return f"penstock:{{{digest}}}"
+    return f"penstock:{{{digest_of_sink(job_name, sink_id)}}}"
 
 
 def _with_size(command: Command) -> list[bytes]:
