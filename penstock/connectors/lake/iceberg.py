@@ -37,7 +37,6 @@ from penstock.connectors.lake.table_sink import (
     partition_columns,
 )
 from penstock.connectors.sink import Committer, SinkWriter, WriterContext
-from penstock.core.batch import Batch
 from penstock.core.durations import to_bytes
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.ids import Epoch
@@ -181,32 +180,21 @@ class IcebergCommittable(NamedTuple):
     paths: tuple[str, ...]
 
 
-class IcebergWriter(SinkWriter):
+class IcebergWriter(TableFilesWriter):
     """Writes data files of one subtask."""
 
     def __init__(self, layout: TableLayout, io: Any, location: str, run: str, context: WriterContext) -> None:
+        super().__init__(layout, *data_storage(io, location), run, context)
         self._app_id = f"{context.job_name}/{context.sink_id}/{run}"
         self._subtask = context.subtask
-        self._partition_by = layout.partition_by
         self._data = f"{location.rstrip('/')}/data"
-        storage, directory = data_storage(io, location)
-        self._files = TableFilesWriter(layout, storage, directory, run, context)
-
-    def write(self, batch: Batch) -> None:
-        self._files.write(batch)
-
-    def flush(self, end_of_input: bool) -> None:
-        self._files.finish_all()
 
     def prepare_commit(self, epoch: Epoch) -> list[Any]:
-        files = self._files.take()
+        files = self.take()
         for done in files:
-            _check_partition(done, self._partition_by)
+            _check_partition(done, self._layout.partition_by)
         paths = tuple(f"{self._data}/{done.path}" for done in files)
         return [IcebergCommittable(self._app_id, self._subtask, int(epoch), paths)] if paths else []
-
-    def close(self) -> None:
-        self._files.abandon()
 
 
 def _check_partition(done: DataFile, partition_by: tuple[str, ...]) -> None:

@@ -41,7 +41,6 @@ from penstock.connectors.lake.table_sink import (
     partition_columns,
 )
 from penstock.connectors.sink import Committer, SinkWriter, WriterContext
-from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.durations import to_bytes
 from penstock.core.errors import ConnectorError
@@ -130,33 +129,23 @@ class DeltaCommittable(NamedTuple):
     files: tuple[AddedFile, ...]
 
 
-class DeltaWriter(SinkWriter):
+class DeltaWriter(TableFilesWriter):
     """Writes data files of one subtask."""
 
     def __init__(self, address: TableAddress, layout: TableLayout, run: str, context: WriterContext) -> None:
+        super().__init__(layout, address.storage(), address.uri, run, context)
         self._app_id = f"penstock/{context.job_name}/{context.sink_id}/{run}/{context.subtask}"
-        self._partition_by = layout.partition_by
         self._clock: Clock = context.clock
-        self._files = TableFilesWriter(layout, address.storage(), address.uri, run, context)
-
-    def write(self, batch: Batch) -> None:
-        self._files.write(batch)
-
-    def flush(self, end_of_input: bool) -> None:
-        self._files.finish_all()
 
     def prepare_commit(self, epoch: Epoch) -> list[Any]:
         now_ms = self._clock.now_ms()
-        added = tuple(self._describe(done, now_ms) for done in self._files.take())
+        added = tuple(self._describe(done, now_ms) for done in self.take())
         return [DeltaCommittable(self._app_id, int(epoch), added)] if added else []
 
     def _describe(self, done: DataFile, now_ms: int) -> AddedFile:
         texts = [partition_text(value) for value in done.values]
-        partition = dict(zip(self._partition_by, texts, strict=True))
+        partition = dict(zip(self._layout.partition_by, texts, strict=True))
         return AddedFile(done.path, done.size, partition, now_ms, file_stats(done.metadata))
-
-    def close(self) -> None:
-        self._files.abandon()
 
 
 class DeltaCommitter(TableCommitter[TableAddress]):
