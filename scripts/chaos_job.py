@@ -24,7 +24,7 @@ from progress import COUNT, RATE, environment, published, until  # noqa: E402
 
 from penstock.common import WatermarkStrategy  # noqa: E402
 from penstock.datastream import StreamExecutionEnvironment  # noqa: E402
-from penstock.demo.probe import FirstBatch, Probe  # noqa: E402
+from penstock.demo.drive import FirstBatch, Probe  # noqa: E402
 
 HEARTBEAT_TIMEOUT_S = 3
 

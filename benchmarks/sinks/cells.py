@@ -17,7 +17,7 @@ from benchmarks.sinks import feed
 from benchmarks.sinks.plan import TABLE, TABLES, Database, Sizes, Workload, sink
 from benchmarks.sinks.probes import Seen, watched
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.database.databases import dialect_of
+from penstock.connectors.database.connection import dialect_of
 from penstock.connectors.database.sink import Delivery
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource

@@ -16,7 +16,7 @@ from benchmarks.sinks.cells import statements
 from benchmarks.sinks.feed import KEYS, small
 from benchmarks.sinks.plan import TABLE, TABLES, Database, Sizes, Workload, sink
 from benchmarks.sinks.views import DbaView, view_of
-from penstock.connectors.database.databases import dialect_of
+from penstock.connectors.database.connection import dialect_of
 from penstock.connectors.database.sink import Delivery
 from penstock.connectors.sink import WriterContext
 from penstock.core.batch import Batch

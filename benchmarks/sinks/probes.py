@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.sinks.plan import KEY, TABLE, Database, Workload
-from penstock.connectors.database.databases import dialect_of
+from penstock.connectors.database.connection import dialect_of
 from penstock.core.clock import SystemClock
 
 _READ_EVERY_S = 0.005

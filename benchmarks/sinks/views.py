@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.sinks.plan import TABLE, Database
-from penstock.connectors.database.databases import dialect_of
+from penstock.connectors.database.connection import dialect_of
 from penstock.connectors.database.dialect import Fault
 from penstock.core.clock import SystemClock
 

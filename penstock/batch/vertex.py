@@ -18,7 +18,7 @@ from penstock.batch.chain import build_batch_chain
 from penstock.batch.inputs import Reader
 from penstock.batch.outputs import Outbox, edge_output, to_driver
 from penstock.batch.work import Delivery, TaskAttempt, VertexWork
-from penstock.connectors.builtin.driver_rows import RowsAtHand
+from penstock.connectors.builtin.collection import RowsAtHand
 from penstock.connectors.source import Split
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock

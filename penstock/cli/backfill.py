@@ -8,14 +8,13 @@ from pathlib import Path
 import click
 
 from penstock.cli.output import say
-from penstock.cli.places import read_time
+from penstock.cli.past import read_time, rewired
 from penstock.cli.program_options import check_program, program_options, settings_of
-from penstock.cli.rewired import rewired
 from penstock.cli.run import run_program
 from penstock.connectors.combinators.backfill import Shaped, backfilled
 from penstock.connectors.database.source import DatabaseSource
+from penstock.connectors.files.lines import StreamFormat
 from penstock.connectors.files.source import FileSource
-from penstock.connectors.files.text import StreamFormat
 from penstock.connectors.source import Source
 from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from penstock.cli.output import console, moment
-from penstock.cli.places import PastPlace, read_place
+from penstock.cli.past import PastPlace, own_checkpoints, read_place, rewired
 from penstock.cli.program_options import check_program, non_restored_option, settings_of, settings_option
-from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import ProgramError, as_program, execute
 from penstock.connectors.source import Source
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
@@ -20,8 +19,8 @@ from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.job import JobSpec
 from penstock.graph.nodes import Node
 from penstock.replay.debugger import Cause, StateView, Step, watched
-from penstock.replay.discarding_sink import Nowhere
 from penstock.replay.replayed import Piece, ReplayedSource, refuse_uncut, replayed
+from penstock.replay.substitute import Nowhere
 from penstock.testing.local import local_cluster
 
 _SLOTS = 64

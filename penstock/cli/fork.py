@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from penstock.cli.output import console
-from penstock.cli.places import read_time
+from penstock.cli.past import own_checkpoints, read_time, rewired
 from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
-from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import run_program
 from penstock.connectors.source import Source
 from penstock.coordinator import registry

@@ -1,7 +1,7 @@
 """How commands print: names and data as they are, never as markup, without secrets or control characters.
 
 Everything goes through :func:`say` or :func:`console`; a test holds the commands to it.  What several
-commands print alike is here too: tables, ages, sizes.
+commands print alike is here too: tables, ages, sizes, and the line that shows how a job stands.
 """
 
 from __future__ import annotations
@@ -10,15 +10,20 @@ import datetime as dt
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 from rich import box
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from penstock.coordinator.running_job import RunningJob
+from penstock.core.clock import SystemClock
 from penstock.core.discreet import discreet, harmless, plain, shown
 from penstock.core.durations import age
 
@@ -38,6 +43,7 @@ __all__ = [
 _WIDE = 240
 _LONGEST = 160
 """Bytes of a name that leave room for what stands behind it: file systems have 255."""
+_INTERVAL_S = 0.25
 
 
 class _Console(Console):
@@ -113,3 +119,48 @@ def stages(progress: Mapping[str, int]) -> str:
 def moment(ms: int) -> str:
     """A time of the calendar, in UTC."""
     return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+@contextmanager
+def progress_line(jobs: Sequence[RunningJob]) -> Iterator[None]:
+    """Show the newest of ``jobs``, a list that may grow, until the block ends."""
+    if not sys.stdout.isatty():
+        yield
+        return
+    stop = threading.Event()
+    thread = threading.Thread(target=_show, args=(jobs, stop), daemon=True, name="penstock-progress")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _show(jobs: Sequence[RunningJob], stop: threading.Event) -> None:
+    while not any(_runs(job) for job in jobs):
+        if stop.wait(_INTERVAL_S):
+            return
+    clock = SystemClock()
+    started = clock.monotonic()
+    with Live(console=console(), refresh_per_second=4, transient=True) as live:
+        while not stop.wait(_INTERVAL_S):
+            live.update(Text(plain(line(jobs[-1], clock.monotonic() - started))))
+
+
+def _runs(job: RunningJob) -> bool:
+    return not job.status().is_terminal_state()
+
+
+def line(job: RunningJob, seconds: float) -> str:
+    """The job in one line."""
+    facts = job.facts()
+    beginning = f"{facts['name']}: {facts['status']} for {age(seconds * 1000)}   "
+    if facts["stages"]:
+        return beginning + stages(facts["stages"])
+    last = facts["last_checkpoint"]
+    took = f", the last in {last['duration_ms']:.0f} ms" if last else ""
+    return (
+        f"{beginning}checkpoints {facts['checkpoints']}{took}   restarts {facts['restarts']}   "
+        f"records received {facts['records_in']:,}"
+    )

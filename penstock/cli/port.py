@@ -8,8 +8,8 @@ import json
 import click
 
 from penstock.cli.output import say, say_exactly
+from penstock.porting.files import port_file, programs, write
 from penstock.porting.findings import Finding, Ported
-from penstock.porting.places import port_file, programs, write
 
 _SOMETHING_LEFT = 1
 

@@ -1,7 +1,8 @@
-"""What the commands that run a program share: their options, and the settings these stand for."""
+"""What commands that run a program share: options, Flink's among them, and the settings these stand for."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,21 @@ settings_option = click.option(
 non_restored_option = click.option(
     "--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind."
 )
+_log = logging.getLogger("penstock")
+_GIVEN = "penstock.python"
+_OPTIONS = (
+    (
+        "-pyfs",
+        "--pyFiles",
+        options.PYTHON_FILES.key,
+        "FILES",
+        "Modules, directories, zip files; with commas.",
+    ),
+    ("-pyarch", "--pyArchives", options.PYTHON_ARCHIVES.key, "FILES", "Archives to unpack: FILE#TARGET, ..."),
+    ("-pyreq", "--pyRequirements", options.PYTHON_REQUIREMENTS.key, "FILE", "Packages: FILE#DIRECTORY."),
+    ("-pyexec", "--pyExecutable", options.PYTHON_EXECUTABLE.key, "PATH", "Python of the functions."),
+)
+_CLIENT = ("-pyclientexec", "--pyClientExecutable")
 
 
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,3 +82,33 @@ def _parsed(settings: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"-D takes KEY=VALUE, and what begins with {name!r} is none")
         found[key.strip()] = value.strip()
     return found
+
+
+def python_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command these options; :func:`python_settings` tells what was said."""
+    client = click.option(*_CLIENT, expose_value=False, hidden=True, callback=_ignored)
+    command = client(command)
+    for short, long, key, metavar, text in reversed(_OPTIONS):
+        option = click.option(
+            short, long, metavar=metavar, help=text, expose_value=False, callback=_remembering(key)
+        )
+        command = option(command)
+    return command
+
+
+def python_settings(ctx: click.Context) -> tuple[str, ...]:
+    """As ``-D`` would say it."""
+    return tuple(ctx.meta.get(_GIVEN, ()))
+
+
+def _remembering(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def remember(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            ctx.meta.setdefault(_GIVEN, []).append(f"{key}={value}")
+
+    return remember
+
+
+def _ignored(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        _log.warning("-pyclientexec: the program runs in the Python of this command; start it with another")

@@ -12,9 +12,8 @@ import click
 from rich.console import Console
 
 from penstock.cli.output import as_file_name, console, moment, say
-from penstock.cli.places import PastPlace, read_place
+from penstock.cli.past import PastPlace, own_checkpoints, read_place, rewired
 from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
-from penstock.cli.rewired import own_checkpoints, rewired
 from penstock.cli.run import run_program
 from penstock.connectors.source import Source
 from penstock.core.errors import ConfigError

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.jobs import taken
 from penstock.cli.output import say
 from penstock.cli.run import ProgramError, run
-from penstock.cli.savepoint import taken
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import Entry, find
 from penstock.core.errors import ClusterError, ConfigError, PenstockError, SnapshotError

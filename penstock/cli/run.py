@@ -20,10 +20,15 @@ import click
 
 import penstock
 from penstock.cli.detached import leave_running
-from penstock.cli.output import say
-from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
-from penstock.cli.progress import progress_line
-from penstock.cli.python_options import python_options, python_settings
+from penstock.cli.output import progress_line, say
+from penstock.cli.program_options import (
+    check_program,
+    non_restored_option,
+    program_options,
+    python_options,
+    python_settings,
+    settings_of,
+)
 from penstock.cli.settings_file import find_settings
 from penstock.coordinator.kept import WAIT
 from penstock.coordinator.running_job import RunningJob

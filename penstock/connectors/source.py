@@ -17,13 +17,18 @@ Who calls what, when, on which thread:
   exactly the records that had not been delivered yet.
 
 Positions and splits are stored in snapshots; keep them to plain values, which need no pickle.
+
+Records may be gone that a source was to read next (design note 021): retention has overtaken
+the job, or what it reads was deleted and made anew.  Nothing can bring such records back, so by default the
+job fails, for good, and says which they are.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from penstock.core.batch import Batch
@@ -177,6 +182,29 @@ class FixedSplits(SplitEnumerator):
         self._seen = Names.restored(state)
 
 
+class SplitsOnce(SplitEnumerator):
+    """All splits at the first ``discover`` and none again, also after a restore.
+
+    For sources whose division depends on the parallelism, or on what is there: comparing split ids after a
+    restore would find "new" splits and read everything twice.
+    """
+
+    def __init__(self, find: Callable[[], Iterable[Split]]) -> None:
+        self._find = find
+        self._done = False
+
+    def discover(self) -> Iterable[Split]:
+        splits = () if self._done else self._find()
+        self._done = True
+        return splits
+
+    def snapshot(self) -> bool:
+        return self._done
+
+    def restore(self, state: Any) -> None:
+        self._done = bool(state)
+
+
 class Source(ABC):
     """A place records come from. Shipped to slots by pickling: open connections in readers."""
 
@@ -257,3 +285,12 @@ class Source(ABC):
     def produced_type(self) -> Any | None:
         """Type information of the records, if the source knows it."""
         return None
+
+
+class OnTruncated(Enum):
+    """What to do when the records to read next are gone."""
+
+    ERROR = "error"
+    """The job fails, naming the range. The default."""
+    EARLIEST = "earliest"
+    """Go on at the first record that is left; the log says what was lost."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import GraphError
@@ -60,18 +60,35 @@ class IntervalJoin:
         )
 
 
-class IntervalJoined:
+class _Joined:
+    """Two keyed streams, and where what comes too late on either goes."""
+
+    def __init__(self, left: _keyed.KeyedStream, right: _keyed.KeyedStream, how: JoinKind | None) -> None:
+        self._left = left
+        self._right = right
+        self._how = how
+        self._late: tuple[str | None, str | None] = (None, None)
+
+    def side_output_left_late_data(self, output_tag: OutputTag[Any]) -> Self:
+        """Where records of the first stream go that come too late: the watermark or all windows are past."""
+        self._late = (output_tag.tag_id, self._late[1])
+        return self
+
+    def side_output_right_late_data(self, output_tag: OutputTag[Any]) -> Self:
+        """Where records of the second stream go that come too late: the watermark or all windows are past."""
+        self._late = (self._late[0], output_tag.tag_id)
+        return self
+
+
+class IntervalJoined(_Joined):
     """An interval join that wants a function."""
 
     def __init__(
         self, left: _keyed.KeyedStream, right: _keyed.KeyedStream, how: JoinKind, lower: int, upper: int
     ) -> None:
-        self._left = left
-        self._right = right
-        self._how = how
+        super().__init__(left, right, how)
         self._lower = lower
         self._upper = upper
-        self._late: list[str | None] = [None, None]
 
     def lower_bound_exclusive(self) -> IntervalJoined:
         """Leave the lower bound itself out."""
@@ -83,21 +100,10 @@ class IntervalJoined:
         self._upper -= 1
         return self
 
-    def side_output_left_late_data(self, output_tag: OutputTag[Any]) -> IntervalJoined:
-        """Where left records go that are older than the watermark."""
-        self._late[0] = output_tag.tag_id
-        return self
-
-    def side_output_right_late_data(self, output_tag: OutputTag[Any]) -> IntervalJoined:
-        """Where right records go that are older than the watermark."""
-        self._late[1] = output_tag.tag_id
-        return self
-
     def process(self, process_join_function: Any, output_type: DeclaredType = None) -> _stream.DataStream:
         """A ``ProcessJoinFunction``, a join function, or a function of two records, for each pair."""
         interval = Interval(self._lower, self._upper)
-        late = (self._late[0], self._late[1])
-        factory = _stream.made(IntervalJoinOperator, process_join_function, interval, self._how, late)
+        factory = _stream.made(IntervalJoinOperator, process_join_function, interval, self._how, self._late)
         return _add(self._left, self._right, "Interval Join", factory, output_type)
 
     def columns(self, suffixes: tuple[str, str] = ("_left", "_right")) -> _stream.DataStream:
@@ -107,7 +113,7 @@ class IntervalJoined:
         """
         join = _column_join(self._left, self._right, self._how, suffixes)
         interval = Interval(self._lower, self._upper)
-        factory = partial(ColumnarIntervalJoinOperator, join, interval, (self._late[0], self._late[1]))
+        factory = partial(ColumnarIntervalJoinOperator, join, interval, self._late)
         return _add(self._left, self._right, "Interval Join of Columns", factory, None, in_columns=True)
 
 
@@ -154,18 +160,15 @@ class _EqualTo:
         return WindowJoined(self._left, self._right, self._how, window_assigner)
 
 
-class WindowJoined:
+class WindowJoined(_Joined):
     """A window join or co-group that wants a function."""
 
     def __init__(
         self, left: _keyed.KeyedStream, right: _keyed.KeyedStream, how: JoinKind | None, assigner: Any
     ) -> None:
-        self._left = left
-        self._right = right
-        self._how = how
+        super().__init__(left, right, how)
         self._assigner = assigner
         self._options: dict[str, Any] = {}
-        self._late: list[str | None] = [None, None]
 
     def trigger(self, trigger: Trigger[Any, Any]) -> WindowJoined:
         """When a window emits, if not at its end."""
@@ -182,19 +185,9 @@ class WindowJoined:
         self._options["allowed_lateness_ms"] = to_millis(time_ms)
         return self
 
-    def side_output_left_late_data(self, output_tag: OutputTag[Any]) -> WindowJoined:
-        """Where records of the first stream go that come too late for every window."""
-        self._late[0] = output_tag.tag_id
-        return self
-
-    def side_output_right_late_data(self, output_tag: OutputTag[Any]) -> WindowJoined:
-        """Where records of the second stream go that come too late for every window."""
-        self._late[1] = output_tag.tag_id
-        return self
-
     def apply(self, function: Any, output_type: DeclaredType = None) -> _stream.DataStream:
         """A function for each pair of a window, or for a co-group the two lists of its records."""
-        options = {**self._options, "late_tags": (self._late[0], self._late[1])}
+        options = {**self._options, "late_tags": self._late}
         if self._how is None:
             name, factory = "Co-Group", partial(co_group, self._assigner, function, **options)
         else:
@@ -219,7 +212,7 @@ class WindowJoined:
                 "others use apply() with a function of two rows"
             )
         panes = Panes(assigner.size, assigner.slide, assigner.offset)
-        factory = partial(ColumnarWindowJoinOperator, join, panes, (self._late[0], self._late[1]))
+        factory = partial(ColumnarWindowJoinOperator, join, panes, self._late)
         return _add(self._left, self._right, "Window Join of Columns", factory, None, in_columns=True)
 
 

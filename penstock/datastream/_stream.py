@@ -16,16 +16,14 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, overload
 
-from penstock.connectors.builtin.collect import CollectSink
-from penstock.connectors.builtin.printing import PrintSink
+from penstock.connectors.builtin.driver_output import CollectSink, PrintSink
 from penstock.connectors.sink import Sink, TypedSink
 from penstock.core.errors import GraphError
 from penstock.core.type_vars import K, R, S, T_co, V
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info, project_type
 from penstock.core.wanted import wanted
 from penstock.datastream import _frames
-from penstock.datastream._results import CloseableIterator
-from penstock.datastream._sink import DataStreamSink
+from penstock.datastream._sink import CloseableIterator, DataStreamSink, StepSettings
 from penstock.datastream._wrappers import SinkFunction
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.partition import (
@@ -39,7 +37,7 @@ from penstock.exchange.partition import (
     Rescale,
     Shuffle,
 )
-from penstock.graph.nodes import Chaining, Link, Node, NodeKind
+from penstock.graph.nodes import Chaining, Link, Node, NodeId, NodeKind
 from penstock.operators.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -62,11 +60,10 @@ from penstock.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
-    from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class DataStream(Generic[T_co]):
+class DataStream(StepSettings, Generic[T_co]):
     """A stream of records: what a source gives, and what every transformation returns.
 
     Nothing runs while a program is built.  Transformations (``map``, ``key_by``, ``process``) return new
@@ -97,34 +94,12 @@ class DataStream(Generic[T_co]):
             )
         return self._env.graph.get(self._links[0].source)
 
-    def _change(self, **changes: Any) -> Self:
-        self._env.graph.change(self._node().id, **changes)
-        return self
+    def _step(self) -> NodeId:
+        return self._node().id
 
     def get_name(self) -> str:
         """Name of the step."""
         return self._node().name
-
-    def name(self, name: str) -> Self:
-        """Name the step, for plans, errors and metrics. Names may change at will; see ``uid``."""
-        return self._change(name=wanted(str, name))
-
-    def uid(self, uid: str) -> Self:
-        """Give the step an identity that keeps its state findable when the program changes.
-
-        Without one, state is found by the step's place in the program.  Set it on every step with state
-        before the first savepoint; it must be unique in the program.
-        """
-        return self._change(uid=wanted(str, uid))
-
-    def set_uid_hash(self, uid_hash: str) -> Self:
-        """Give the step the identity that a snapshot shows for it."""
-        return self._change(uid_hash=wanted(str, uid_hash))
-
-    def set_parallelism(self, parallelism: int) -> Self:
-        """How many subtasks the step has; without this, as many as the environment says."""
-        self._env.check_parallelism(parallelism)
-        return self._change(parallelism=parallelism)
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
         """Number of key groups of the step: the most it can ever be scaled to."""
@@ -157,19 +132,6 @@ class DataStream(Generic[T_co]):
     def start_new_chain(self) -> Self:
         """Begin a new task with this step."""
         return self._change(chaining=Chaining.HEAD)
-
-    def disable_chaining(self) -> Self:
-        """Give this step a task of its own."""
-        return self._change(chaining=Chaining.NEVER)
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Keep the step out of chains with other groups. All groups share the job's slots."""
-        name = slot_sharing_group if isinstance(slot_sharing_group, str) else slot_sharing_group.get_name()
-        return self._change(slot_group=name)
-
-    def set_description(self, description: str) -> Self:
-        """Longer text for plans."""
-        return self._change(description=wanted(str, description))
 
     # --- transformations --------------------------------------------------------------------
 

@@ -48,8 +48,7 @@ class AsyncDataStream:
         output_type: DeclaredType = None,
     ) -> DataStream[R]:
         """Results as they arrive; only watermarks keep their place among them."""
-        once = AsyncRetryStrategy.no_restart()
-        return _wait(data_stream, async_function, timeout, once, capacity, output_type, _UNORDERED)
+        return _wait(data_stream, async_function, timeout, None, capacity, output_type, _UNORDERED)
 
     @staticmethod
     def unordered_wait_with_retry(
@@ -61,9 +60,8 @@ class AsyncDataStream:
         output_type: DeclaredType = None,
     ) -> DataStream[R]:
         """Results as they arrive; requests are repeated as the strategy says."""
-        return _wait_with_retry(
-            data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _UNORDERED
-        )
+        retry = async_retry_strategy
+        return _wait(data_stream, async_function, timeout, retry, capacity, output_type, _UNORDERED)
 
     @staticmethod
     def ordered_wait(
@@ -74,8 +72,7 @@ class AsyncDataStream:
         output_type: DeclaredType = None,
     ) -> DataStream[R]:
         """Results in the order of the records; a slow answer holds up those behind it."""
-        once = AsyncRetryStrategy.no_restart()
-        return _wait(data_stream, async_function, timeout, once, capacity, output_type, _ORDERED)
+        return _wait(data_stream, async_function, timeout, None, capacity, output_type, _ORDERED)
 
     @staticmethod
     def ordered_wait_with_retry(
@@ -87,34 +84,22 @@ class AsyncDataStream:
         output_type: DeclaredType = None,
     ) -> DataStream[R]:
         """Results in the order of the records; requests are repeated as the strategy says."""
-        return _wait_with_retry(
-            data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, _ORDERED
-        )
-
-
-def _wait_with_retry(
-    stream: DataStream[Any],
-    function: AsyncFunction[Any, Any],
-    timeout: DurationLike,
-    retry: AsyncRetryStrategy[Any],
-    capacity: int,
-    output_type: DeclaredType,
-    mode: AsyncFunctionDescriptor.OutputMode,
-) -> DataStream[Any]:
-    if not timeout:
-        raise ConfigError("requests that are repeated need a timeout above 0, which ends the repeating")
-    return _wait(stream, function, timeout, retry, capacity, output_type, mode)
+        retry = async_retry_strategy
+        return _wait(data_stream, async_function, timeout, retry, capacity, output_type, _ORDERED)
 
 
 def _wait(
     stream: DataStream[Any],
     function: AsyncFunction[Any, Any],
     timeout: DurationLike,
-    retry: AsyncRetryStrategy[Any],
+    retry: AsyncRetryStrategy[Any] | None,
     capacity: int,
     output_type: DeclaredType,
     mode: AsyncFunctionDescriptor.OutputMode,
 ) -> DataStream[Any]:
+    if retry is not None and not timeout:
+        raise ConfigError("requests that are repeated need a timeout above 0, which ends the repeating")
+    retry = retry or AsyncRetryStrategy.no_restart()
     descriptor = AsyncFunctionDescriptor(function, timeout, capacity, retry, mode)
     name = f"Async Wait ({mode.name.lower()})"
     return stream._add(name, partial(AsyncWaitOperator, descriptor), stateful=True, output_type=output_type)

@@ -12,8 +12,7 @@ from penstock.datastream._connected import (
     ConnectedStreams,
 )
 from penstock.datastream._keyed import KeyedStream
-from penstock.datastream._results import CloseableIterator
-from penstock.datastream._sink import DataStreamSink
+from penstock.datastream._sink import CloseableIterator, DataStreamSink
 from penstock.datastream._stream import CachedDataStream, DataStream
 from penstock.datastream._windowed import AllWindowedStream, WindowedStream
 from penstock.datastream.connectors.base import Sink

@@ -32,15 +32,13 @@ from penstock.core.type_vars import R, S
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info
 from penstock.core.wanted import wanted
 from penstock.datastream import _frames
-from penstock.datastream._ported import PortedSettings, say_once, say_unused
-from penstock.datastream._python import PythonDependencies
+from penstock.datastream._ported import PortedSettings, PythonDependencies, say_once, say_unused
 from penstock.datastream._stream import DataStream
-from penstock.datastream._unnamed import made_up_name, next_unnamed
 from penstock.datastream._wrappers import SourceFunction
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.job import Launcher, running_program
+from penstock.datastream.job import Launcher, made_up_name, next_unnamed, running_program
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.datastream.time_characteristic import TimeCharacteristic

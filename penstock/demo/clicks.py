@@ -1,7 +1,13 @@
-"""The clicks of the demo: the same for the same seed, out of order as clicks are."""
+"""The clicks of the demo: the same for the same seed, out of order as clicks are.
+
+The producer is a process of its own: ``python -m penstock.demo.clicks LOG EVENTS SEED SECONDS``.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.connectors.log import LogOffsets
+from penstock.connectors.log import Log, LogOffsets, Producer
+from penstock.core.clock import Clock, SystemClock
 
 TOPIC = "clicks"
 PARTITIONS = 4
@@ -20,6 +27,7 @@ FIRST_MS = 1_767_225_600_000
 JITTER_MS = 240_000
 """How late a click may be; less than the program waits for."""
 COUNTRIES = ("br", "de", "es", "fr", "gb", "in", "it", "jp", "mx", "ng", "pl", "us")
+_BEAT_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +75,27 @@ def last_offsets(events: int) -> LogOffsets:
 def threshold(events: int) -> int:
     """Clicks that make an hour busy for a country: some hours are, most are not."""
     return max(2, events * 3 // (2 * HOURS * len(COUNTRIES)))
+
+
+def produce(log: str, events: int, seed: int, seconds: float, clock: Clock) -> None:
+    """Append all clicks, evenly over ``seconds``. Stops early if whoever started it is gone."""
+    clicks = make_clicks(events, seed)
+    parent = os.getppid()
+    started = clock.monotonic()
+    sent = 0
+    with Producer(Log(log).topic(TOPIC)) as producer:
+        while sent < events and os.getppid() == parent:
+            due = int(min(1.0, (clock.monotonic() - started) / seconds) * events)
+            for partition in range(PARTITIONS):
+                mine = np.arange(sent + (partition - sent) % PARTITIONS, due, PARTITIONS)
+                if len(mine):
+                    producer.send_many(
+                        clicks.values.take(pa.array(mine)), None, clicks.times[mine], partition
+                    )
+            sent = due
+            threading.Event().wait(_BEAT_S)
+        producer.sync()
+
+
+if __name__ == "__main__":
+    produce(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]), SystemClock())

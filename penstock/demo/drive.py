@@ -1,8 +1,8 @@
 """Runs the demo: producer, job, crashes; then the verdict.
 
-The job runs on Spark in this process's session, the producer in a process of its own.  A crash is a
-SIGKILL to the Python worker that a slot lives in; the probe says which process that is, and when the
-next attempt has records again.
+The job runs on Spark in this process's session, the producer in a process of its own.  A crash is a SIGKILL
+to the Python worker that a slot lives in; the probe, a sink that writes nothing, says which process that is,
+and when the next attempt has records again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.connectors.log import Log
+from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.coordinator.running_job import RunningJob
+from penstock.core.batch import Batch
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import GIVEN_MASTER, Configuration
 from penstock.core.errors import ClusterError
@@ -30,13 +32,57 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo.clicks import PARTITIONS, TOPIC, last_offsets, threshold
 from penstock.demo.hourly_counts import CLICK, build
 from penstock.demo.modes import Mode
-from penstock.demo.probe import Probe
-from penstock.demo.verdict import ALERTS, COUNTS, Verdict, judge
-from penstock.demo.watch import Meter, Standing
+from penstock.demo.verdict import ALERTS, COUNTS, Meter, Standing, Verdict, judge
 
 _EVENTS_PER_S = 15_000
 _SECONDS_PER_CRASH = 5
 _BEAT_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBatch:
+    """A subtask of an attempt has got its first records."""
+
+    generation: int
+    pid: int
+    at_ms: int
+    host: str = ""
+
+
+class Probe(Sink):
+    """Put it beside the step to watch. The driver's copy gathers what the writers report."""
+
+    def __init__(self) -> None:
+        self._reports: list[FirstBatch] = []
+
+    def __reduce__(self) -> tuple[type[Probe], tuple[()]]:
+        return (Probe, ())
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return _ProbeWriter(context)
+
+    def on_driver_message(self, message: FirstBatch) -> None:
+        self._reports.append(message)
+
+    def newest(self) -> FirstBatch | None:
+        """The first report of the newest attempt."""
+        reports = list(self._reports)
+        generation = max((report.generation for report in reports), default=-1)
+        newest = [report for report in reports if report.generation == generation]
+        return min(newest, key=lambda report: report.at_ms, default=None)
+
+
+class _ProbeWriter(SinkWriter):
+    def __init__(self, context: WriterContext) -> None:
+        self._context = context
+        self._reported = False
+
+    def write(self, batch: Batch) -> None:
+        if not self._reported:
+            self._reported = True
+            context = self._context
+            now, host = context.clock.now_ms(), socket.gethostname()
+            context.to_driver(FirstBatch(context.generation, os.getpid(), now, host))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +252,7 @@ def _until_running(job: RunningJob) -> None:
 def _producer(settings: DemoSettings, log: Log) -> Iterator[subprocess.Popen[bytes]]:
     """The producer's process, in a session of its own: an interrupt from the keyboard is ours to handle."""
     numbers = (settings.events, settings.seed, settings.seconds)
-    command = [sys.executable, "-m", "penstock.demo.producer", str(log.root), *map(str, numbers)]
+    command = [sys.executable, "-m", "penstock.demo.clicks", str(log.root), *map(str, numbers)]
     path = os.pathsep.join(part for part in sys.path if part)
     process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, start_new_session=True)
     try:

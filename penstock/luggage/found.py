@@ -5,18 +5,40 @@ from __future__ import annotations
 import ast
 import importlib.machinery
 import importlib.util
+import os
+import site
 import sys
+import sysconfig
 import zipimport
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from penstock.luggage.installed import ENGINE, is_installed
-
+_KINDS = ("stdlib", "platstdlib", "purelib", "platlib")
+ENGINE = frozenset({"penstock", "pyspark", "py4j"})
+"""Top-level names that are never a program's own, wherever they were imported from."""
 _NOT_MODULES = frozenset({"__main__", "__mp_main__"})
 SUFFIXES = sorted(importlib.machinery.all_suffixes(), key=len, reverse=True)
+
+
+@cache
+def installed_places() -> tuple[str, ...]:
+    """The directories of this interpreter, and of the one that it is a virtual environment of.
+
+    Not its prefix: programs live below ``/usr`` as well.
+    """
+    base = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}
+    found = [sysconfig.get_path(kind) for kind in _KINDS]
+    found += [sysconfig.get_path(kind, vars=base) for kind in _KINDS]
+    found += [*site.getsitepackages(), site.getusersitepackages()]
+    return tuple(dict.fromkeys(os.path.realpath(path) + os.sep for path in found))
+
+
+def is_installed(path: str | Path) -> bool:
+    """Whether a file or directory belongs to what is installed."""
+    return (os.path.realpath(path) + os.sep).startswith(installed_places())
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from penstock.core.errors import ConfigError
 from penstock.luggage.arrival import Hands, Luggage, at_work
-from penstock.luggage.outfit import put_on
-from penstock.luggage.outfitting import outfit_of
+from penstock.luggage.outfit import outfit_of, put_on
 from penstock.luggage.staging import staged_file
 from penstock.luggage.wishes import Wishes
 from penstock.storage.work_place import WorkPlace

@@ -4,6 +4,9 @@ Spark starts :func:`main` in the place of Python.  It unpacks and installs, and 
 was asked for, with the installed packages on its path.  Each outfit has workers of its own: a process never
 changes clothes.  Functions work in the directory where archives were unpacked
 (:mod:`penstock.luggage.arrival`).
+
+Requirements are installed by pip into a directory of their own.  The driver makes an outfit of copies of what
+was asked for as it is when the job starts.
 """
 
 from __future__ import annotations
@@ -11,21 +14,72 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from penstock.core.discreet import discreet
 from penstock.core.errors import ConfigError
-from penstock.luggage.installing import install
-from penstock.luggage.tree import file_digest
-from penstock.luggage.unpacking import once, unpack
+from penstock.luggage.archives import digest, file_digest, members, once, pack, unpack
+from penstock.luggage.wishes import Wishes
+from penstock.storage.own_files import write_whole
 
+_LAST = 6
+_REFERENCE = re.compile(r"^\s*(-r|-c|-e|--requirement|--constraint|--editable)\b[\s=]*(\S+)")
+_LOCAL = re.compile(r"^\s*(?:\S+\s*@\s*)?(?:file:)?(\.{1,2}/\S*|~/\S*|/\S+)")
 WORK = "PENSTOCK_WORKING_DIRECTORY"
 MARK = "PENSTOCK-OUTFIT"
 """In front of the reason why there is none, in what Spark tells the driver."""
 _SHARED = ("executor-", "application_")
 """Directories of Spark that all executors of an application on a machine have in common."""
+Send = Callable[[Path], str]
+"""Gets a file to the executors; the name it has there."""
+
+
+def check_requirements(file: str) -> None:
+    """Refuse what would be looked for beside the file: it travels alone."""
+    for line in Path(file).read_text(encoding="utf-8", errors="replace").splitlines():
+        found = _REFERENCE.match(line) or _LOCAL.match(line)
+        if found is not None:
+            raise ConfigError(
+                f"the requirements file {file} refers to another file of this machine "
+                f"({discreet(found[found.lastindex or 0])}), which does not travel with it. Write the lines "
+                "of other files into it, and put packages that no index has into the directory that is "
+                "given as requirements_cache_dir"
+            )
+
+
+def install(python: str, file: Path, cached: Path | None, target: Path, called: str) -> None:
+    """Let the pip of ``python`` install; with a directory of packages, from there alone."""
+    command = [python, "-m", "pip", "install", "--ignore-installed", "--disable-pip-version-check"]
+    command += ["--no-input", "--target", str(target), "-r", str(file)]
+    if cached is not None:
+        command += ["--no-index", "--find-links", str(cached)]
+    # What Spark puts on the path is not pip's business, and --user cannot go with a directory.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PIP_USER": "0"}
+    try:
+        done = subprocess.run(
+            command, env=environment, cwd=target, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+    except OSError as error:
+        raise ConfigError(f"{called} could not be installed: {python} cannot be started ({error})") from None
+    if done.returncode:
+        said = (done.stdout + done.stderr).decode(errors="replace")
+        offline = "" if cached is None else " from the given directory of packages"
+        raise ConfigError(
+            f"{called} could not be installed{offline} by {python}: {_last_lines(said)}. Correct it, or "
+            "install the packages where the executors run"
+        )
+
+
+def _last_lines(said: str) -> str:
+    lines = [" ".join(line.split()) for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR")]
+    return discreet(" / ".join((errors or lines)[-_LAST:]).rstrip("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +228,35 @@ def main(engine: str, here: str, outfit: str, *arguments: str) -> None:
     if worn.work is not None:
         environment[WORK] = str(worn.work)
     os.execve(worn.python, [worn.python, *arguments], environment)
+
+
+def outfit_of(wishes: Wishes, place: Path, executable: str | None, send: Send | None) -> Outfit:
+    """What was asked for; ``send`` is ``None`` if workers see the files of ``place``."""
+    archives = tuple(
+        (_copied(Path(archive.path), place, send), archive.target) for archive in wishes.archives
+    )
+    if wishes.requirements is None:
+        return Outfit(archives, executable=executable)
+    check_requirements(wishes.requirements.file)
+    cached = None
+    if wishes.requirements.cached is not None:
+        cached = _zipped(Path(wishes.requirements.cached), place, send)
+    requirements = _copied(Path(wishes.requirements.file), place, send)
+    return Outfit(archives, requirements, cached, executable)
+
+
+def _copied(source: Path, place: Path, send: Send | None) -> Parcel:
+    known = file_digest(source)
+    target = place / f"penstock-{known[:32]}-{source.name}"
+    if not target.exists():
+        with source.open("rb") as file:
+            write_whole(target, lambda into: shutil.copyfileobj(file, into, 1 << 20))
+    return Parcel(str(target) if send is None else send(target), known, str(source))
+
+
+def _zipped(source: Path, place: Path, send: Send | None) -> Parcel:
+    files = list(members(source))
+    target = place / f"penstock-{digest(files)[:32]}.zip"
+    if not target.exists():
+        pack(files, target)
+    return Parcel(str(target) if send is None else send(target), file_digest(target), str(source))

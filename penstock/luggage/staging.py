@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.core.errors import ConfigError
-from penstock.luggage.choosing import Top, platform
-from penstock.luggage.found import SUFFIXES, Found
-from penstock.luggage.installed import is_installed
-from penstock.luggage.tree import Member, digest, file_digest, is_compiled, members
-from penstock.luggage.unpacking import once, unpack
+from penstock.luggage.archives import Member, digest, file_digest, is_compiled, members, once, unpack
+from penstock.luggage.arrival import Top, platform
+from penstock.luggage.found import SUFFIXES, Found, is_installed
 
 MOST_FILES = 50_000
 MOST_BYTES = 2 << 30

@@ -2,25 +2,123 @@
 
 A ``pyflink`` is rewritten where it is the package's name: in imports, and in dotted uses of what such an
 import bound.  An import of a module that does not exist here stays as it is, with all that uses it.
+
+If something else binds a name, what was imported under it cannot be followed through the program.  Names are
+changed by their position in the text: everything else stays as it is, to the byte.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
-from collections.abc import Iterator, Sequence
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from penstock.porting.advice import JAVA, JAVA_ATTRIBUTE, JAVA_BY_NAME, NOT_NEEDED, advice, has_a_home
-from penstock.porting.bindings import bound_otherwise, caught
-from penstock.porting.edits import Place, Text
-from penstock.porting.equivalents import FROM, TO, Absent, follow, is_pyflink, member, module, refuses
+from penstock.porting.equivalents import (
+    FROM,
+    JAVA,
+    JAVA_ATTRIBUTE,
+    JAVA_BY_NAME,
+    NOT_NEEDED,
+    TO,
+    Absent,
+    advice,
+    follow,
+    has_a_home,
+    is_pyflink,
+    member,
+    module,
+    refuses,
+)
 from penstock.porting.findings import Finding, Kind
 
+_IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+Place = tuple[int, int]
+"""Line, counted from 1, and column in characters, counted from 0."""
 _NAMES_IT = re.compile(rf"{FROM}(\.\w+)*|.*\b(import|from)\s+{FROM}\b.*", re.DOTALL)
 _TEXT = f"a text that names {FROM} is not rewritten: change it if it is what gets imported"
 _FORMATTED = f"{FROM} inside a formatted string is not rewritten: change it to {TO}"
 _TAKEN = "is also something else in this program: rename that, or change the import by hand"
+
+
+def bound_otherwise(tree: ast.Module) -> set[str]:
+    """Every name that something binds, anywhere, that is not an import of PyFlink.
+
+    An assignment to the package's own name is none of these: it is rewritten like every use of it.
+    """
+    return {name for node in ast.walk(tree) for name in _binds(node) if name is not None}
+
+
+def _binds(node: ast.AST) -> Iterator[str | None]:
+    match node:
+        case ast.Name(ctx=ast.Store() | ast.Del()):
+            yield None if node.id == FROM else node.id
+        case ast.arg():
+            yield node.arg
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield node.name
+        case ast.ExceptHandler(name=str()) | ast.MatchAs(name=str()) | ast.MatchStar(name=str()):
+            yield node.name
+        case ast.MatchMapping(rest=str()):
+            yield node.rest
+        case ast.Global() | ast.Nonlocal():
+            yield from node.names
+        case ast.Import():
+            yield from (
+                alias.asname or alias.name.split(".")[0]
+                for alias in node.names
+                if not is_pyflink(alias.name) and (alias.asname or alias.name.split(".")[0] != TO)
+            )
+        case ast.ImportFrom() if node.level or not is_pyflink(node.module):
+            yield from (alias.asname or alias.name for alias in node.names)
+
+
+def caught(node: ast.Try) -> bool:
+    """Whether a failed import in the body is foreseen."""
+    return any(
+        handler.type is None
+        or any(isinstance(n, ast.Name) and n.id in _IMPORT_ERRORS for n in ast.walk(handler.type))
+        for handler in node.handlers
+    )
+
+
+class Text:
+    """A program's lines as Python's parser counts them, and the names in them."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = _LINE.findall(text)
+        # The tokens are asked for positions only; Python's own end of line spares them the others.
+        self._names = [
+            token
+            for token in tokenize.generate_tokens(io.StringIO("\n".join(self._bare())).readline)
+            if token.type == tokenize.NAME
+        ]
+
+    def _bare(self) -> list[str]:
+        return [line.rstrip("\r\n") for line in self._lines]
+
+    def place(self, line: int, byte: int) -> Place:
+        """Where the syntax tree's ``line`` and ``byte`` are in characters."""
+        return line, len(self._lines[line - 1].encode()[:byte].decode(errors="replace"))
+
+    def first_name(self, start: Place, end: Place) -> Place | None:
+        """The first ``pyflink`` between two places, written as a name."""
+        return next((t.start for t in self._names if start <= t.start < end and t.string == FROM), None)
+
+    def says(self, place: Place) -> bool:
+        """Whether ``pyflink`` stands exactly there, as a name."""
+        return self.first_name(place, (place[0], place[1] + 1)) is not None
+
+    def replaced(self, places: Iterable[Place]) -> str:
+        """The text with ``penstock`` at each of ``places``."""
+        lines = list(self._lines)
+        for line, column in sorted(set(places), reverse=True):
+            old = lines[line - 1]
+            lines[line - 1] = old[:column] + TO + old[column + len(FROM) :]
+        return "".join(lines)
 
 
 def port(source: str) -> tuple[str, list[Finding]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.connectors.builtin.collect import CollectedRows, CollectSink
+from penstock.connectors.builtin.driver_output import CollectedRows, CollectSink
 from penstock.connectors.combinators.source_wrapper import WrappedReader, WrappedSource
 from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitReader

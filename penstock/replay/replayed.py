@@ -15,8 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from penstock.connectors.combinators.source_wrapper import ChangedSplits, WrappedSource
-from penstock.connectors.combinators.time_range import CutReader
+from penstock.connectors.combinators.source_wrapper import ChangedSplits, CutReader, WrappedSource
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext

@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.connectors.sink import Committer, SinkWriter, WriterContext
-from penstock.connectors.staged.commit import EpochCommitter
-from penstock.connectors.staged.sink import StagedEpochs
+from penstock.connectors.staged import EpochCommitter, StagedEpochs
 from penstock.core.errors import ClusterError, ConfigError
 from penstock.graph.nodes import Node
 from penstock.spark.slots import available_slots

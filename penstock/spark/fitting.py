@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from penstock.core.errors import ConfigError
-from penstock.luggage.outfit import in_archive
-from penstock.luggage.outfitting import Send, outfit_of
+from penstock.luggage.outfit import Send, in_archive, outfit_of
 from penstock.luggage.wishes import Wishes
 from penstock.storage.own_files import write_whole
 

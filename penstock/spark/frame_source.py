@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.connectors.builtin.driver_rows import RowsAtHand, RowsReader
+from penstock.connectors.builtin.collection import RowsAtHand, RowsReader
 from penstock.connectors.combinators.materialized import MaterialisedSource
 from penstock.connectors.source import Split, SplitReader
 from penstock.core.clock import Clock

@@ -25,8 +25,8 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.luggage.arrival import Luggage
-from penstock.luggage.choosing import Modules
+from penstock.luggage.archives import Member, digest, file_digest, fingerprint, members, pack
+from penstock.luggage.arrival import Luggage, Modules
 from penstock.luggage.found import Found, user_modules
 from penstock.luggage.outfit import Parcel
 from penstock.luggage.staging import (
@@ -40,7 +40,6 @@ from penstock.luggage.staging import (
     travelling,
     unreachable,
 )
-from penstock.luggage.tree import Member, digest, file_digest, fingerprint, members, pack
 from penstock.luggage.wishes import Wishes
 from penstock.spark.fitting import fitted
 from penstock.spark.masters import refuse_connect

@@ -15,7 +15,7 @@ from penstock.state.backend import EntryShape, FrozenTable, Table, TableBlock
 from penstock.state.files import MAX_GROUP, StateBlocks, block_head, write_blocks
 from penstock.state.heap.backend import HeapTable
 from penstock.state.schema import StateSchema, StoredForm
-from penstock.state_processor.block import untrusted
+from penstock.state_processor.blocks import untrusted
 
 Change = Callable[..., Any]
 """Takes key and value (key, namespace and value for state of windows); gives the new value or ``None``."""

@@ -1,6 +1,8 @@
 """Rows of key and value as state files.  Runs on the driver, or inside Spark's tasks for DataFrames.
 
 A file belongs to one operator and one state and holds the key groups of one range.
+
+Bytes of an existing snapshot are taken over into a savepoint's own directory, edited on the way.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.errors import SnapshotError
-from penstock.core.handles import KeyedHandle
+from penstock.core.handles import Blob, KeyedHandle, KeyedPiece
 from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range, owner
@@ -27,10 +29,11 @@ from penstock.state.backend import EntryShape, Table
 from penstock.state.columns import decode, encode
 from penstock.state.files import write_blocks
 from penstock.state.heap.backend import HeapTable
+from penstock.state.rocks.files import NativeBlocks
 from penstock.state.schema import StateSchema, type_lines
-from penstock.state_processor.editing import frozen
-from penstock.state_processor.layouts import stored
-from penstock.state_processor.values import to_python
+from penstock.state_processor.blocks import untrusted
+from penstock.state_processor.editing import Edits, converted, edited, frozen
+from penstock.state_processor.values import stored, to_python
 
 DIRECTORY = "state"
 """Where state files are, below a savepoint's directory."""
@@ -199,3 +202,53 @@ def write_rows(
         if handle is not None:
             handles[part] = handle
     return handles
+
+
+class Copier:
+    """Copies blobs from one store to another; what is carried in the manifest stays there."""
+
+    def __init__(self, source: SnapshotStore, target: SnapshotStore, trusted: bool) -> None:
+        self._source = source
+        self._target = target
+        self._trusted = trusted
+
+    def blob(self, blob: Blob) -> Blob:
+        """The same bytes, verified, in the new place."""
+        if blob.inline is not None:
+            return blob
+        return self._written([self._source.read_blob(blob)])
+
+    def keyed(self, pieces: Iterable[KeyedPiece], edits: Edits, max_parallelism: int) -> list[KeyedPiece]:
+        """Pieces of keyed state after the edits; empty ones are left out."""
+        found: list[KeyedPiece] = []
+        for piece in pieces:
+            if isinstance(piece, KeyedHandle) and not edits:
+                found.append(KeyedHandle(self.blob(piece.blob), piece.key_groups, piece.pickled))
+                continue
+            handle = self._rewritten(piece, edits, max_parallelism)
+            if handle.blob.length:
+                found.append(handle)
+        return found
+
+    def _rewritten(self, piece: KeyedPiece, edits: Edits, max_parallelism: int) -> KeyedHandle:
+        pickled = False
+
+        def data() -> Iterator[bytes]:
+            nonlocal pickled
+            for block, opaque in self._blocks(piece, edits, max_parallelism):
+                pickled = pickled or opaque
+                yield block
+
+        return KeyedHandle(self._written(data()), piece.key_groups, pickled)
+
+    def _blocks(self, piece: KeyedPiece, edits: Edits, max_parallelism: int) -> Iterator[tuple[bytes, bool]]:
+        if isinstance(piece, KeyedHandle):
+            data = self._source.read_blob(piece.blob)
+            return edited(data, edits, max_parallelism, self._trusted)
+        if not self._trusted:
+            raise untrusted(f"a checkpoint of the backend {piece.backend}", ["keyed state"])
+        tables = NativeBlocks(piece, self._source, *piece.key_groups).tables()
+        return converted(tables, edits, max_parallelism)
+
+    def _written(self, data: Iterable[bytes]) -> Blob:
+        return self._target.write_file(new_path(), data)

@@ -18,8 +18,7 @@ from penstock.core.errors import SnapshotError
 from penstock.core.handles import KeyedPiece
 from penstock.core.ids import SubtaskIndex
 from penstock.snapshot.storage import SnapshotStore
-from penstock.state_processor.block import Outline, untrusted
-from penstock.state_processor.blocks import blocks
+from penstock.state_processor.blocks import Outline, blocks, untrusted
 from penstock.state_processor.values import MisfitError, join, settled, to_arrow, to_text, type_of
 
 DOMAIN = "domain"

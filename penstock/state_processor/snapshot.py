@@ -7,7 +7,8 @@ one operator.  Checksums are verified by everything that reads rows.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 import pyarrow as pa
@@ -19,28 +20,103 @@ from penstock.core.pickling import dumps
 from penstock.snapshot.manifest import OperatorEntry
 from penstock.snapshot.recovery import read_manifest
 from penstock.snapshot.store import open_store
-from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS
-from penstock.state_processor.block import untrusted
-from penstock.state_processor.blocks import outlines
-from penstock.state_processor.listing import (
-    OPERATORS_SCHEMA,
-    SIZES_SCHEMA,
-    STATES_SCHEMA,
-    StateKind,
-    keyed_states,
-    label,
-    opaque_state,
-)
+from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, EntryShape
+from penstock.state_processor.blocks import outlines, untrusted
 from penstock.state_processor.scan import Scan, Surveyed, keyed_scan
 from penstock.state_processor.values import MisfitError, json_text, settled, to_arrow, to_text, type_of
 
+OPERATORS_SCHEMA = pa.schema(
+    [
+        ("operator", pa.string()),
+        ("uid", pa.string()),
+        ("name", pa.string()),
+        ("operator_id", pa.string()),
+        ("parallelism", pa.int32()),
+        ("max_parallelism", pa.int32()),
+        ("states", pa.int32()),
+        ("entries", pa.int64()),
+        ("bytes", pa.int64()),
+        ("pickled", pa.bool_()),
+    ]
+)
+STATES_SCHEMA = pa.schema(
+    [
+        ("operator", pa.string()),
+        ("state", pa.string()),
+        ("kind", pa.string()),
+        ("entries", pa.int64()),
+        ("bytes", pa.int64()),
+        ("typed", pa.string()),
+        ("pickled", pa.list_(pa.string())),
+        ("operator_id", pa.string()),
+    ]
+)
+SIZES_SCHEMA = pa.schema(
+    [
+        ("operator", pa.string()),
+        ("subtask", pa.int32()),
+        ("first_key_group", pa.int32()),
+        ("last_key_group", pa.int32()),
+        ("entries", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
 OPERATOR_STATE = "_operator-state"
 """Stands for all operator state of an operator while nobody vouches for the snapshot."""
-
 ENUMERATOR = "_enumerator"
 """What a source's enumerator keeps on the driver."""
-
 TIMERS = {EVENT_TIMERS: "event", PROCESSING_TIMERS: "processing"}
+
+
+class StateKind(Enum):
+    """What a state belongs to."""
+
+    KEYED = "keyed"
+    WINDOWED = "keyed, per window"
+    TIMERS = "timers"
+    COLUMNS = "columns"
+    LIST = "list"
+    ENUMERATOR = "enumerator"
+
+
+def label(entry: OperatorEntry) -> str:
+    """What an operator is called in listings: its uid, else its name."""
+    return entry.uid or entry.name
+
+
+def _kind(shape: EntryShape | None) -> StateKind:
+    if shape is None:
+        return StateKind.COLUMNS
+    kinds = {EntryShape.NAMESPACED: StateKind.WINDOWED, EntryShape.TIMER: StateKind.TIMERS}
+    return kinds.get(shape, StateKind.KEYED)
+
+
+def keyed_states(entry: OperatorEntry, surveyed: Sequence[Surveyed]) -> Iterator[dict[str, Any]]:
+    """A row for each keyed state, timers and columnar stores among them."""
+    names = dict.fromkeys(outline.name for found in surveyed for outline in found.outlines)
+    for name in names:
+        parts = [outline for found in surveyed for outline in found.outlines if outline.name == name]
+        typed = {field.name: str(field.type) for part in parts for field in part.typed}
+        pickled = sorted({column for part in parts for column in part.pickled})
+        shown = ", ".join(f"{column} {kind}" for column, kind in typed.items() if column not in pickled)
+        yield {
+            "operator": label(entry),
+            "state": name,
+            "kind": _kind(parts[0].shape).value,
+            "entries": sum(part.rows for part in parts),
+            "bytes": sum(part.length for part in parts),
+            "typed": shown,
+            "pickled": pickled,
+            "operator_id": entry.operator_id,
+        }
+
+
+def opaque_state(
+    entry: OperatorEntry, state: str, kind: StateKind, entries: int | None, size: int
+) -> dict[str, Any]:
+    """A row for state that is one pickled object."""
+    row = {"operator": label(entry), "state": state, "kind": kind.value, "entries": entries}
+    return row | {"bytes": size, "typed": "", "pickled": ["item"], "operator_id": entry.operator_id}
 
 
 class Snapshot:

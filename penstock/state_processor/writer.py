@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 import penstock
 from penstock.core.clock import SystemClock
-from penstock.core.errors import SnapshotError
+from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece, OperatorSnapshot
-from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex
+from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
 from penstock.core.signals import SnapshotKind
+from penstock.graph.identity import of_uid
 from penstock.snapshot.manifest import Manifest, OperatorEntry, SubtaskEntry
 from penstock.snapshot.paths import METADATA
 from penstock.snapshot.recovery import signing_of, verify_files
@@ -28,12 +29,11 @@ from penstock.snapshot.store import open_store
 from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, EntryShape
 from penstock.state.descriptors import StateDescriptor
 from penstock.state.schema import StateSchema
-from penstock.state_processor.copying import Copier
-from penstock.state_processor.drafts import Draft
-from penstock.state_processor.editing import Change
+from penstock.state_processor.editing import Change, Edits
 from penstock.state_processor.files import (
     DIRECTORY,
     STATE_FILE,
+    Copier,
     Target,
     entries_of,
     keys_of,
@@ -42,9 +42,62 @@ from penstock.state_processor.files import (
 )
 from penstock.state_processor.snapshot import Snapshot
 
+MOST_GROUPS = 32768
 DEFAULT_MAX_PARALLELISM = 128
 _FILES = 4
 _DOMAINS = {"event": EVENT_TIMERS, "processing": PROCESSING_TIMERS}
+
+
+@dataclass(slots=True)
+class Draft:
+    """An operator being written: what is taken over, what changes, what is new."""
+
+    operator_id: OperatorId
+    uid: str | None
+    name: str
+    parallelism: int
+    max_parallelism: int
+    base: OperatorEntry | None = None
+    rows: dict[str, Any] = field(default_factory=dict)
+    """New state by name."""
+    schemas: dict[str, StateSchema] = field(default_factory=dict)
+    """What is declared for new state, where that is known."""
+    dropped: set[str] = field(default_factory=set)
+    changes: list[tuple[str, Change]] = field(default_factory=list)
+    deleted: set[Any] = field(default_factory=set)
+
+    @staticmethod
+    def identity(uid: str) -> OperatorId:
+        """The id that the operator has in a job."""
+        return of_uid(uid)
+
+    @classmethod
+    def of(cls, entry: OperatorEntry) -> Draft:
+        """An operator of an existing snapshot, unchanged."""
+        return cls(entry.operator_id, entry.uid, entry.name, entry.parallelism, entry.max_parallelism, entry)
+
+    @classmethod
+    def new(cls, uid: str, max_parallelism: int, parallelism: int) -> Draft:
+        """An operator without a past."""
+        if not 1 <= max_parallelism <= MOST_GROUPS:
+            raise ConfigError(f"max parallelism is from 1 to {MOST_GROUPS}, not {max_parallelism}")
+        if not 1 <= parallelism <= max_parallelism:
+            raise ConfigError(
+                f"operator {uid!r}: parallelism {parallelism} is not between 1 and {max_parallelism}, its "
+                f"max parallelism"
+            )
+        return cls(of_uid(uid), uid, uid, parallelism, max_parallelism)
+
+    def edits(self) -> Edits:
+        """What happens to the keyed state that is taken over."""
+        return Edits(frozenset(self.dropped), tuple(self.changes), frozenset(self.deleted))
+
+    def entry(self, subtasks: tuple[SubtaskEntry, ...]) -> OperatorEntry:
+        """The finished operator."""
+        vertex = VertexId(self.name) if self.base is None else self.base.vertex
+        return OperatorEntry(
+            self.operator_id, self.uid, self.name, vertex, self.parallelism, self.max_parallelism, subtasks
+        )
 
 
 class SavepointWriter:

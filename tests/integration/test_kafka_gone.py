@@ -18,8 +18,7 @@ from penstock.common import WatermarkStrategy
 from penstock.common.job_client import JobClient
 from penstock.common.serialization import SimpleStringSchema
 from penstock.connectors.kafka.enumerator import PartitionRange
-from penstock.connectors.on_truncated import OnTruncated
-from penstock.connectors.source import EndOfSplit, SplitReader
+from penstock.connectors.source import EndOfSplit, OnTruncated, SplitReader
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError, ConnectorError, JobFailedError, PositionGoneError
 from penstock.datastream.connectors.kafka import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from penstock.connectors.kafka.client import client_settings
-from penstock.connectors.kafka.committer import KafkaCommitter
+from penstock.connectors.kafka.sink import KafkaCommitter
 from penstock.connectors.kafka.transactions import TransactionState
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.batch import Batch

@@ -19,8 +19,7 @@ from sim_outside import Faulty, visible
 
 from penstock.connectors.builtin.generic import GenericSink
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
-from penstock.connectors.staged.commit import EpochCommitter
-from penstock.connectors.staged.sink import StagedEpochs
+from penstock.connectors.staged import EpochCommitter, StagedEpochs
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch

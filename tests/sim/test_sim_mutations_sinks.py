@@ -11,11 +11,10 @@ from sim_outside import BrokerCommitter, BrokerWriter, DatabaseCommitter, Databa
 from sim_planted import Patch, Planted, must_be_found
 from sim_real_sinks import Publish, kept
 
+from penstock.connectors import staged as staged_epochs
 from penstock.connectors.builtin.generic import _GenericWriter
 from penstock.connectors.sink import CommitOutcome
-from penstock.connectors.staged import commit as staged_commit
-from penstock.connectors.staged.commit import EpochCommitter
-from penstock.connectors.staged.writer import EpochFileWriter
+from penstock.connectors.staged import EpochCommitter, EpochFileWriter
 from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 
 # --- the broker -----------------------------------------------------------------------------------
@@ -137,7 +136,7 @@ def no_mark(patch: Patch) -> None:
 
     def commit(self: EpochCommitter, epoch: int, directory: str, group: list[Any]) -> CommitOutcome:
         storage = self._storage(directory)
-        files = sorted(staged_commit.join(directory, name) for staged in group for name in staged.names)
+        files = sorted(staged_epochs.join(directory, name) for staged in group for name in staged.names)
         there = [file for file in files if storage.exists(file)]
         if not there:
             return CommitOutcome.ALREADY_COMMITTED

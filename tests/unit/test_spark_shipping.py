@@ -17,8 +17,8 @@ from types import ModuleType
 
 import pytest
 
+from penstock.luggage.archives import members
 from penstock.luggage.found import user_modules
-from penstock.luggage.tree import members
 from penstock.spark import shipping
 from penstock.spark.shipping import PREFIX, place_of
 

@@ -1,8 +1,8 @@
-"""A source that makes its records: for load, demonstrations and tests.
+"""Sources that make their records: a function of an index, and the numbers of a range.
 
-Record ``i`` is ``generate(i)``, so the source is deterministic and resumes by index.  Subtask ``k`` of
-``p`` makes the records ``k``, ``k + p``, ``k + 2p``, ...: all subtasks advance together, which keeps
-event time close across them.
+For load, demonstrations and tests.  Record ``i`` is ``generate(i)``, so the source is deterministic and
+resumes by index.  Subtask ``k`` of ``p`` makes the records ``k``, ``k + p``, ``k + 2p``, ...: all subtasks
+advance together, which keeps event time close across them.
 
 With a rate, record ``i`` is *due* ``i / rate`` seconds after the start; a poll returns what is due and
 never sleeps.  If the job is held up, what became due meanwhile comes at once afterwards: the rate is a
@@ -13,16 +13,63 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.builtin.sequence import DealtOnce
-from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import EndOfSplit, Source, Split, SplitEnumerator, SplitReader, SplitsOnce
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError, ConnectorError
+
+
+class NumberSequenceSource(Source):
+    """``start``, ``start + 1``, ..., ``end``, as Python ints.
+
+    With ``columns=True`` the batches are columnar, with one int64 column ``value``.
+    """
+
+    def __init__(self, start: int, end: int, columns: bool = False) -> None:
+        if start > end:
+            raise ConfigError(f"a number sequence from {start} to {end} is empty: start must not exceed end")
+        self.start = start
+        self.end = end
+        self._columns = columns
+
+    def create_enumerator(self, parallelism: int) -> SplitEnumerator:
+        total = self.end - self.start + 1
+        edges = [self.start + total * k // parallelism for k in range(parallelism + 1)]
+        splits = [Split(f"{low}..{high - 1}", (low, high)) for low, high in pairwise(edges) if low < high]
+        return SplitsOnce(lambda: splits)
+
+    def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
+        low, high = split.info
+        return _RangeReader(low if position is None else position, high, self._columns)
+
+
+class _RangeReader(SplitReader):
+    """Counts; the position is the next number."""
+
+    def __init__(self, next_number: int, high: int, columns: bool) -> None:
+        self._next = next_number
+        self._high = high
+        self._columns = columns
+
+    def poll(self, max_rows: int) -> Batch | None:
+        start = self._next
+        if start >= self._high:
+            raise EndOfSplit
+        stop = min(start + max_rows, self._high)
+        self._next = stop
+        if self._columns:
+            numbers = pa.array(np.arange(start, stop, dtype=np.int64))
+            return Batch(columns=pa.RecordBatch.from_arrays([numbers], ["value"]))
+        return Batch(rows=list(range(start, stop)))
+
+    def position(self) -> int:
+        return self._next
 
 
 class DataGeneratorSource(Source):
@@ -50,7 +97,7 @@ class DataGeneratorSource(Source):
         self.bounded = count is not None
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return DealtOnce(Split(f"{k}/{parallelism}", (k, parallelism)) for k in range(parallelism))
+        return SplitsOnce(lambda: [Split(f"{k}/{parallelism}", (k, parallelism)) for k in range(parallelism)])
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         first, step = split.info

@@ -13,8 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.connectors.combinators.hybrid import HybridSource
-from penstock.connectors.combinators.source_wrapper import ChangedSplits, WrappedReader, WrappedSource
-from penstock.connectors.combinators.time_range import CutSource
+from penstock.connectors.combinators.source_wrapper import (
+    ChangedSplits,
+    CutSource,
+    WrappedReader,
+    WrappedSource,
+)
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock

@@ -2,16 +2,169 @@
 
 ``mysql://user@host:3306/shop`` (also ``mariadb://``), ``postgresql://user@host:5432/shop``, and the JDBC
 forms of both.  A password in the URL is taken out at once; it is in no text made from an address.
+
+Of what stands behind ``?``, the user's word counts where it does no harm: time limits, names shown to the
+server, ways to reach it.  What the sinks and sources rely on (autocommit, the character set, times in UTC) is
+refused, and so is what the drivers would answer with an error of Python.  ``pymysql`` passes over what it
+does not know about TLS: a wish for more safety that is not understood must be an error.
+
+Options of Java's drivers are put into the words of ours.  What protects the connection must hold here as
+well, or be refused: a program that asks for TLS must not get a plain connection.  Limits of time and names
+are taken over; the rest is about Java and means nothing here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from penstock.connectors.database.jdbc_options import mysql_from_jdbc, postgresql_from_jdbc
 from penstock.core.errors import ConfigError
+
+Options = tuple[tuple[str, str], ...]
+
+_POSTGRESQL = {
+    "sslmode": "sslmode",
+    "sslrootcert": "sslrootcert",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "connectTimeout": "connect_timeout",
+    "ApplicationName": "application_name",
+    "options": "options",
+}
+_MYSQL_MILLIS = {"connectTimeout": "connect_timeout", "socketTimeout": "read_timeout"}
+_MYSQL_MODES = {"DISABLED": False, "PREFERRED": False, "REQUIRED": True}
+_ENCRYPTED = (("ssl_verify_mode", "none"),)
+"""TLS without a look at the certificate: what Java's driver does when it is only told to encrypt."""
+PREFIX = "ssl_"
+_NAMES = {
+    "ssl_ca": "ca",
+    "ssl_capath": "capath",
+    "ssl_cert": "cert",
+    "ssl_key": "key",
+    "ssl_key_password": "password",
+    "ssl_cipher": "cipher",
+    "ssl_verify_cert": "verify_mode",
+    "ssl_verify_mode": "verify_mode",
+    "ssl_check_hostname": "check_hostname",
+}
+_NO = ("0", "false", "no")
+_MYSQL_NUMBERS = ("connect_timeout", "read_timeout", "write_timeout", "max_allowed_packet")
+_MYSQL_TEXTS = (
+    "bind_address",
+    "collation",
+    "program_name",
+    "read_default_file",
+    "read_default_group",
+    "sql_mode",
+    "unix_socket",
+)
+_POSTGRESQL_PLACES = ("host", "port", "dbname")
+_POSTGRESQL_OURS = (
+    "autocommit",
+    "conninfo",
+    "context",
+    "cursor_factory",
+    "prepare_threshold",
+    "row_factory",
+)
+_WAY_OUT = "write mysql://user@host:3306/database or postgresql://user@host:5432/database"
+
+
+def postgresql_from_jdbc(given: Mapping[str, str]) -> Options:
+    """Settings of ``libpq`` for those of ``org.postgresql.Driver``."""
+    found = {_POSTGRESQL[name]: value for name, value in given.items() if name in _POSTGRESQL}
+    if "ssl" in given and given["ssl"].lower() != "false":
+        found.setdefault("sslmode", "verify-full")
+    if "currentSchema" in given:
+        search = f"-c search_path={given['currentSchema'].replace(' ', '')}"
+        found["options"] = f"{found['options']} {search}" if "options" in found else search
+    return tuple(found.items())
+
+
+def mysql_from_jdbc(given: Mapping[str, str]) -> Options:
+    """Options of our MySQL URLs for those of Connector/J and of MariaDB's driver."""
+    found = [(ours, _seconds(given[name])) for name, ours in _MYSQL_MILLIS.items() if name in given]
+    kept = [(name, value) for name, value in found if value != "0"]
+    return (*kept, *(_ENCRYPTED if _wants_tls(given) else ()))
+
+
+def _wants_tls(given: Mapping[str, str]) -> bool:
+    mode = given.get("sslMode", "").upper().replace("-", "_")
+    checks = given.get("verifyServerCertificate", "false").lower() == "true"
+    if checks or mode not in ("", "DISABLE", "TRUST", *_MYSQL_MODES):
+        asked = f"sslMode={given['sslMode']}" if mode else "verifyServerCertificate=true"
+        raise ConfigError(
+            f"{asked} in a JDBC URL of MySQL needs the certificate of an authority, which a key store of "
+            "Java cannot give here: write mysql://user@host:3306/database?ssl_ca=/path/to/ca.pem"
+        )
+    flags = any(given.get(name, "").lower() == "true" for name in ("useSSL", "useSsl", "requireSSL"))
+    return mode == "TRUST" or _MYSQL_MODES.get(mode, flags and mode != "DISABLE")
+
+
+def _seconds(millis: str) -> str:
+    """Whole seconds, one at least unless there is no limit."""
+    try:
+        return str(-(-int(millis) // 1000))
+    except ValueError:
+        raise ConfigError(f"a time limit in a JDBC URL is a number of milliseconds, not {millis!r}") from None
+
+
+def tls_settings(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The options whose names begin with ``ssl_``; empty if nothing is said about TLS."""
+    found: dict[str, Any] = {}
+    for name, value in options:
+        if not name.startswith(PREFIX):
+            continue
+        if name not in _NAMES:
+            raise ConfigError(
+                f"the option {name!r} of a MySQL URL is not known; there are {', '.join(_NAMES)}. With "
+                "ssl_ca the server's certificate and the name in it are checked"
+            )
+        found[_NAMES[name]] = value.lower() not in _NO if name == "ssl_check_hostname" else value
+    return found
+
+
+def mysql_options(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Arguments for ``pymysql``, as it wants them; those of TLS are left out."""
+    found: dict[str, Any] = {}
+    for name, value in options:
+        if name.startswith(PREFIX):
+            continue
+        if name in _MYSQL_NUMBERS:
+            found[name] = _number(name, value)
+        elif name in _MYSQL_TEXTS:
+            found[name] = value
+        else:
+            known = ", ".join((*_MYSQL_NUMBERS, *_MYSQL_TEXTS))
+            raise ConfigError(
+                f"the option {name!r} cannot be set in a MySQL URL: leave it out. There are {known}, and "
+                f"those that begin with {PREFIX}"
+            )
+    return found
+
+
+def postgresql_options(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Settings for ``libpq``, which says itself what it does not know."""
+    found = dict(options)
+    for name in found:
+        if name in _POSTGRESQL_PLACES:
+            raise ConfigError(
+                f"the option {name!r} says again what is in the PostgreSQL URL before the '?': leave it out, "
+                "and write postgresql://user@host:5432/database"
+            )
+        if name in _POSTGRESQL_OURS:
+            raise ConfigError(f"the option {name!r} cannot be set in a PostgreSQL URL: leave it out")
+    return found
+
+
+def _number(name: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise ConfigError(f"the option {name!r} of a MySQL URL is a whole number, not {value!r}") from None
 
 
 class DatabaseKind(Enum):
@@ -30,7 +183,6 @@ _SCHEMES = {
 }
 _FROM_JDBC = {DatabaseKind.MYSQL: mysql_from_jdbc, DatabaseKind.POSTGRESQL: postgresql_from_jdbc}
 _PORTS = {DatabaseKind.MYSQL: 3306, DatabaseKind.POSTGRESQL: 5432}
-_WAY_OUT = "write mysql://user@host:3306/database or postgresql://user@host:5432/database"
 
 
 @dataclass(frozen=True, slots=True)

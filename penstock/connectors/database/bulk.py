@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.database import commit_log as ledger
-from penstock.connectors.database.bad_rows import first_refused, refused, show
-from penstock.connectors.database.changes import Changed, Changes
 from penstock.connectors.database.committer import LedgerCommitter
 from penstock.connectors.database.connection import Link
 from penstock.connectors.database.dialect import Dialect, Fault, Target, names
 from penstock.connectors.database.names import Maker
-from penstock.connectors.database.write_target import to_table
+from penstock.connectors.database.rows import Changed, Changes
+from penstock.connectors.database.write_target import first_refused, refused, show, to_table
 from penstock.connectors.sink import CommitOutcome, SinkWriter
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock

@@ -29,12 +29,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.connectors.database import commit_log as ledger
-from penstock.connectors.database.bad_rows import refused
 from penstock.connectors.database.connection import Link
 from penstock.connectors.database.dialect import Fault, Target, UnknownTransaction
 from penstock.connectors.database.names import Maker, owner_prefix, run_prefix, writer_of
 from penstock.connectors.database.two_phase import CarriedRows
-from penstock.connectors.database.write_target import to_table
+from penstock.connectors.database.write_target import refused, to_table
 from penstock.connectors.sink import CommitOutcome, Committer
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import PenstockError

@@ -1,4 +1,4 @@
-"""A connection that is opened when needed, and work that is done again when the fault may pass.
+"""A connection to the database at an address, opened when needed, and work done again when a fault may pass.
 
 After any error the connection is closed: whatever transaction was open is then gone for certain, and the
 next attempt begins on a new one.
@@ -11,15 +11,31 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from penstock.connectors.database.address import DatabaseAddress, DatabaseKind, parse_url
 from penstock.connectors.database.dialect import Dialect, Fault
+from penstock.connectors.database.mysql import MySqlDialect
+from penstock.connectors.database.postgresql import PostgreSqlDialect
 from penstock.core.errors import ConnectorError, PenstockError
 from penstock.core.retrying import doubling, retry
 
+_DIALECTS: dict[DatabaseKind, type[Dialect]] = {
+    DatabaseKind.MYSQL: MySqlDialect,
+    DatabaseKind.POSTGRESQL: PostgreSqlDialect,
+}
 _log = logging.getLogger("penstock.database")
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 3.0
-
 T = TypeVar("T")
+
+
+def open_dialect(address: DatabaseAddress) -> Dialect:
+    """The dialect of the database at ``address``; nothing is connected yet."""
+    return _DIALECTS[address.kind](address)
+
+
+def dialect_of(url: str, user: str | None = None, password: str | None = None) -> Dialect:
+    """The dialect of the database that ``url`` names."""
+    return open_dialect(parse_url(url, user, password))
 
 
 class Link:

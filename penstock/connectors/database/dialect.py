@@ -193,9 +193,9 @@ class Dialect(ABC):
     def quote(self, name: str) -> str:
         """One identifier: of a column, or of a table of ours."""
 
-    @abstractmethod
     def quote_table(self, name: str) -> str:
         """A table of the user's; ``schema.table`` has two parts."""
+        return ".".join(map(self.quote, name.split(".")))
 
     @abstractmethod
     def describe(self, connection: Any, table: str) -> TableInfo | None:

@@ -2,6 +2,16 @@
 
 Sessions run in READ COMMITTED: fewer gaps between rows are locked, and repeated tries see what others
 have done.  Strict mode is always on, because without it the server shortens what does not fit.
+
+Prepared transactions are those of XA.  Facts this rests on, tried with MariaDB 10.11:
+
+* A prepared transaction survives its connection and the server, from MariaDB 10.5 on.  Before, closing
+  the connection rolled it back.
+* While the connection that prepared it is open, no other can commit it: the server says "unknown XID"
+  although ``XA RECOVER`` lists it.  So the writer closes its connection after ``XA PREPARE``, and
+  "unknown" means "not yet" as long as it is listed.  (MySQL from 8.0.29 on detaches at once, unless
+  ``xa_detach_on_prepare`` is off.)
+* ``XA RECOVER`` lists the transactions of the whole server, of all its databases and users.
 """
 
 from __future__ import annotations
@@ -10,10 +20,10 @@ import datetime as dt
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.connectors.database.address import DatabaseAddress
+from penstock.connectors.database.address import DatabaseAddress, mysql_options, tls_settings
 from penstock.connectors.database.dialect import (
     CONNECT_TIMEOUT_S,
     LOCK_WAIT_S,
@@ -25,36 +35,94 @@ from penstock.connectors.database.dialect import (
     TableInfo,
     Target,
     Transactions,
+    UnknownTransaction,
     names,
 )
-from penstock.connectors.database.driver_options import mysql_options
-from penstock.connectors.database.mysql_bulk import MySqlLoader
-from penstock.connectors.database.mysql_sql import on_duplicate, quote, quote_table
-from penstock.connectors.database.mysql_tls import tls_settings
-from penstock.connectors.database.mysql_xa import MySqlXa
+from penstock.connectors.database.mysql_bulk import MySqlLoader, on_duplicate, quote, quote_table
+from penstock.core.errors import ConnectorError
 from penstock.core.optional import require
 
+_UNKNOWN_XID = 1397
+_OLDEST = {"mariadb": (10, 5), "mysql": (8, 0)}
 _READ_TIMEOUT_S = 600
 _TIMEOUTS = ("read_timeout", "write_timeout")
-
 _LOST = frozenset(
     {0, 1042, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2003, 2006, 2013, 2014, 2055}
 )
 _BUSY = frozenset({1020, 1040, 1203, 1205, 1213, 1226, 1317, 1402, 1613, 1614, 3024})
 _DATA = frozenset({1048, 1062, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1690, 3140, 3819, 4025, 4038})
 _DELETE_ROWS = 500
-
 _SESSION = (
     f"SET time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_WAIT_S}, lock_wait_timeout = {LOCK_WAIT_S}, "
     "sql_notes = 0, "
     "sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
 )
 _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-
 _BEHIND_VALUES = re.compile(r"\bON\s+DUPLICATE\b.*(?<!%)(?:%%)*%s", re.IGNORECASE | re.DOTALL)
 """A parameter where pymysql expects none: it makes one INSERT of many rows by repeating the values alone."""
-
 _TRANSACTIONAL = frozenset({"innodb", "rocksdb"})
+
+
+class MySqlXa(Transactions):
+    """XA transactions with our names as global ids."""
+
+    one_per_connection = True
+
+    def __init__(self, sentence: Callable[[BaseException], str]) -> None:
+        self._sentence = sentence
+
+    def begin(self, connection: Any, name: str) -> None:
+        _run(connection, f"XA START '{name}'")
+
+    def prepare(self, connection: Any, name: str) -> None:
+        _run(connection, f"XA END '{name}'")
+        _run(connection, f"XA PREPARE '{name}'")
+
+    def commit(self, connection: Any, name: str) -> None:
+        _known(connection, f"XA COMMIT '{name}'")
+
+    def roll_back(self, connection: Any, name: str) -> None:
+        _known(connection, f"XA ROLLBACK '{name}'")
+
+    def prepared(self, connection: Any, prefix: str) -> list[str]:
+        with connection.cursor() as cursor:
+            cursor.execute("XA RECOVER")
+            found = [row[3] for row in cursor.fetchall()]
+        names = [name.decode("latin-1") if isinstance(name, bytes) else str(name) for name in found]
+        return [name for name in names if name.startswith(prefix)]
+
+    def check(self, connection: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT VERSION()")
+            version = str(cursor.fetchone()[0])
+        product = "mariadb" if "mariadb" in version.lower() else "mysql"
+        numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+        if numbers < _OLDEST[product]:
+            raise ConnectorError(
+                f"this server is {version}: a prepared transaction does not survive its connection there. "
+                "Use MariaDB 10.5, MySQL 8.0 or newer, or Delivery.UPSERT or Delivery.BULK_LOAD instead."
+            )
+        try:
+            self.prepared(connection, "")
+        except Exception as e:
+            raise ConnectorError(
+                f"this user may not list prepared transactions (XA RECOVER): {self._sentence(e)}. GRANT "
+                "XA_RECOVER_ADMIN ON *.* to it; a restarted job must find what the attempt before it left."
+            ) from e
+
+
+def _run(connection: Any, statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _known(connection: Any, statement: str) -> None:
+    try:
+        _run(connection, statement)
+    except Exception as e:
+        if e.args and e.args[0] == _UNKNOWN_XID:
+            raise UnknownTransaction(statement) from e
+        raise
 
 
 def _utc(value: dt.datetime) -> dt.datetime:
@@ -117,9 +185,6 @@ class MySqlDialect(Dialect):
 
     def quote(self, name: str) -> str:
         return quote(name)
-
-    def quote_table(self, name: str) -> str:
-        return quote_table(name)
 
     def describe(self, connection: Any, table: str) -> TableInfo | None:
         schema, _, name = table.rpartition(".")

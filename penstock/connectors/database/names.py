@@ -8,12 +8,11 @@ random end keeps tries of one attempt apart.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
 from dataclasses import dataclass
 
-from penstock.connectors.sink import WriterContext
+from penstock.connectors.sink import WriterContext, digest_of_sink
 
 _PATTERN = re.compile(r"ps_([0-9a-f]{16})_(\d+)_(\d+)_([0-9a-f]{6})_(\d+)")
 
@@ -35,8 +34,7 @@ class Maker:
     @classmethod
     def after(cls, job_name: str, sink_id: str, database: str, generation: int, subtask: int = 0) -> Maker:
         """A maker to whom what attempts up to ``generation`` made is left over."""
-        text = "\0".join((job_name, sink_id, database))
-        owner = hashlib.sha256(text.encode()).hexdigest()[:16]
+        owner = digest_of_sink(job_name, sink_id, database)
         return cls(owner, generation + 1, subtask, uuid.uuid4().hex[:6])
 
     @property

@@ -1,6 +1,14 @@
 """PostgreSQL, through ``psycopg`` 3.
 
 Rows go in one by one but without waiting in between (the driver's pipeline), as a prepared statement.
+
+Prepared transactions are those of ``PREPARE TRANSACTION``.  The server keeps at most
+``max_prepared_transactions`` of them, by default none.  Only the user who prepared one, or a superuser, may
+end it, and only from the same database.
+
+Many rows at once go in by ``COPY``, then one merge.  Staging tables are ordinary, logged tables.  An
+unlogged one would load faster and be empty after a crash of the server, when a published snapshot has already
+promised its rows.
 """
 
 from __future__ import annotations
@@ -10,7 +18,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.connectors.database.address import DatabaseAddress
+from penstock.connectors.database.address import DatabaseAddress, postgresql_options
 from penstock.connectors.database.dialect import (
     CONNECT_TIMEOUT_S,
     LOCK_WAIT_S,
@@ -21,20 +29,19 @@ from penstock.connectors.database.dialect import (
     TableInfo,
     Target,
     Transactions,
+    UnknownTransaction,
     names,
+    only_keys,
 )
-from penstock.connectors.database.driver_options import postgresql_options
-from penstock.connectors.database.postgresql_bulk import PostgreSqlLoader
-from penstock.connectors.database.postgresql_prepared import PreparedTransactions
-from penstock.connectors.database.postgresql_sql import on_conflict, quote, quote_table
+from penstock.core.errors import ConnectorError
 from penstock.core.optional import require
 
+_UNDEFINED_OBJECT = "42704"
 _BUSY_STATES = frozenset({"40001", "40P01", "55P03", "55006", "57014", "55000"})
 _LOST_CLASSES = ("08", "57P", "53", "25P03")
 _DATA_CLASSES = ("22", "23")
 _DATA_STATES = frozenset({"42804", "42883"})
 """A value of another type than the column: the statement is checked with the types of its parameters."""
-
 _RELATION = "SELECT oid, relkind IN ('v', 'm') FROM pg_class WHERE oid = to_regclass(%s)"
 _COLUMNS = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
@@ -49,6 +56,141 @@ _KEYS = """
     WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indisvalid
     GROUP BY i.indexrelid, i.indisprimary
 """
+
+
+def quote(name: str) -> str:
+    """One identifier, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_table(name: str) -> str:
+    """A table; ``schema.table`` has two parts."""
+    return ".".join(map(quote, name.split(".")))
+
+
+def on_conflict(target: Target) -> str:
+    """What happens to a row that is there; nothing to say for a table that is appended to."""
+    if not target.keys:
+        return ""
+    others = [column for column in target.columns if column not in target.keys]
+    conflict = f"ON CONFLICT ({names(quote, target.keys)})"
+    if not others:
+        return f"{conflict} DO NOTHING"
+    settings = ", ".join(f"{quote(c)} = EXCLUDED.{quote(c)}" for c in others)
+    update = f"{conflict} DO UPDATE SET {settings}"
+    if target.newer is None:
+        return update
+    stored = f"{quote_table(target.table)}.{quote(target.newer)}"
+    return f"{update} WHERE {stored} IS NULL OR EXCLUDED.{quote(target.newer)} >= {stored}"
+
+
+class PreparedTransactions(Transactions):
+    """Prepared transactions with our names as their identifiers."""
+
+    one_per_connection = False
+
+    def begin(self, connection: Any, name: str) -> None:
+        connection.execute("BEGIN")
+
+    def prepare(self, connection: Any, name: str) -> None:
+        connection.execute(f"PREPARE TRANSACTION '{name}'")
+
+    def commit(self, connection: Any, name: str) -> None:
+        _known(connection, f"COMMIT PREPARED '{name}'")
+
+    def roll_back(self, connection: Any, name: str) -> None:
+        _known(connection, f"ROLLBACK PREPARED '{name}'")
+
+    def prepared(self, connection: Any, prefix: str) -> list[str]:
+        found = connection.execute(
+            "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, %s)",
+            (prefix,),
+        )
+        return [row[0] for row in found.fetchall()]
+
+    def check(self, connection: Any) -> None:
+        allowed = int(connection.execute("SHOW max_prepared_transactions").fetchone()[0])
+        if allowed == 0:
+            raise ConnectorError(
+                "this PostgreSQL server has max_prepared_transactions = 0, so nothing can be prepared: ALTER "
+                "SYSTEM SET max_prepared_transactions = 100 and restart it (at least two per subtask of the "
+                "sink), or use Delivery.UPSERT or Delivery.BULK_LOAD, which need none."
+            )
+
+
+def _known(connection: Any, statement: str) -> None:
+    try:
+        connection.execute(statement)
+    except Exception as e:
+        if getattr(e, "sqlstate", None) == _UNDEFINED_OBJECT:
+            raise UnknownTransaction(statement) from e
+        raise
+
+
+class PostgreSqlLoader(Loader):
+    """Staging tables and their merge."""
+
+    def create_staging(self, connection: Any, staging: str, target: Target) -> None:
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {quote(staging)} AS SELECT 0::bigint AS penstock_seq, "
+            f"false AS penstock_deleted, {names(quote, target.columns)} FROM {quote_table(target.table)} "
+            "WITH NO DATA"
+        )
+
+    def load(
+        self,
+        connection: Any,
+        staging: str,
+        target: Target,
+        first: int,
+        rows: Sequence[Any],
+        gone: Sequence[Any],
+    ) -> None:
+        columns = f"penstock_seq, penstock_deleted, {names(quote, target.columns)}"
+        with (
+            connection.cursor() as cursor,
+            cursor.copy(f"COPY {quote(staging)} ({columns}) FROM STDIN") as copy,
+        ):
+            number = first
+            for some, deleted in ((rows, False), (only_keys(target, gone), True)):
+                for row in some:
+                    copy.write_row((number, deleted, *row))
+                    number += 1
+
+    def tables(self, connection: Any, prefix: str) -> list[str]:
+        found = connection.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid) "
+            "AND starts_with(relname::text, %s)",
+            (prefix,),
+        )
+        return [row[0] for row in found.fetchall()]
+
+    def merge(self, staging: str, target: Target, below: str) -> list[str]:
+        columns, into = names(quote, target.columns), quote_table(target.table)
+        if not target.keys:
+            # A load whose answer was lost may have come through after all, beside its repetition.
+            return [
+                f"INSERT INTO {into} ({columns}) SELECT {columns} FROM (SELECT DISTINCT ON (penstock_seq) * "
+                f"FROM {quote(staging)} WHERE {below} ORDER BY penstock_seq) AS penstock_new"
+            ]
+        keys = names(quote, target.keys)
+        order = f"{quote(target.newer)} DESC NULLS LAST, " if target.newer else ""
+        newest = (
+            f"(SELECT *, row_number() OVER (PARTITION BY {keys} ORDER BY {order}penstock_seq DESC) "
+            f"AS penstock_rank FROM {quote(staging)} WHERE {below}) AS penstock_new"
+        )
+        same = " AND ".join(f"{into}.{quote(key)} = penstock_new.{quote(key)}" for key in target.keys)
+        if target.newer:
+            version = quote(target.newer)
+            same += f" AND ({into}.{version} IS NULL OR {into}.{version} <= penstock_new.{version})"
+        return [
+            f"DELETE FROM {into} USING {newest} WHERE {same} AND penstock_rank = 1 AND penstock_deleted",
+            f"INSERT INTO {into} ({columns}) SELECT {columns} FROM {newest} "
+            f"WHERE penstock_rank = 1 AND NOT penstock_deleted ORDER BY {keys} {on_conflict(target)}",
+        ]
+
+    def check(self, connection: Any) -> None:
+        """COPY from the client needs no right of its own."""
 
 
 def _utc(value: dt.datetime) -> dt.datetime:
@@ -113,9 +255,6 @@ class PostgreSqlDialect(Dialect):
 
     def quote(self, name: str) -> str:
         return quote(name)
-
-    def quote_table(self, name: str) -> str:
-        return quote_table(name)
 
     def describe(self, connection: Any, table: str) -> TableInfo | None:
         found = connection.execute(_RELATION, (quote_table(table),)).fetchone()

@@ -20,14 +20,12 @@ from enum import Enum
 from penstock.connectors.database import commit_log as ledger
 from penstock.connectors.database.address import DatabaseAddress, DatabaseKind, parse_url
 from penstock.connectors.database.bulk import BulkCommitter, BulkWriter
-from penstock.connectors.database.changes import Changes
 from penstock.connectors.database.checks import check_staging, check_table, check_transactional, check_types
 from penstock.connectors.database.committer import TwoPhaseCommitter
-from penstock.connectors.database.connection import Link
-from penstock.connectors.database.databases import open_dialect
+from penstock.connectors.database.connection import Link, open_dialect
 from penstock.connectors.database.dialect import Dialect, TableInfo, Target
 from penstock.connectors.database.names import Maker
-from penstock.connectors.database.rows import DeleteWhen, RowReader
+from penstock.connectors.database.rows import Changes, DeleteWhen, RowReader
 from penstock.connectors.database.two_phase import TwoPhaseWriter
 from penstock.connectors.database.upsert_writer import EagerWriter
 from penstock.connectors.database.write_target import to_table

@@ -7,18 +7,16 @@ when rows change while they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.connectors.database.databases import dialect_of
+from penstock.connectors.database.connection import dialect_of
 from penstock.connectors.database.dialect import Dialect
-from penstock.connectors.database.source_ranges import KeyRange, as_splits, divide
-from penstock.connectors.database.source_reader import GrowthReader, RangeReader
+from penstock.connectors.database.source_reader import GrowthReader, KeyRange, RangeReader, as_splits, divide
 from penstock.connectors.database.source_session import ReadingSession
 from penstock.connectors.database.source_table import TableRequest, TableShape
 from penstock.connectors.database.source_types import DIVISIBLE, row_type
-from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader, SplitsOnce
 from penstock.core.clock import Clock
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError, ConnectorError
@@ -90,7 +88,7 @@ class DatabaseSource(Source):
         return self._shape
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return _TableSplits(self, parallelism)
+        return SplitsOnce(lambda: self.splits(parallelism))
 
     def splits(self, parallelism: int) -> list[Split]:
         """The splits as the table is now. On the driver, once."""
@@ -143,28 +141,6 @@ class DatabaseSource(Source):
 
     def _session(self, one_view: bool) -> ReadingSession:
         return ReadingSession(self._dialect, one_view)
-
-
-class _TableSplits(SplitEnumerator):
-    """Divides the table when first asked, and never again: the ranges depend on what is in it."""
-
-    def __init__(self, source: DatabaseSource, parallelism: int) -> None:
-        self._source = source
-        self._parallelism = parallelism
-        self._dealt = False
-
-    def discover(self) -> Iterable[Split]:
-        if self._dealt:
-            return []
-        splits = self._source.splits(self._parallelism)
-        self._dealt = True
-        return splits
-
-    def snapshot(self) -> bool:
-        return self._dealt
-
-    def restore(self, state: Any) -> None:
-        self._dealt = bool(state)
 
 
 class DatabaseSourceBuilder:

@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.connectors.database.dialect import Dialect
-from penstock.connectors.database.source_sql import READING
-from penstock.connectors.database.source_table import TableRequest, TableShape, escaped, find_shape
+from penstock.connectors.database.source_table import READING, TableRequest, TableShape, escaped, find_shape
 from penstock.core.errors import ConnectorError
 
 

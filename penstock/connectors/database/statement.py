@@ -6,10 +6,8 @@ import re
 from collections.abc import Sequence
 
 from penstock.connectors.database.address import DatabaseAddress
-from penstock.connectors.database.changes import Changed, Tuples
-from penstock.connectors.database.connection import Link
-from penstock.connectors.database.databases import open_dialect
-from penstock.connectors.database.rows import RowReader
+from penstock.connectors.database.connection import Link, open_dialect
+from penstock.connectors.database.rows import Changed, RowReader, Tuples
 from penstock.connectors.database.upsert_writer import EagerWriter
 from penstock.connectors.database.write_target import to_statement
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext

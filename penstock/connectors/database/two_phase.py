@@ -25,12 +25,11 @@ from threading import Event
 from typing import Any
 
 from penstock.connectors.database import commit_log as ledger
-from penstock.connectors.database.bad_rows import refused
-from penstock.connectors.database.changes import Changed, Changes
 from penstock.connectors.database.connection import Link
 from penstock.connectors.database.dialect import Fault, Target, UnknownTransaction
 from penstock.connectors.database.names import Maker
-from penstock.connectors.database.write_target import to_table
+from penstock.connectors.database.rows import Changed, Changes
+from penstock.connectors.database.write_target import refused, to_table
 from penstock.connectors.sink import SinkWriter
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError

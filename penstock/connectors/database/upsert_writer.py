@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from penstock.connectors.database.bad_rows import refused
-from penstock.connectors.database.changes import Changed
 from penstock.connectors.database.connection import Link
 from penstock.connectors.database.dialect import Fault
-from penstock.connectors.database.write_target import Destination
+from penstock.connectors.database.rows import Changed
+from penstock.connectors.database.write_target import Destination, refused
 from penstock.connectors.sink import SinkWriter
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock

@@ -2,26 +2,35 @@
 
 Assigners work on batches, so that the common cases (one folder for all, one per hour) cost nothing per
 record.
+
+If nobody chose, files go to a folder per hour of writing, as in Flink.  Before that was so, the default
+was the base path itself.  A job that began then goes on there, so that whoever reads its files finds the new
+ones beside the old: its snapshots say nothing of buckets, and its files lie in the base path.  What was
+decided once is noted in every snapshot.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
+from enum import Enum
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.files.hive import folder_of
 from penstock.connectors.files.parquet_writer import conform
-from penstock.connectors.files.partitions import split_by_columns
+from penstock.connectors.files.part_files import PartNames
+from penstock.connectors.files.partitions import folder_of, split_by_columns
+from penstock.connectors.sink import WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError, TimestampError
 from penstock.core.ids import MIN_TIME
+from penstock.storage.places import storage_of
 
 _JAVA_TO_STRFTIME = {
     "yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "DDD": "%j",
@@ -30,6 +39,8 @@ _JAVA_TO_STRFTIME = {
 _PATTERN_TOKEN = re.compile(
     r"'(?P<quoted>[^']*)'|(?P<field>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<plain>[^A-Za-z']+)"
 )
+_NOTE = "default bucket"
+_log = logging.getLogger("penstock")
 
 
 class BucketAssigner(ABC):
@@ -176,3 +187,52 @@ def strftime_pattern(java_pattern: str) -> str:
     if end != len(java_pattern):
         raise ConfigError(f"date pattern {java_pattern!r} has an unclosed quote")
     return "".join(parts)
+
+
+class DefaultBucket(Enum):
+    """The two defaults."""
+
+    HOUR = "hour"
+    BASE_PATH = "base path"
+
+    def assigner(self) -> BucketAssigner:
+        """What divides records so."""
+        if self is DefaultBucket.BASE_PATH:
+            return BasePathBuckets()
+        return BucketAssigner.date_time_bucket_assigner()
+
+
+def buckets_of(
+    chosen: BucketAssigner | None, base_path: str, names: PartNames, context: WriterContext
+) -> tuple[BucketAssigner, list[Any]]:
+    """What divides the records of a writer, and its notes."""
+    if chosen is not None:
+        return chosen, []
+    default = _default(base_path, names, context)
+    return default.assigner(), [(_NOTE, default.value)]
+
+
+def _default(base_path: str, names: PartNames, context: WriterContext) -> DefaultBucket:
+    """The default for a sink that starts, or goes on from a snapshot."""
+    for note in context.restored_notes:
+        return DefaultBucket(note[1])
+    if context.restored_epoch is None or not _has_parts(base_path, names):
+        return DefaultBucket.HOUR
+    if context.subtask == 0:
+        _log.warning(
+            "the file sink %r goes on in %r itself, where its files are; a new job would write into a folder "
+            "per hour. To choose, call with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()) or "
+            "with_bucket_assigner(BucketAssigner.date_time_bucket_assigner()) of its builder",
+            context.sink_id,
+            base_path,
+        )
+    return DefaultBucket.BASE_PATH
+
+
+def _has_parts(base_path: str, names: PartNames) -> bool:
+    """Whether files of the sink lie in the base path, not below it."""
+    storage = storage_of(base_path)
+    if not storage.exists(base_path):
+        return False
+    base = f"{base_path.rstrip('/')}/"
+    return any(names.is_kept(path.removeprefix(base)) for path in storage.list_files(base_path))

@@ -17,13 +17,12 @@ import pyarrow.csv as pacsv
 from pyarrow import orc
 
 from penstock.connectors.files.compact import ConcatFileCompactor, FileCompactor, OrcFileCompactor
-from penstock.connectors.files.csv import CsvDialect
-from penstock.connectors.files.csv_text import header_of, lines_of
+from penstock.connectors.files.csv import CsvDialect, header_of, lines_of
 from penstock.connectors.files.parquet_writer import conform
 from penstock.connectors.files.parts import PartFormat, PartWriter
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
-from penstock.formats.json_columns import encode_columns
+from penstock.formats.json_values import encode_columns
 
 _NEWLINE, _NOTHING = pa.scalar(b"\n", pa.large_binary()), pa.scalar(b"", pa.large_binary())
 

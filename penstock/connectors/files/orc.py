@@ -11,9 +11,8 @@ from typing import Any
 
 from pyarrow import orc
 
-from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat
-from penstock.connectors.files.gone import shrunk
+from penstock.connectors.files.unreadable import reading, shrunk
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError

@@ -13,9 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat, FileRange
-from penstock.connectors.files.gone import shrunk
+from penstock.connectors.files.unreadable import reading, shrunk
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError

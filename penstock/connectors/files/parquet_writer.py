@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.files.column_types import schema_of
+from penstock.connectors.files.column_types import fitted_values, rounded_column, schema_of
 from penstock.connectors.files.compact import FileCompactor, merged_schema, widened
-from penstock.connectors.files.fitting import fitted_values, rounded_column
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.core.row import Row

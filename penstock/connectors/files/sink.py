@@ -7,6 +7,9 @@ the end of the input.
 
 The trap: two running jobs of the same name must not write with the same sink into one directory, since
 a restart removes what earlier attempts of that job and sink left behind.
+
+The columns of the short forms (``FileSink.parquet`` and its like) may be known when the sink is made, or only
+when it is put on a typed stream; either way the same settings come out of here.
 """
 
 from __future__ import annotations
@@ -14,23 +17,34 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from penstock.connectors.files.buckets import BasePathBuckets, BucketAssigner, BucketsByFunction
-from penstock.connectors.files.column_parts import compactor_of
+from penstock.connectors.files.buckets import (
+    BasePathBuckets,
+    BucketAssigner,
+    BucketsByFunction,
+    PartitionBuckets,
+)
+from penstock.connectors.files.column_parts import (
+    CsvParts,
+    GzipParts,
+    JsonLinesParts,
+    LateParts,
+    OrcParts,
+    compactor_of,
+)
 from penstock.connectors.files.column_types import schema_of
-from penstock.connectors.files.commit import FileCommitter
 from penstock.connectors.files.compact import FileCompactor, FileCompactStrategy
 from penstock.connectors.files.csv import CsvDialect
 from penstock.connectors.files.manifest import Manifest, place_of, refuse_unlisted
-from penstock.connectors.files.naming import OutputFileConfig
+from penstock.connectors.files.parquet_writer import ParquetWriterFactory
+from penstock.connectors.files.part_files import OutputFileConfig, RollingPolicy
 from penstock.connectors.files.parts import EncodedParts, PartFormat
-from penstock.connectors.files.rolling import RollingPolicy
-from penstock.connectors.files.shape import ColumnKind, ColumnShape
-from penstock.connectors.files.writer import FileSinkSettings, FileWriter
+from penstock.connectors.files.writer import FileCommitter, FileSinkSettings, FileWriter
 from penstock.connectors.sink import Committer, SinkWriter, TypedSink, WriterContext
 from penstock.core.discreet import discreet
 from penstock.core.durations import DurationLike, to_millis
@@ -40,6 +54,68 @@ from penstock.storage.places import join, normalise, storage_of
 
 PathLike = str | os.PathLike[str]
 Schema: TypeAlias = pa.Schema | RowTypeInfo
+
+
+class ColumnKind(Enum):
+    """The formats with columns; the value is the suffix of their files."""
+
+    PARQUET = ".parquet"
+    ORC = ".orc"
+    CSV = ".csv"
+    JSON_LINES = ".json"
+
+
+_MAKERS: dict[ColumnKind, Any] = {
+    ColumnKind.PARQUET: ParquetWriterFactory,
+    ColumnKind.ORC: OrcParts,
+    ColumnKind.CSV: CsvParts,
+    ColumnKind.JSON_LINES: JsonLinesParts,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShape:
+    """A format, its options, and the columns that become directories."""
+
+    kind: ColumnKind
+    options: dict[str, Any]
+    partition_by: tuple[str, ...] = ()
+    gzip: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """How names of files end."""
+        return self.kind.value + (".gz" if self.gzip else "")
+
+    @property
+    def strict_decimals(self) -> bool:
+        """Whether decimals are refused that the scale of their column would round."""
+        dialect = self.options.get("dialect")
+        return bool(self.options.get("strict_decimals", dialect is None or dialect.strict_decimals))
+
+    def parts(self, schema: pa.Schema | None) -> PartFormat:
+        """The format of files for records of ``schema``, or of whatever columns come."""
+        if schema is None:
+            return LateParts(self._make)
+        left = [column for column in schema if column.name not in self.partition_by]
+        unknown = [name for name in self.partition_by if name not in schema.names]
+        if unknown or not left:
+            raise ConfigError(
+                f"cannot partition by {', '.join(self.partition_by)}: the columns are "
+                f"{', '.join(schema.names)}, and at least one must be left for the files"
+            )
+        return self._make(pa.schema(left))
+
+    def _make(self, schema: pa.Schema) -> PartFormat:
+        made: PartFormat = _MAKERS[self.kind](schema, **self.options)
+        return GzipParts(made) if self.gzip else made
+
+    def apply(self, settings: FileSinkSettings, schema: pa.Schema | None) -> FileSinkSettings:
+        """The settings with this shape."""
+        settings = replace(settings, part_format=self.parts(schema))
+        if not self.partition_by:
+            return settings
+        return replace(settings, buckets=PartitionBuckets(self.partition_by, schema, self.strict_decimals))
 
 
 class FileSink(TypedSink):

@@ -26,12 +26,12 @@ from penstock.connectors.files.discovery import (
     root_of,
 )
 from penstock.connectors.files.formats import BulkFormat, FileFormat, FileRange
-from penstock.connectors.files.gone import OnMissing, open_found
-from penstock.connectors.files.hive import PartitionColumns
 from penstock.connectors.files.json_lines import JsonLinesFormat
+from penstock.connectors.files.lines import StreamFormat
 from penstock.connectors.files.orc import OrcFormat
 from penstock.connectors.files.parquet import ParquetFormat
-from penstock.connectors.files.text import StreamFormat
+from penstock.connectors.files.partitions import PartitionColumns
+from penstock.connectors.files.unreadable import OnMissing, open_found
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.durations import DurationLike, to_bytes, to_millis

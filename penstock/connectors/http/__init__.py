@@ -1,4 +1,4 @@
 """HTTP in: a server that puts what is posted to it into the embedded log.
 
-Read ``spool.py`` (what is promised about a request), then ``server.py``.
+Read ``server.py`` (what is promised about a request), then ``connection.py``.
 """

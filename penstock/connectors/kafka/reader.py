@@ -1,4 +1,4 @@
-"""Reading one partition, from an offset on and, if bounded, up to one.
+"""Reading one partition, from an offset on and, if bounded, up to one; and messages as records.
 
 Offsets have gaps: transaction markers and aborted records take up offsets and are never delivered.  So the
 end of a bounded read is not "the record before ``stop`` came": it may never come.  It is that a record at
@@ -7,23 +7,23 @@ or behind ``stop`` came, or that the consumer says it has come that far and ther
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from penstock.connectors.decoding import decode_batch
 from penstock.connectors.kafka.client import log
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
-from penstock.connectors.kafka.reader_decode import MessageDecoder
 from penstock.connectors.kafka.shared_consumer import Feed
-from penstock.connectors.on_truncated import OnTruncated
-from penstock.connectors.source import EndOfSplit, SplitReader
+from penstock.connectors.source import EndOfSplit, OnTruncated, SplitReader
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.core.ids import MIN_TIME
 from penstock.core.optional import require
-from penstock.formats.bad_records import BadRecords, Diverted
+from penstock.formats.bad_records import BadRecords, Diverted, Records, decode_batch, deserialized
+from penstock.formats.value_format import SchemaFormat, as_format
 
 _LOOKUP_S = 10.0
 _PASSING = {
@@ -36,6 +36,102 @@ _PASSING = {
     "_TRANSPORT",
 }
 """Errors of connections, which the client mends by itself."""
+
+
+class KafkaRecord(NamedTuple):
+    """A message as a :class:`RecordSchema` sees it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    """In milliseconds; -1 if the message has none."""
+    key: bytes | None
+    value: bytes | None
+    """``None`` in a message that says that its key is deleted."""
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class RecordSchema(Protocol):
+    """Makes records of whole messages."""
+
+    def deserialize(self, record: KafkaRecord) -> Any:
+        """The record of one message; ``None`` means that it holds none and is skipped."""
+        ...
+
+
+class MessageDecoder(ABC):
+    """Decodes many messages at once. Shipped to slots by pickling."""
+
+    skips_none: bool
+
+    @abstractmethod
+    def select(self, messages: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The messages that hold a record, and what ``decode`` needs of each."""
+
+    @abstractmethod
+    def decode(self, items: list[Any]) -> Records:
+        """One record per item; :class:`DecodeError` with the place of a bad one."""
+
+    @abstractmethod
+    def produced_type(self) -> Any | None:
+        """Type information of the records, if known."""
+
+
+class ValueDecoder(MessageDecoder):
+    """Decodes values; messages without one (deletions in compacted topics) are left out."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._format = as_format(schema)
+        self.skips_none = self._format.skips_none
+
+    def select(self, messages: list[Any]) -> tuple[list[Any], list[Any]]:
+        values = [message.value() for message in messages]
+        if None in values:
+            messages = [m for m, value in zip(messages, values, strict=True) if value is not None]
+            values = [value for value in values if value is not None]
+        return messages, values
+
+    def decode(self, items: list[Any]) -> Records:
+        if isinstance(self._format, SchemaFormat) and self._format.is_by_value:
+            return self._format.decode_each(items)
+        return self._format.decode(pa.array(items, pa.binary()))
+
+    def produced_type(self) -> Any | None:
+        produced = getattr(self._schema, "get_produced_type", None)
+        return None if produced is None else produced()
+
+
+class RecordDecoder(MessageDecoder):
+    """Decodes whole messages, one at a time."""
+
+    skips_none = True
+
+    def __init__(self, schema: RecordSchema) -> None:
+        self._schema = schema
+
+    def select(self, messages: list[Any]) -> tuple[list[Any], list[Any]]:
+        return messages, [_record(message) for message in messages]
+
+    def decode(self, items: list[Any]) -> Records:
+        return deserialized(self._schema, items)
+
+    def produced_type(self) -> Any | None:
+        produced = getattr(self._schema, "get_produced_type", None)
+        return None if produced is None else produced()
+
+
+def _record(message: Any) -> KafkaRecord:
+    return KafkaRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+    )
 
 
 @dataclass(frozen=True, slots=True)

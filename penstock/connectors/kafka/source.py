@@ -27,11 +27,23 @@ from penstock.connectors.kafka.offsets import (
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
 )
-from penstock.connectors.kafka.reader import KafkaReader, RangeToRead
-from penstock.connectors.kafka.reader_decode import MessageDecoder, RecordDecoder, ValueDecoder
+from penstock.connectors.kafka.reader import (
+    KafkaReader,
+    MessageDecoder,
+    RangeToRead,
+    RecordDecoder,
+    ValueDecoder,
+)
 from penstock.connectors.kafka.shared_consumer import Feed
-from penstock.connectors.on_truncated import OnTruncated
-from penstock.connectors.source import AtOffset, AtTime, Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import (
+    AtOffset,
+    AtTime,
+    OnTruncated,
+    Source,
+    Split,
+    SplitEnumerator,
+    SplitReader,
+)
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME

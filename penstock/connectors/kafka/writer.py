@@ -16,11 +16,10 @@ from contextlib import suppress
 from typing import Any
 
 from penstock.connectors.kafka.client import ClientKind, ClientSettings, new_client
-from penstock.connectors.kafka.producer_pool import Lane, Supply
+from penstock.connectors.kafka.producer_pool import Deliveries, Lane, Supply
 from penstock.connectors.kafka.sink_records import RecordEncoder
 from penstock.connectors.kafka.transactions import Naming, Owner, PreparedTransaction
 from penstock.connectors.kafka.wire import Unavailable
-from penstock.connectors.kafka.writer_delivery import Deliveries
 from penstock.connectors.sink import SinkWriter
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError

@@ -10,11 +10,9 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from penstock.connectors.kinesis.client import errors
+from penstock.connectors.kinesis.client import created_ms, errors, list_shards
 from penstock.connectors.kinesis.places import TRIM_HORIZON, Place, Shard, at_time, split_id
-from penstock.connectors.kinesis.streams import created_ms, list_shards
-from penstock.connectors.on_truncated import OnTruncated
-from penstock.connectors.source import Split, SplitEnumerator
+from penstock.connectors.source import OnTruncated, Split, SplitEnumerator
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError, PositionGoneError
 

@@ -11,8 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.connectors.kinesis.client import THROTTLED, KinesisAccess, code_of, errors, stream_argument
-from penstock.connectors.kinesis.streams import created_ms
+from penstock.connectors.kinesis.client import (
+    THROTTLED,
+    KinesisAccess,
+    code_of,
+    created_ms,
+    errors,
+    stream_argument,
+)
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.connectors.kinesis.client import KinesisAccess, errors
-from penstock.connectors.kinesis.fetching import Fetcher
+from penstock.connectors.kinesis.client import KinesisAccess, created_ms, errors
 from penstock.connectors.kinesis.places import SHARD_END, Place, Shard, at_time
-from penstock.connectors.kinesis.reader import ShardReader
+from penstock.connectors.kinesis.reader import Fetcher, ShardReader
 from penstock.connectors.kinesis.shards import ShardEnumerator, shard_of
-from penstock.connectors.kinesis.streams import created_ms
-from penstock.connectors.on_truncated import OnTruncated
-from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import OnTruncated, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError
 from penstock.formats.bad_records import BadRecords, ErrorPolicy

@@ -20,7 +20,7 @@ import pyarrow as pa
 from penstock.connectors.files.parquet_writer import ParquetWriter, ParquetWriterFactory, conform
 from penstock.connectors.files.partitions import Values, split_by_columns
 from penstock.connectors.files.parts import limit_buffers
-from penstock.connectors.sink import WriterContext
+from penstock.connectors.sink import SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.storage.contract import MissingFileError
@@ -91,8 +91,11 @@ class _OpenFile:
     footer: list[Any] = field(default_factory=list)
 
 
-class TableFilesWriter:
-    """Writes the data files of one subtask; ``base`` is the table's data directory."""
+class TableFilesWriter(SinkWriter):
+    """Writes the data files of one subtask; ``base`` is the table's data directory.
+
+    A table format adds ``prepare_commit``, with what :meth:`take` gives.
+    """
 
     def __init__(
         self, layout: TableLayout, storage: DataStorage, base: str, run: str, context: WriterContext
@@ -107,7 +110,6 @@ class TableFilesWriter:
         self._counter = 0
 
     def write(self, batch: Batch) -> None:
-        """Take the records of a batch."""
         columns = conform(batch, self._layout.schema)
         _refuse_nulls(columns, self._layout.schema)
         for values, part in split_by_columns(columns, self._layout.partition_by):
@@ -138,19 +140,18 @@ class TableFilesWriter:
         del self._open[values]
         self._done.append(DataFile(opened.path, size, values, opened.footer[0]))
 
-    def finish_all(self) -> None:
-        """Complete all open files."""
+    def flush(self, end_of_input: bool = False) -> None:
         for values in list(self._open):
             self._finish(values)
 
     def take(self) -> list[DataFile]:
         """All files completed since the last call; their names are durable."""
-        self.finish_all()
+        self.flush()
         self._storage.sync_directories(f"{self._base}/{done.path}" for done in self._done)
         done, self._done = self._done, []
         return done
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         """Remove what was never handed out."""
         for opened in self._open.values():
             with contextlib.suppress(Exception):

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.connectors.log.client import HashPartitioner, as_binary, split_by_partition
 from penstock.connectors.log.frame import record_batch
 from penstock.connectors.log.partition import PartitionWriter
-from penstock.connectors.log.producer import HashPartitioner, as_binary, split_by_partition
 from penstock.connectors.log.staging import (
     Committable,
     Identity,

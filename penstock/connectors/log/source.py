@@ -14,16 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.decoding import Records, decode_batch
 from penstock.connectors.log.errors import OffsetTruncatedError
 from penstock.connectors.log.offsets import LogOffsets
 from penstock.connectors.log.topic import Log, Topic
-from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.source import (
     AtOffset,
     AtTime,
     EndOfSplit,
     FixedSplits,
+    OnTruncated,
     Source,
     Split,
     SplitEnumerator,
@@ -31,7 +30,7 @@ from penstock.connectors.source import (
 )
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
-from penstock.formats.bad_records import BadRecords, Diverted, ErrorPolicy, OnError
+from penstock.formats.bad_records import BadRecords, Diverted, ErrorPolicy, OnError, Records, decode_batch
 from penstock.formats.value_format import ValueFormat, as_format
 
 _log = logging.getLogger("penstock")

@@ -20,7 +20,6 @@ committable, and with it the producer, of the attempt that staged it, at whateve
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Sequence
@@ -33,9 +32,8 @@ import pyarrow as pa
 from penstock.connectors.log.errors import CorruptLogError
 from penstock.connectors.log.files import write_all
 from penstock.connectors.log.frame import MAX_HEADER_SIZE, FrameHeader, describe_batches, parse_header
-from penstock.connectors.log.partition import PartitionWriter
-from penstock.connectors.log.pending import NAME, PENDING
-from penstock.connectors.sink import CommitOutcome
+from penstock.connectors.log.partition import NAME, PENDING, PartitionWriter
+from penstock.connectors.sink import CommitOutcome, digest_of_sink
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 from penstock.storage.own_files import open_file, sync_path
@@ -62,7 +60,7 @@ class Identity:
     @property
     def sink_digest(self) -> str:
         """The sink, in a form that fits a file name."""
-        return hashlib.sha256(f"{self.job_name}\0{self.sink_id}".encode()).hexdigest()[:16]
+        return digest_of_sink(self.job_name, self.sink_id)
 
     @property
     def stem(self) -> str:

@@ -5,7 +5,7 @@
     <root>/<topic>/meta.json
                    <partition>/lock
                                <base offset>.log         segments
-                               <base offset>.producers   see producers.py
+                               <base offset>.producers   see partition.py
                                pending/                  staged transactions, see staging.py
 """
 
@@ -20,11 +20,10 @@ from pathlib import Path
 
 from penstock.connectors.log.errors import CorruptLogError
 from penstock.connectors.log.files import create_partition
-from penstock.connectors.log.partition import PartitionWriter
+from penstock.connectors.log.partition import Limits, PartitionWriter
 from penstock.connectors.log.reader import PartitionReader
-from penstock.connectors.log.retention import Limits
 from penstock.connectors.log.segment import segment_bases, segment_path
-from penstock.connectors.on_truncated import OnTruncated
+from penstock.connectors.source import OnTruncated
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.storage.own_files import make_directory, sync_path, write_durably

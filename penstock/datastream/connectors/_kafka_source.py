@@ -13,7 +13,7 @@ from penstock.connectors.kafka.offsets import (
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
 )
-from penstock.connectors.kafka.reader_decode import KafkaRecord
+from penstock.connectors.kafka.reader import KafkaRecord
 from penstock.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 from penstock.connectors.source import Source
 from penstock.core.errors import ConfigError

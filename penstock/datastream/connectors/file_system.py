@@ -12,15 +12,19 @@ from penstock.connectors.files.csv import CsvDialect, CsvFormat
 from penstock.connectors.files.discovery import FileEnumeratorProvider, FileSplitAssignerProvider
 from penstock.connectors.files.formats import BulkFormat
 from penstock.connectors.files.json_lines import JsonLinesFormat
-from penstock.connectors.files.naming import OutputFileConfig
+from penstock.connectors.files.lines import StreamFormat
 from penstock.connectors.files.orc import OrcFormat
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.parquet_writer import ParquetWriterFactory
+from penstock.connectors.files.part_files import (
+    DefaultRollingPolicy,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
 from penstock.connectors.files.parts import JsonLinesEncoder
-from penstock.connectors.files.rolling import DefaultRollingPolicy, OnCheckpointRollingPolicy, RollingPolicy
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.files.source import FileSource, FileSourceBuilder
-from penstock.connectors.files.text import StreamFormat
 from penstock.datastream.connectors.base import Sink, Source, StreamTransformer, SupportsPreprocessing
 from penstock.datastream.functions import SinkFunction
 

@@ -1,5 +1,5 @@
 """Apache Iceberg tables as sinks. There is no such module in PyFlink; the names are our own."""
 
-from penstock.connectors.lake.iceberg.sink import IcebergSink
+from penstock.connectors.lake.iceberg import IcebergSink
 
 __all__ = ["IcebergSink"]

@@ -7,7 +7,7 @@ Python drivers; driver names are taken and not used.  For exactly once see
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.connectors.database.address import parse_url
 from penstock.connectors.database.statement import StatementSink
@@ -113,28 +113,26 @@ class JdbcExecutionOptions:
         """Collects the options."""
 
         def __init__(self) -> None:
-            self._batch_interval_ms = 0
-            self._batch_size = 5_000
-            self._max_retries = 3
+            self._options = JdbcExecutionOptions()
 
         def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
             """How many rows make a batch full."""
-            self._batch_size = size
+            self._options = replace(self._options, _batch_size=size)
             return self
 
         def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
             """After how long a batch is sent."""
-            self._batch_interval_ms = interval_ms
+            self._options = replace(self._options, _batch_interval_ms=interval_ms)
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
             """How often a batch is tried again."""
-            self._max_retries = max_retries
+            self._options = replace(self._options, _max_retries=max_retries)
             return self
 
         def build(self) -> JdbcExecutionOptions:
             """The options."""
-            return JdbcExecutionOptions(self._batch_interval_ms, self._batch_size, self._max_retries)
+            return self._options
 
 
 class JdbcSink(SinkFunction):

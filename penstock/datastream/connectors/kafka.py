@@ -7,17 +7,15 @@ from penstock.common import typeinfo
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row
-from penstock.datastream.connectors._kafka_producer import (
+from penstock.datastream.connectors._kafka_sink import (
     FlinkKafkaProducer,
     FlinkKafkaProducerBase,
-    Semantic,
-)
-from penstock.datastream.connectors._kafka_sink import (
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
     KafkaSink,
     KafkaSinkBuilder,
     KafkaTopicSelector,
+    Semantic,
 )
 from penstock.datastream.connectors._kafka_source import (
     Diverted,

@@ -18,8 +18,8 @@ from penstock.connectors.kinesis.sink import (
     any_key,
 )
 from penstock.connectors.kinesis.source import KinesisSettings, KinesisSource
-from penstock.connectors.on_truncated import OnTruncated
 from penstock.connectors.sink import Sink
+from penstock.connectors.source import OnTruncated
 from penstock.core.errors import ConfigError
 from penstock.datastream._wrappers import SourceFunction
 from penstock.datastream.connectors._kinesis_properties import numbers_of, start_of, unknown_in

@@ -1,6 +1,6 @@
 """The number sequence source, where PyFlink has it."""
 
-from penstock.connectors.builtin.sequence import NumberSequenceSource
+from penstock.connectors.builtin.datagen import NumberSequenceSource
 from penstock.datastream.connectors.base import Source
 
 __all__ = ["NumberSequenceSource"]

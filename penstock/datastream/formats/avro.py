@@ -17,8 +17,7 @@ from penstock.core.optional import require
 from penstock.core.row import Row
 from penstock.core.typeinfo import TypeInformation
 from penstock.datastream.formats.avro_files import AvroBulkWriters, AvroInputFormat, GenericRecordAvroTypeInfo
-from penstock.datastream.formats.avro_schema import AvroSchema
-from penstock.datastream.formats.avro_values import reader_of, writer_of
+from penstock.datastream.formats.avro_schema import AvroSchema, reader_of, writer_of
 
 __all__ = [
     "AvroBulkWriters",

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriter, BulkWriterFactory
 from penstock.connectors.files.formats import BulkFormat
-from penstock.connectors.files.gone import shrunk
 from penstock.connectors.files.source import FileSource
+from penstock.connectors.files.unreadable import shrunk
 from penstock.connectors.source import EndOfSplit, Source, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError

@@ -12,17 +12,16 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.files.damage import reading
 from penstock.connectors.files.formats import BulkFormat, FileRange
 from penstock.connectors.files.parquet import ParquetReader
 from penstock.connectors.files.parquet_writer import ParquetWriter, ParquetWriterFactory
+from penstock.connectors.files.unreadable import reading
 from penstock.connectors.source import SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
 from penstock.datastream.formats.avro_files import GenericRecordAvroTypeInfo
-from penstock.datastream.formats.avro_schema import AvroSchema
-from penstock.datastream.formats.avro_values import Named, resolved
+from penstock.datastream.formats.avro_schema import AvroSchema, Named, resolved
 from penstock.formats.bad_records import BadRecords
 from penstock.storage.places import storage_of
 

@@ -1,12 +1,19 @@
-"""PyFlink's ``datastream.formats.csv``: rows as lines of separated values."""
+"""PyFlink's ``datastream.formats.csv``: rows as lines of separated values.
+
+Values of each type go from and to the text of a cell.
+"""
 
 from __future__ import annotations
 
+import base64
 import csv
+import datetime as dt
 import io
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from decimal import Decimal
+from typing import Any, Self
 
 from penstock.common.serialization import (
     BulkWriterFactory,
@@ -16,7 +23,18 @@ from penstock.common.serialization import (
 )
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.row import Row
-from penstock.core.typeinfo import RowTypeInfo, TypeInformation
+from penstock.core.typeinfo import (
+    BasicType,
+    BasicTypeInfo,
+    DateTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from penstock.datastream.connectors.file_system import StreamFormat
 from penstock.datastream.formats.csv_schema import (
     CsvBulkWriters,
@@ -24,8 +42,7 @@ from penstock.datastream.formats.csv_schema import (
     CsvSchema,
     CsvSchemaBuilder,
 )
-from penstock.datastream.formats.csv_values import reader_of, writer_of
-from penstock.datastream.formats.row_values import row_values
+from penstock.datastream.formats.row_values import row_values, whole_number_reader
 
 __all__ = [
     "CsvBulkWriters",
@@ -42,6 +59,75 @@ __all__ += ["BulkWriterFactory", "RowDataBulkWriterFactory", "StreamFormat"]
 
 # Python's own limit is 128 KB a value, which would make longer ones bad records.
 csv.field_size_limit(sys.maxsize)
+
+_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+_READ_TIME: dict[type[TypeInformation], Callable[[str], Any]] = {
+    DateTypeInfo: dt.date.fromisoformat,
+    TimeTypeInfo: dt.time.fromisoformat,
+    TimestampTypeInfo: dt.datetime.fromisoformat,
+}
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False, "1": True, "0": False}[text.strip().lower()]
+
+
+_READ_BASIC: dict[BasicType, Callable[[str], Any]] = {
+    BasicType.STRING: str,
+    BasicType.CHAR: str,
+    BasicType.BOOLEAN: _boolean,
+    BasicType.FLOAT: float,
+    BasicType.DOUBLE: float,
+    BasicType.BIG_DEC: Decimal,
+}
+
+
+def _refuse(kind: TypeInformation) -> ConfigError:
+    return ConfigError(f"CSV has no form for a field of type {kind!r}; use JSON, or map it to text first")
+
+
+def reader_of(kind: TypeInformation, array_delimiter: str) -> Callable[[str], Any]:
+    """Turns the text of a cell into a value of ``kind``."""
+    if isinstance(kind, BasicTypeInfo) and kind.basic_type is not BasicType.INSTANT:
+        return _READ_BASIC.get(kind.basic_type) or whole_number_reader(kind.basic_type)
+    if type(kind) in _READ_TIME:
+        return _READ_TIME[type(kind)]
+    if kind == _BYTES:
+        return base64.b64decode
+    if isinstance(kind, RowTypeInfo):
+        names = kind.get_field_names()
+        each = [reader_of(field, array_delimiter) for field in kind.get_field_types()]
+        return lambda text: Row.many(
+            names,
+            [[read(part) for read, part in zip(each, text.split(array_delimiter), strict=True)]],
+        )[0]
+    element = getattr(kind, "element_type", None)
+    if element is None or isinstance(kind, MapTypeInfo | TupleTypeInfo):
+        raise _refuse(kind)
+    read_element = reader_of(element, array_delimiter)
+    return lambda text: [read_element(part) for part in text.split(array_delimiter)] if text else []
+
+
+def writer_of(kind: TypeInformation, array_delimiter: str) -> Callable[[Any], str]:
+    """Turns a value of ``kind`` into the text of a cell."""
+    if isinstance(kind, BasicTypeInfo) and kind.basic_type is not BasicType.INSTANT:
+        return (lambda value: str(value).lower()) if kind.basic_type is BasicType.BOOLEAN else str
+    if isinstance(kind, DateTypeInfo | TimeTypeInfo):
+        return lambda value: str(value.isoformat())
+    if isinstance(kind, TimestampTypeInfo):
+        return lambda value: str(value.isoformat(sep=" "))
+    if kind == _BYTES:
+        return lambda value: base64.b64encode(value).decode()
+    if isinstance(kind, RowTypeInfo):
+        each = [writer_of(field, array_delimiter) for field in kind.get_field_types()]
+        return lambda row: array_delimiter.join(
+            write(value) for write, value in zip(each, row_values(row), strict=True)
+        )
+    element = getattr(kind, "element_type", None)
+    if element is None or isinstance(kind, MapTypeInfo | TupleTypeInfo):
+        raise _refuse(kind)
+    write_element = writer_of(element, array_delimiter)
+    return lambda values: array_delimiter.join(map(write_element, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +155,36 @@ class _Settings:
         }
 
 
-def _row_type(type_info: TypeInformation) -> RowTypeInfo:
-    if not isinstance(type_info, RowTypeInfo):
-        raise ConfigError(f"CSV needs the type of its rows, such as Types.ROW([...]), not {type_info!r}")
-    return type_info
-
-
 def _one_character(name: str, value: str) -> str:
     if len(value) != 1:
         raise ConfigError(f"the {name} of a CSV schema must be one character, not {value!r}")
     return value
+
+
+class _Builder:
+    """What both builders of schemas set."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        if not isinstance(type_info, RowTypeInfo):
+            raise ConfigError(f"CSV needs the type of its rows, such as Types.ROW([...]), not {type_info!r}")
+        self._row_type = type_info
+        self._settings = _Settings()
+
+    def set_array_element_delimiter(self, delimiter: str) -> Self:
+        """Between the elements of an array or nested row; ``;`` unless set."""
+        return self._with(array_delimiter=delimiter)
+
+    def set_quote_character(self, c: str) -> Self:
+        """Around values; ``"`` unless set."""
+        return self._with(quote=_one_character("quote character", c))
+
+    def set_escape_character(self, c: str) -> Self:
+        """Before characters to be taken literally; none unless set."""
+        return self._with(escape=_one_character("escape character", c))
+
+    def _with(self, **changes: Any) -> Self:
+        self._settings = replace(self._settings, **changes)
+        return self
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
@@ -118,48 +224,28 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return (CsvRowDeserializationSchema, (self._row_type, self._settings))
 
-    class Builder:
+    class Builder(_Builder):
         """Collects the settings of a :class:`CsvRowDeserializationSchema`."""
 
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._row_type = _row_type(type_info)
-            self._settings = _Settings()
-
-        def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
+        def set_field_delimiter(self, delimiter: str) -> Self:
             """Between values; ``,`` unless set."""
             return self._with(delimiter=_one_character("field delimiter", delimiter))
 
-        def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_allow_comments(self, allow_comments: bool) -> Self:
             """Whether lines that begin with ``#`` are skipped."""
             return self._with(allow_comments=allow_comments)
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            """Between the elements of an array or nested row; ``;`` unless set."""
-            return self._with(array_delimiter=delimiter)
-
-        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Around values; ``"`` unless set."""
-            return self._with(quote=_one_character("quote character", c))
-
-        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            """Before characters to be taken literally; none unless set."""
-            return self._with(escape=_one_character("escape character", c))
-
-        def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
+        def set_null_literal(self, null_literal: str) -> Self:
             """The text that means ``None``."""
             return self._with(null_literal=null_literal)
 
-        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
             """Whether lines that cannot be read are skipped instead of failing the job."""
             return self._with(ignore_errors=ignore_parse_errors)
 
         def build(self) -> CsvRowDeserializationSchema:
             """The schema."""
             return CsvRowDeserializationSchema(self._row_type, self._settings)
-
-        def _with(self, **changes: Any) -> CsvRowDeserializationSchema.Builder:
-            self._settings = replace(self._settings, **changes)
-            return self
 
 
 class CsvRowSerializationSchema(SerializationSchema):
@@ -184,45 +270,25 @@ class CsvRowSerializationSchema(SerializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return (CsvRowSerializationSchema, (self._row_type, self._settings))
 
-    class Builder:
+    class Builder(_Builder):
         """Collects the settings of a :class:`CsvRowSerializationSchema`."""
 
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._row_type = _row_type(type_info)
-            self._settings = _Settings()
-
-        def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
+        def set_field_delimiter(self, c: str) -> Self:
             """Between values; ``,`` unless set."""
             return self._with(delimiter=_one_character("field delimiter", c))
 
-        def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
+        def set_line_delimiter(self, delimiter: str) -> Self:
             """After each row; a line feed unless set, may be empty."""
             return self._with(line_delimiter=delimiter)
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            """Between the elements of an array or nested row; ``;`` unless set."""
-            return self._with(array_delimiter=delimiter)
-
-        def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
+        def disable_quote_character(self) -> Self:
             """Never quote; values that would need it are an error unless there is an escape."""
             return self._with(quote=None)
 
-        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Around values that need it; ``"`` unless set."""
-            return self._with(quote=_one_character("quote character", c))
-
-        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            """Before characters to be taken literally; none unless set."""
-            return self._with(escape=_one_character("escape character", c))
-
-        def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
+        def set_null_literal(self, s: str) -> Self:
             """The text that stands for ``None``; empty unless set."""
             return self._with(null_literal=s)
 
         def build(self) -> CsvRowSerializationSchema:
             """The schema."""
             return CsvRowSerializationSchema(self._row_type, self._settings)
-
-        def _with(self, **changes: Any) -> CsvRowSerializationSchema.Builder:
-            self._settings = replace(self._settings, **changes)
-            return self

@@ -23,8 +23,8 @@ from penstock.batch.wire import FIRST_PART, HERE, SCHEMA
 from penstock.batch.work import TaskAttempt, VertexWork
 from penstock.columns import Count, Sum
 from penstock.common import Duration, Time, Types, WatermarkStrategy
-from penstock.connectors.builtin.collect import CollectSink
-from penstock.connectors.builtin.driver_rows import RowsAtHand, RowsReader
+from penstock.connectors.builtin.collection import RowsAtHand, RowsReader
+from penstock.connectors.builtin.driver_output import CollectSink
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError

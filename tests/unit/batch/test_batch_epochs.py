@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.common import Types
-from penstock.connectors.staged.sink import StagedEpochs
+from penstock.connectors.staged import StagedEpochs
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.generic import GenericSink
 from penstock.testing.local import local_cluster

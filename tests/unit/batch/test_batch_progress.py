@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import cli
-from penstock.cli.output import stages
-from penstock.cli.progress import line
+from penstock.cli.output import line, stages
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster

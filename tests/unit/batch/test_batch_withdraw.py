@@ -14,7 +14,7 @@ from penstock.common.serialization import Encoder
 from penstock.connectors.database.names import Maker
 from penstock.connectors.log import Consumer, Log, LogSink, Text
 from penstock.connectors.sink import CommitOutcome, Committer, Sink, SinkWriter, WriterContext
-from penstock.connectors.staged.sink import StagedEpochs
+from penstock.connectors.staged import StagedEpochs
 from penstock.coordinator.connectors import JobConnectors
 from penstock.core.batch import Batch
 from penstock.core.errors import JobFailedError

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.common import Row
-from penstock.connectors.lake.iceberg.table import FileIOStorage
+from penstock.connectors.lake.iceberg import FileIOStorage
 from penstock.connectors.sink import Sink
 from penstock.coordinator.connectors import JobConnectors
 from penstock.core.errors import JobFailedError

@@ -23,9 +23,9 @@ from penstock.demo.clicks import (
     TOPIC,
     last_offsets,
     make_clicks,
+    produce,
 )
 from penstock.demo.drive import DemoSettings, Outcome
-from penstock.demo.producer import produce
 from penstock.demo.verdict import ALERTS, COUNTS, Verdict, judge, true_counts
 
 EVENTS = 2000

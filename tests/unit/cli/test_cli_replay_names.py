@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli.main import cli
-from penstock.cli.places import read_place, read_time
+from penstock.cli.past import read_place, read_time
 from penstock.connectors.log import Log, Producer
 from penstock.testing.local import local_cluster
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from penstock import __version__
 from penstock.cli.main import COMMANDS, cli
-from penstock.cli.progress import line
+from penstock.cli.output import line
 from penstock.datastream.job import running_program
 from penstock.testing.local import local_cluster
 

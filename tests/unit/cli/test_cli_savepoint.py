@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from penstock.cli.main import cli
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.builtin.collect import CollectSink
+from penstock.connectors.builtin.driver_output import CollectSink
 from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.coordinator import registry
 from penstock.datastream import StreamExecutionEnvironment

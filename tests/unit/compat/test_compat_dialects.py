@@ -15,7 +15,7 @@ from compat_rig import environment, results
 import penstock.datastream._ported as ported
 from penstock.common import Configuration, ExecutionMode, RestartStrategies, Time, WatermarkStrategy
 from penstock.connectors.builtin.collection import CollectionSource
-from penstock.connectors.builtin.printing import PrintSink
+from penstock.connectors.builtin.driver_output import PrintSink
 from penstock.core import options
 from penstock.core.errors import ConfigError
 from penstock.datastream import (

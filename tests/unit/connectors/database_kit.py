@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.connectors.database.connection import Link
-from penstock.connectors.database.databases import dialect_of
+from penstock.connectors.database.connection import Link, dialect_of
 from penstock.connectors.database.sink import DatabaseSink, DatabaseSinkBuilder, Delivery
 from penstock.connectors.sink import CommitOutcome, SinkWriter, WriterContext
 from penstock.core.clock import ManualClock

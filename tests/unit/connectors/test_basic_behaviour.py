@@ -10,12 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.connectors.builtin.collect import CollectSink
 from penstock.connectors.builtin.collection import CollectionSource
-from penstock.connectors.builtin.datagen import DataGeneratorSource
+from penstock.connectors.builtin.datagen import DataGeneratorSource, NumberSequenceSource
 from penstock.connectors.builtin.discard import DiscardingSink
-from penstock.connectors.builtin.printing import PrintSink
-from penstock.connectors.builtin.sequence import NumberSequenceSource
+from penstock.connectors.builtin.driver_output import CollectSink, PrintSink
 from penstock.connectors.sink import CommitOutcome, WriterContext
 from penstock.connectors.source import EndOfSplit
 from penstock.core.batch import Batch

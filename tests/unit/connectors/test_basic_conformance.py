@@ -7,10 +7,9 @@ import queue
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.builtin.collect import CollectSink
 from penstock.connectors.builtin.collection import CollectionSource
-from penstock.connectors.builtin.datagen import DataGeneratorSource
-from penstock.connectors.builtin.sequence import NumberSequenceSource
+from penstock.connectors.builtin.datagen import DataGeneratorSource, NumberSequenceSource
+from penstock.connectors.builtin.driver_output import CollectSink
 from penstock.core.row import Row
 from penstock.testing.conformance import SinkConformance, SourceConformance
 

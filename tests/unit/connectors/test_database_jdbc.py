@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.connectors.database.address import parse_url
-from penstock.connectors.database.databases import open_dialect
+from penstock.connectors.database.connection import open_dialect
 from penstock.core.errors import ConfigError
 from tests.unit.connectors.database_kit import MARIADB, POSTGRESQL, database
 

@@ -7,9 +7,8 @@ from database_kit import EXACT, MARIADB, POSTGRESQL, barrier, commit, database, 
 
 from penstock.common import Types
 from penstock.connectors.database import mysql, postgresql
-from penstock.connectors.database.address import parse_url
-from penstock.connectors.database.databases import dialect_of
-from penstock.connectors.database.mysql_tls import tls_settings
+from penstock.connectors.database.address import parse_url, tls_settings
+from penstock.connectors.database.connection import dialect_of
 from penstock.connectors.database.sink import Delivery
 from penstock.connectors.database.source import DatabaseSource
 from penstock.core.batch import Batch

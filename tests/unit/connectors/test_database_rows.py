@@ -17,14 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.connectors.database.address import DatabaseKind, parse_url
-from penstock.connectors.database.bad_rows import first_refused
-from penstock.connectors.database.changes import Changes
-from penstock.connectors.database.databases import open_dialect
+from penstock.connectors.database.connection import open_dialect
 from penstock.connectors.database.dialect import Target
 from penstock.connectors.database.names import Maker, owner_prefix, run_prefix
-from penstock.connectors.database.rows import RowReader
+from penstock.connectors.database.rows import Changes, RowReader
 from penstock.connectors.database.sink import DatabaseSink, Delivery
 from penstock.connectors.database.statement import translate
+from penstock.connectors.database.write_target import first_refused
 from penstock.core.batch import Batch
 from penstock.core.durations import Instant
 from penstock.core.errors import ConfigError, ConnectorError

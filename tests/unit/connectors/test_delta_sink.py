@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.common.typeinfo import Types
-from penstock.connectors.lake.delta.commit import DeltaCommitter
-from penstock.connectors.lake.table_commit import TableConflict
+from penstock.connectors.lake.delta.sink import DeltaCommitter
+from penstock.connectors.lake.table_sink import TableConflict
 from penstock.connectors.sink import CommitOutcome, Sink
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.connectors.files.lines import StreamFormat
 from penstock.connectors.files.manifest import Manifest, place_of
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.parquet_writer import ParquetWriterFactory
 from penstock.connectors.files.parts import JsonLinesEncoder
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.files.source import FileSource
-from penstock.connectors.files.text import StreamFormat
 from penstock.core.batch import Batch
 from penstock.core.row import Row
 from penstock.testing.conformance import SinkConformance, SourceConformance

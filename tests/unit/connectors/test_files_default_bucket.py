@@ -13,7 +13,7 @@ import pytest
 from files_kit import hidden_files, read, visible_files
 
 from penstock.common.serialization import Encoder
-from penstock.connectors.files.commit import FileCommittable
+from penstock.connectors.files.writer import FileCommittable
 from penstock.connectors.sink import SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock

@@ -21,8 +21,8 @@ from penstock.connectors.files import lines as lines_module
 from penstock.connectors.files.csv import CsvDialect, CsvFormat
 from penstock.connectors.files.formats import FileRange
 from penstock.connectors.files.json_lines import JsonLinesFormat
+from penstock.connectors.files.lines import StreamFormat
 from penstock.connectors.files.parquet import ParquetFormat
-from penstock.connectors.files.text import StreamFormat
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.connectors.files.lines import StreamFormat
 from penstock.connectors.files.source import FileSource
-from penstock.connectors.files.text import StreamFormat
 from penstock.connectors.lake.delta.source import DeltaSource
 from penstock.connectors.source import EndOfSplit, Source, Split, SplitReader
 from penstock.core.clock import SystemClock

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common.serialization import Encoder
-from penstock.connectors.files.commit import FileCommittable
 from penstock.connectors.files.manifest import Manifest, ManifestPlace, place_of
+from penstock.connectors.files.writer import FileCommittable
 from penstock.connectors.sink import CommitOutcome, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock

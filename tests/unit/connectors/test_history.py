@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.connectors.builtin.collect import CollectSink
 from penstock.connectors.builtin.collection import CollectionSource
+from penstock.connectors.builtin.driver_output import CollectSink
 from penstock.connectors.combinators.backfill import backfilled
 from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.connectors.source import Source

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.builtin.collection import CollectionSource
-from penstock.connectors.builtin.sequence import NumberSequenceSource
+from penstock.connectors.builtin.datagen import NumberSequenceSource
 from penstock.connectors.combinators.backfill import backfilled
 from penstock.connectors.source import FixedSplits, Source, Split
 from penstock.core.errors import ConfigError

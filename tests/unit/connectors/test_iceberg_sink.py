@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.common.typeinfo import Types
-from penstock.connectors.lake.iceberg.commit import IcebergCommitter
+from penstock.connectors.lake.iceberg import IcebergCommitter
 from penstock.connectors.sink import CommitOutcome, Sink
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, ConnectorError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.connectors.kafka.sink import producer_settings
-from penstock.connectors.kafka.wire_settings import wire_settings
+from penstock.connectors.kafka.wire import wire_settings
 from penstock.connectors.sink import CommitOutcome
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.datastream.connectors.base import DeliveryGuarantee

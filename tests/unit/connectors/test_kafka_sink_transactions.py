@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from penstock.connectors.kafka.client import client_settings
-from penstock.connectors.kafka.committer import KafkaCommitter
+from penstock.connectors.kafka.sink import KafkaCommitter
 from penstock.connectors.kafka.transactions import PreparedTransaction, TransactionState
 from penstock.connectors.kafka.wire import TransactionClient
 from penstock.connectors.sink import CommitOutcome

@@ -7,12 +7,10 @@ import hashlib
 import pytest
 
 from penstock.common.serialization import SimpleStringSchema
-from penstock.connectors.kinesis.aggregated import unpacked
-from penstock.connectors.kinesis.places import TRIM_HORIZON, Place, at_time
+from penstock.connectors.kinesis.places import TRIM_HORIZON, Place, at_time, unpacked
 from penstock.connectors.kinesis.shards import LATEST
 from penstock.connectors.kinesis.source import KinesisSettings, KinesisSource
-from penstock.connectors.on_truncated import OnTruncated
-from penstock.connectors.source import EndOfSplit
+from penstock.connectors.source import EndOfSplit, OnTruncated
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.formats.bad_records import ErrorPolicy

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.connectors.log.producer import Producer
+from penstock.connectors.log.client import Producer
 from penstock.connectors.log.topic import Log
 
 

@@ -14,10 +14,13 @@ import pytest
 
 from penstock.common import Types
 from penstock.connectors.sink import CommitOutcome, Sink, SinkWriter, WriterContext
-from penstock.connectors.staged import writer as writer_module
-from penstock.connectors.staged.commit import _KEPT_MARKS, EpochCommitter
-from penstock.connectors.staged.sink import StagedEpochs, schema_of
-from penstock.connectors.staged.writer import EpochFileWriter
+from penstock.connectors.staged import (
+    _KEPT_MARKS,
+    EpochCommitter,
+    EpochFileWriter,
+    StagedEpochs,
+    schema_of,
+)
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, ConnectorError
@@ -139,7 +142,7 @@ def test_lost_files_are_named(tmp_path: Path) -> None:
 
 
 def test_large_epochs_go_to_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "_MEMORY_BYTES", 100)
+    monkeypatch.setattr("penstock.connectors.staged._MEMORY_BYTES", 100)
     writer = EpochFileWriter(str(tmp_path), SCHEMA, context())
     for start in range(0, 100, 10):
         writer.write(Batch.of_rows(list(range(start, start + 10))))
@@ -166,7 +169,7 @@ def test_marks_do_not_pile_up(tmp_path: Path) -> None:
 def test_a_savepoint_of_long_ago_is_known_to_be_delivered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.connectors.staged.commit._KEPT_MARKS", 3)
+    monkeypatch.setattr("penstock.connectors.staged._KEPT_MARKS", 3)
     calls: list[int] = []
     committer = EpochCommitter(lambda epoch, files: calls.append(epoch))
     writer = EpochFileWriter(str(tmp_path), SCHEMA, context(generation=5))
@@ -183,7 +186,7 @@ def test_a_savepoint_of_long_ago_is_known_to_be_delivered(
 
 def test_a_job_begun_anew_keeps_its_own_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its epochs are lower than those of the life before, and its marks the newest all the same."""
-    monkeypatch.setattr("penstock.connectors.staged.commit._KEPT_MARKS", 3)
+    monkeypatch.setattr("penstock.connectors.staged._KEPT_MARKS", 3)
     calls: list[int] = []
 
     def committer() -> EpochCommitter:

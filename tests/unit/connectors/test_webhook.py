@@ -18,9 +18,7 @@ import pytest
 from database_kit import until
 
 from penstock.common import WatermarkStrategy
-from penstock.connectors.http import spool
-from penstock.connectors.http.server import WebhookServer
-from penstock.connectors.http.spool import Spool
+from penstock.connectors.http.server import Spool, WebhookServer
 from penstock.connectors.log import LogOffsets, Text
 from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.topic import Log
@@ -275,7 +273,7 @@ def test_a_failed_disk_does_not_double(
 
 
 def test_keys_are_forgotten_some_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_REMEMBERED", 2)
+    monkeypatch.setattr("penstock.connectors.http.server._REMEMBERED", 2)
     with WebhookServer(tmp_path, "orders", TOKEN) as server:
         assert [post(server, "1", Idempotency_Key=key)[1]["repeated"] for key in "abcca"] == [
             False,
@@ -289,7 +287,7 @@ def test_keys_are_forgotten_some_day(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_keys_of_one_partition_do_not_push_out_those_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool, "_REMEMBERED", 2)
+    monkeypatch.setattr("penstock.connectors.http.server._REMEMBERED", 2)
     names = [f"k{i}" for i in range(100)]
     few = [[name for name in names if hash_value(name.encode()) % 3 == part][:2] for part in range(3)]
     for repeated in (False, True, True):

@@ -37,7 +37,7 @@ from penstock.core.unpickling import loads_stored
 from penstock.exchange.frames import FrameKind
 from penstock.operators.join.interval import Side
 from penstock.operators.window.windows import CountWindow, GlobalWindow, TimeWindow
-from penstock.state_processor.drafts import Draft
+from penstock.state_processor.writer import Draft
 from tests.plain_values import same
 
 _BUT_ROWS = [field.name for field in dataclasses.fields(Draft) if field.name != "rows"]
@@ -187,7 +187,7 @@ def test_a_field_that_came_later_has_its_default() -> None:
 
 
 def test_a_default_that_can_change_is_each_objects_own() -> None:
-    make = own_data.maker_of(("penstock.state_processor.drafts", "Draft", *_BUT_ROWS))
+    make = own_data.maker_of(("penstock.state_processor.writer", "Draft", *_BUT_ROWS))
     first, second = (make([None] * len(_BUT_ROWS)) for _ in range(2))
     assert first.rows == second.rows and first.rows is not second.rows
 

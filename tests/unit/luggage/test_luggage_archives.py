@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import ConfigError
-from penstock.luggage.unpacking import once, unpack
+from penstock.luggage.archives import once, unpack
 
 
 def zipped(path: Path, *members: tuple[str, str, int]) -> Path:

@@ -17,14 +17,12 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import ConfigError
-from penstock.luggage import choosing, found, staging
-from penstock.luggage.arrival import Hands, Luggage, carrying
-from penstock.luggage.choosing import Modules, Top, unpacked
-from penstock.luggage.found import Found, user_modules
-from penstock.luggage.installed import is_installed
+from penstock.luggage import arrival, found, staging
+from penstock.luggage.archives import digest, file_digest, members, pack
+from penstock.luggage.arrival import Hands, Luggage, Modules, Top, carrying, unpacked
+from penstock.luggage.found import Found, is_installed, user_modules
 from penstock.luggage.outfit import Parcel
 from penstock.luggage.staging import own_path, staged_file, staged_module, top_of, travelling, unreachable
-from penstock.luggage.tree import digest, file_digest, members, pack
 from tests.wheels import archive, compiled_files, wheel, write_files
 
 
@@ -117,7 +115,7 @@ def test_packages_travel_whole_and_without_rubbish(code: Path, tmp_path: Path) -
     pack(files, tmp_path / "b.zip")
     assert set(zipfile.ZipFile(tmp_path / "a.zip").namelist()) == names
     assert file_digest(tmp_path / "a.zip") == file_digest(tmp_path / "b.zip")
-    assert top_of(Found("pk_a", (code / "pk_a",), True), files).platform == choosing.platform()
+    assert top_of(Found("pk_a", (code / "pk_a",), True), files).platform == arrival.platform()
 
 
 def test_a_directory_of_data_is_not_shipped_as_a_module(
@@ -281,7 +279,7 @@ def test_compiled_modules_of_another_platform_are_refused(
     modules = parcel_of(driver, "pk_quick")
     given = unpacked(modules, str(driver))
     assert given is not None and (given / "pk_quick").is_dir(), "on the same platform it travels"
-    monkeypatch.setattr(choosing, "platform", lambda: "macosx-14-arm64 cpython-311")
+    monkeypatch.setattr(arrival, "platform", lambda: "macosx-14-arm64 cpython-311")
     with pytest.raises(ConfigError, match=r"'pk_quick' has compiled parts .* Install it where they run"):
         unpacked(modules, str(driver))
     write_files(tmp_path / "own", {"pk_quick/__init__.py": "its own"})

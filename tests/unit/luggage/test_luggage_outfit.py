@@ -15,9 +15,8 @@ import pytest
 
 import penstock
 from penstock.core.errors import ClusterError, ConfigError
-from penstock.luggage.outfit import MARK, Outfit, put_on
-from penstock.luggage.outfitting import outfit_of
-from penstock.luggage.tree import members, pack
+from penstock.luggage.archives import members, pack
+from penstock.luggage.outfit import MARK, Outfit, outfit_of, put_on
 from penstock.luggage.wishes import Archive, Requirements, Wishes
 from penstock.spark.failures import translate
 from penstock.spark.fitting import fitted, wearing

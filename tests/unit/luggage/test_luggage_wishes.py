@@ -9,7 +9,7 @@ import pytest
 from penstock.common import Configuration
 from penstock.core.errors import ConfigError
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.luggage.installing import check_requirements
+from penstock.luggage.outfit import check_requirements
 from penstock.luggage.wishes import Archive, Requirements, Wishes
 
 

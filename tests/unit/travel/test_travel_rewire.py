@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.rewired import rewired
+from penstock.cli.past import rewired
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.builtin.collection import CollectionSource
 from penstock.connectors.log import Log, LogSource, Text
@@ -19,9 +19,8 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.job import Program, run_as
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.job import JobSpec
-from penstock.replay.discarding_sink import Nowhere
 from penstock.replay.forking import BoundedSource, Until
-from penstock.replay.substitute import refuse_stamped_later
+from penstock.replay.substitute import Nowhere, refuse_stamped_later
 
 UNTIMED = WatermarkStrategy.no_watermarks()
 

@@ -13,7 +13,7 @@ import pytest
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.combinators.materialized import MaterialisedSource
-from penstock.connectors.combinators.time_range import CutSource
+from penstock.connectors.combinators.source_wrapper import CutSource
 from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.connectors.source import EndOfSplit, Split, SplitReader
 from penstock.core.clock import Clock, ManualClock

@@ -7,7 +7,6 @@ remove files of old versions, so keep its retention longer than the job runs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -15,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.files.formats import FileRange
-from penstock.connectors.files.gone import OnMissing, open_found
 from penstock.connectors.files.parquet import ParquetReader
 from penstock.connectors.files.source import SPLIT_BYTES
+from penstock.connectors.files.unreadable import OnMissing, open_found
 from penstock.connectors.lake.delta.table import TableAddress, arrow_schema
-from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader, SplitsOnce
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
@@ -65,7 +64,7 @@ class DeltaSource(Source):
         self._open()
 
     def create_enumerator(self, parallelism: int) -> SplitEnumerator:
-        return _DeltaFiles(self)
+        return SplitsOnce(self.splits)
 
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         return open_found(
@@ -109,26 +108,6 @@ class DeltaSource(Source):
         if unknown:
             raise ConfigError(f"the Delta table {uri!r} has no column {', '.join(unknown)}")
         return table
-
-
-class _DeltaFiles(SplitEnumerator):
-    """All splits at once, and none again."""
-
-    def __init__(self, source: DeltaSource) -> None:
-        self._source = source
-        self._done = False
-
-    def discover(self) -> Iterable[Split]:
-        if self._done:
-            return []
-        self._done = True
-        return self._source.splits()
-
-    def snapshot(self) -> Any:
-        return self._done
-
-    def restore(self, state: Any) -> None:
-        self._done = bool(state)
 
 
 class _DeltaReader(SplitReader):

@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from penstock.connectors.redis.client import RedisConnection
-from penstock.connectors.redis.commands import entries, hashes, strings
-from penstock.connectors.redis.sink import RedisSink, StagedCommands, _RedisCommitter, sink_prefix
+from penstock.connectors.redis.sink import (
+    RedisSink,
+    StagedCommands,
+    _RedisCommitter,
+    entries,
+    hashes,
+    sink_prefix,
+    strings,
+)
 from penstock.connectors.sink import CommitOutcome, WriterContext
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock

@@ -1,4 +1,4 @@
-"""Names of part files, hidden and finished.
+"""Part files: their names, hidden and finished, and when one is closed and the next begun.
 
 A finished file is ``<prefix>-<run>-<subtask>-<counter><suffix>``.  ``run`` is new for every writer
 (attempt number and a random token), so names never meet again: not after a restart, not at another
@@ -6,16 +6,21 @@ parallelism, not when another job writes into the same directory.
 
 Until it is committed the file has a hidden name that also says whose it is: a tag made of job and sink,
 and the attempt.  That is how a later attempt recognises what an earlier one left behind.
+
+Whatever the rolling policy, every open file is closed at every barrier: what a snapshot covers is then a set
+of whole files, and a writer has no state to restore.  A policy can only ask for more, smaller files.  It is
+asked after each batch and at each bucket check, so a file may exceed the size by one batch.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from penstock.connectors.sink import WriterContext
+from penstock.connectors.sink import WriterContext, digest_of_sink
+from penstock.core.durations import DurationLike, to_bytes, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import Epoch
 
@@ -130,4 +135,61 @@ def is_hidden_of(name: str, tag: str, generation: int) -> bool:
 
 def tag_of(job_name: str, sink_id: str) -> str:
     """What the hidden files of a sink have in common."""
-    return hashlib.sha256(f"{job_name}\0{sink_id}".encode()).hexdigest()[:12]
+    return digest_of_sink(job_name, sink_id)[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class PartInfo:
+    """What a policy may know about an open file."""
+
+    size: int
+    """Bytes that reached the file; a format that gathers blocks may hold back more."""
+    created_ms: int
+    last_write_ms: int
+
+
+class RollingPolicy(ABC):
+    """Decides whether to close an open part file now."""
+
+    @abstractmethod
+    def should_roll(self, part: PartInfo, now_ms: int) -> bool:
+        """Whether to close the file; asked after each batch and at each bucket check."""
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int | str = 1024 * 1024 * 128,
+        rollover_interval: DurationLike = 60 * 1000,
+        inactivity_interval: DurationLike = 60 * 1000,
+    ) -> DefaultRollingPolicy:
+        """Roll by size, age and time without writes."""
+        return DefaultRollingPolicy(
+            to_bytes(part_size), to_millis(rollover_interval), to_millis(inactivity_interval)
+        )
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
+        """Roll at barriers only."""
+        return OnCheckpointRollingPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultRollingPolicy(RollingPolicy):
+    """Rolls a file that is large, old or no longer written to."""
+
+    part_size: int
+    rollover_ms: int
+    inactivity_ms: int
+
+    def should_roll(self, part: PartInfo, now_ms: int) -> bool:
+        return (
+            part.size >= self.part_size
+            or now_ms - part.created_ms >= self.rollover_ms
+            or now_ms - part.last_write_ms >= self.inactivity_ms
+        )
+
+
+class OnCheckpointRollingPolicy(RollingPolicy):
+    """Rolls at barriers only."""
+
+    def should_roll(self, part: PartInfo, now_ms: int) -> bool:
+        return False

@@ -1,21 +1,28 @@
-"""The files of programs: which, how they are read, and how they are written back."""
+"""The files of programs: which, how they are read, and how they are written back.
+
+Notebooks are looked into and not rewritten: what their cells need is listed.
+"""
 
 from __future__ import annotations
 
 import codecs
 import io
+import json
 import os
+import re
 import tempfile
 import tokenize
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from penstock.core.errors import ConfigError
-from penstock.porting.equivalents import FROM
+from penstock.porting.equivalents import FROM, TO
 from penstock.porting.findings import Finding, Kind, Ported
-from penstock.porting.notebooks import look_into
 from penstock.porting.program import port
 
+_MAGIC = re.compile(r"^\s*[%!].*$", re.MULTILINE)
 _NOTEBOOK = ".ipynb"
 _PROGRAMS = {".py", ".pyw", _NOTEBOOK}
 _NOT_OURS = {"__pycache__", "node_modules", "site-packages", "dist-packages"}
@@ -29,6 +36,35 @@ _UNREADABLE = (
     RecursionError,
     MemoryError,  # what the parser says to what is nested too deeply
 )
+
+
+def look_into(text: str) -> list[Finding]:
+    """What the code cells need. Raises ``ValueError`` for what is no notebook."""
+    found: list[Finding] = []
+    for number, cell in enumerate(_cells(json.loads(text)), 1):
+        source = "".join(cell.get("source", ""))
+        if cell.get("cell_type") != "code" or FROM not in source:
+            continue
+        found += [replace(finding, cell=number) for finding in _needs(_MAGIC.sub("pass", source))]
+    return found
+
+
+def _cells(notebook: Any) -> list[Any]:
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise ValueError("this is no notebook of format 4")
+    return cells
+
+
+def _needs(source: str) -> list[Finding]:
+    try:
+        after, found = port(source)
+    except SyntaxError as error:
+        return [Finding(error.lineno or 1, "not Python", f"{error.msg}: change {FROM} by hand", Kind.BY_HAND)]
+    lines = zip(source.splitlines(), after.splitlines(), strict=True)
+    changed = [number for number, (old, new) in enumerate(lines, 1) if old != new]
+    todo = f"notebooks are not rewritten: change {FROM} to {TO} here"
+    return sorted([*found, *(Finding(number, FROM, todo, Kind.BY_HAND) for number in changed)])
 
 
 def programs(paths: Iterable[str]) -> Iterator[Path]:

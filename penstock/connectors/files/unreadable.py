@@ -1,15 +1,18 @@
-"""Files that were found when the job started and are not there when their turn comes, or changed since."""
+"""Files that cannot be read when their turn comes: gone or changed since they were found, or damaged."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
+import pyarrow as pa
+
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
-from penstock.core.errors import PositionGoneError
+from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.storage.contract import MissingFileError
 
 _log = logging.getLogger("penstock")
@@ -64,3 +67,25 @@ def shrunk(path: str, unit: str, position: int, size: int) -> PositionGoneError:
         f"{path!r} was already read up to {unit} {position} but has only {size}: it was replaced or cut off "
         "meanwhile. Put the old file back, or start without the snapshot."
     )
+
+
+@contextmanager
+def reading(path: str, kind: str, row: int | None = None) -> Iterator[None]:
+    """What Arrow raises in the block is an error about the file, from ``row`` on; without one it is opened.
+
+    An error of the system (no such file, no permission) passes: it names the file itself.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        if row is None:
+            raise ConnectorError(
+                f"{path!r} is not a complete {kind} file: {error}. A file must be complete before it appears"
+                ": write it under a name with a leading dot and rename it."
+            ) from error
+        raise ConnectorError(
+            f"{path!r} is damaged, and cannot be read from row {row} on: {error}. Restore the file, or move "
+            "it out of the source's directory and start the job from a snapshot in which it was not begun"
+        ) from error
