@@ -6,6 +6,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from io import SEEK_END
 from typing import BinaryIO, NamedTuple
 
 from penstock.core.errors import ConfigError, ConnectorError
@@ -82,13 +83,10 @@ class Storage(ABC):
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """The bytes from ``offset`` on: ``length`` of them, or all."""
-        end = end_of(path, self.size(path), offset, length)
-        return self._range(path, offset, end) if end > offset else b""
-
-    def _range(self, path: str, start: int, end: int) -> bytes:
         with self.open_read(path) as stream:
-            stream.seek(start)
-            return bytes(stream.read(end - start))
+            end = end_of(path, stream.seek(0, SEEK_END), offset, length)
+            stream.seek(offset)
+            return bytes(stream.read(end - offset))
 
     @abstractmethod
     def create_new(self, path: str, data: bytes) -> bool:

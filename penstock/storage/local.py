@@ -60,8 +60,11 @@ class LocalStorage(Storage):
         try:
             # Arrow's own file: Parquet decoding then needs no Python call per read.
             stream: BinaryIO = pa.OSFile(path, "rb")
-        except _ABSENT:
-            raise MissingFileError(path) from None
+        except OSError as error:
+            # Arrow has no class of its own for a directory.
+            if isinstance(error, _ABSENT) or Path(path).is_dir():
+                raise MissingFileError(path) from None
+            raise
         return stream
 
     def create_new(self, path: str, data: bytes) -> bool:

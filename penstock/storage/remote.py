@@ -17,6 +17,7 @@ from penstock.storage.contract import (
     MissingFileError,
     NoFileSystemError,
     Storage,
+    end_of,
     first_line,
     is_temporary,
     temporary_name,
@@ -91,8 +92,9 @@ class RemoteStorage(Storage):
             raise MissingFileError(path) from None
         return stream
 
-    def _range(self, path: str, start: int, end: int) -> bytes:
-        return bytes(self._fs.cat_file(self._inner(path), start=start, end=end))
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        end = end_of(path, self.size(path), offset, length)
+        return bytes(self._fs.cat_file(self._inner(path), start=offset, end=end)) if end > offset else b""
 
     def create_new(self, path: str, data: bytes) -> bool:
         with _creating:

@@ -192,6 +192,8 @@ def test_what_is_not_there_says_so(place: Place, kind: str) -> None:
         storage.remove_tree(lost)
         storage.create_new(join(top, "d", "x"), b"")
     assert storage.exists(join(top, "d")) and storage.size(join(top, "d")) is None
+    with pytest.raises(MissingFileError):
+        storage.read(join(top, "d"))
     assert storage.size(join(top, "d", "x", "y")) is None
 
 
