@@ -21,7 +21,7 @@ from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import JobID
 from penstock.core.restart import longest_pause_ms, restart_from_config
-from penstock.core.trust_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
+from penstock.core.security_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
 from penstock.core.unpickling import allow, allowed_by_program
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.identity import missing_uids

@@ -7,8 +7,7 @@ from dataclasses import replace
 import cloudpickle
 
 from penstock.core.errors import GraphError
-from penstock.core.pickling import ship
-from penstock.core.unpicklable import culprit
+from penstock.core.pickling import culprit, ship
 from penstock.graph.plan import Plan
 
 

@@ -1,4 +1,4 @@
-"""Listening on one of the ports that a setting allows (:mod:`penstock.core.port_texts`)."""
+"""Listening on one of the ports that a setting allows (:mod:`penstock.core.option`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 
 from penstock.core.errors import ClusterError
-from penstock.core.port_texts import ports_in
+from penstock.core.option import ports_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from enum import Enum
 
 from penstock.core.clock import Clock
+from penstock.core.durations import timer_time
 from penstock.core.errors import GraphError
 from penstock.core.ids import MIN_TIME, EventTime
-from penstock.core.millis import timer_time
 from penstock.state.keyed import KeyedState
 
 

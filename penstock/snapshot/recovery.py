@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import digest
-from penstock.core.key_files import read_key
+from penstock.core.own_files import read_key
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import (

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
 
-from penstock.core import transport_options as options
+from penstock.core import security_options as options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError

@@ -6,7 +6,7 @@ import logging
 
 from pyspark.sql import SparkSession
 
-from penstock.core import transport_options as options
+from penstock.core import security_options as options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
 from penstock.exchange.lines import Transport

@@ -22,10 +22,9 @@ from typing import Any
 from penstock.core.clock import SystemClock
 from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
-from penstock.core.message_bytes import from_bytes, to_bytes
 from penstock.core.messages import FromSlot, Heartbeat, Opening, TaskFailed
 from penstock.exchange.auth import Hello
-from penstock.exchange.control_frames import Pieces, queue_message
+from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, to_bytes
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.lines import PLAIN, Lines, Transport
 from penstock.exchange.network import TcpNetwork

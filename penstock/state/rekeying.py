@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core.errors import KeyError_, SnapshotError
-from penstock.core.hashing import hash_values, key_groups
+from penstock.core.keygroups import hash_values, key_groups
 from penstock.core.keys import canonical_keys
 from penstock.state.backend import EntryShape, TableBlock
 

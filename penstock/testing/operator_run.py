@@ -19,9 +19,8 @@ import numpy as np
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.copying import copied_batch
-from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime, OperatorId, SubtaskIndex, VertexId
-from penstock.core.keygroups import key_group_range, owner
+from penstock.core.keygroups import hash_values, key_group_range, key_groups, owner
 from penstock.core.metrics import MetricGroup
 from penstock.core.pickling import dumps
 from penstock.graph.nodes import Node, NodeId, NodeKind

@@ -9,7 +9,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2] / "penstock"
 
 UNGUARDED = {
-    "core/message_bytes.py": "messages of the driver and of slots that hold objects of the program",
+    "exchange/control_frames.py": "messages of the driver and of slots that hold objects of the program",
     "core/pickling.py": "programs on their way to slots, and what peers of the job send",
     "core/stand_ins.py": "tools that were told that the snapshot is trusted",
     "core/unpickling.py": "the guard itself",

@@ -30,9 +30,8 @@ from penstock.connectors.http.connection import Caller, Connection, Refused
 from penstock.connectors.http.spool import Spool
 from penstock.connectors.log.source import LogSource
 from penstock.connectors.log.topic import Log
-from penstock.core.accepting import begin, callers
+from penstock.core.accepting import Crowd, Guest, Standing, address_of, begin, callers
 from penstock.core.clock import Clock, SystemClock
-from penstock.core.crowd import Crowd, Guest, Standing, address_of
 from penstock.core.errors import ConfigError, PenstockError
 from penstock.formats.json_values import Json
 

@@ -16,7 +16,7 @@ from penstock.connectors.log.producer import Producer
 from penstock.connectors.log.topic import Log, Topic
 from penstock.core.clock import Clock
 from penstock.core.errors import ConnectorError
-from penstock.core.hashing import hash_value
+from penstock.core.keygroups import hash_value
 
 _REMEMBERED = 100_000
 

@@ -17,7 +17,7 @@ from penstock.connectors.log.frame import record_batch
 from penstock.connectors.log.topic import Topic
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConnectorError
-from penstock.core.hashing import hash_array
+from penstock.core.keygroups import hash_array
 
 Partitions = npt.NDArray[np.int64]
 Partitioner = Callable[[pa.BinaryArray, int], Partitions]

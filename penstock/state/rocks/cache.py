@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from penstock.core.copying import ATOMIC
-from penstock.core.hashing import hash_value, hash_values, key_groups
+from penstock.core.keygroups import hash_value, hash_values, key_groups
 from penstock.state.backend import EntryShape
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.database import Database, Rows

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
-from penstock.core.hashing import hash_value
+from penstock.core.keygroups import hash_value
 from penstock.state.backend import EntryShape, FrozenTable, Table
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.cache import CachedRows, TableInfo

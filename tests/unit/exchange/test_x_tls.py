@@ -19,9 +19,9 @@ from progress import until
 from penstock.core.clock import ManualClock, SystemClock
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
-from penstock.core.message_bytes import from_bytes
 from penstock.exchange import lines as lines_module
 from penstock.exchange.auth import Hello, new_secret
+from penstock.exchange.control_frames import from_bytes
 from penstock.exchange.frames import HEADER, FramedSocket, FrameKind
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport, on_one_host, unpacked
 from penstock.exchange.network import TcpNetwork

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
-from penstock.core.hashing import combine_columns, hash_array, key_groups
 from penstock.core.ids import MIN_TIME, OperatorId
+from penstock.core.keygroups import combine_columns, hash_array, key_groups
 from penstock.core.metrics import MetricGroup
 from penstock.operators.columnar import (
     Avg,

@@ -12,7 +12,7 @@ from snap_fixtures import make_manifest
 from penstock.common import Configuration
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import digest
-from penstock.core.key_files import read_key
+from penstock.core.own_files import read_key
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.snapshot.decode import from_json
