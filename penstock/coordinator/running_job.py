@@ -13,7 +13,7 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.driver import JobDriver
 from penstock.coordinator.events import RequestKind
-from penstock.coordinator.kept import what_is_kept
+from penstock.coordinator.resuming import what_is_kept
 from penstock.core.clock import Clock
 from penstock.core.errors import JobFailedError
 from penstock.core.job import JobID, JobStatus

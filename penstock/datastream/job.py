@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from penstock.common.job_client import JobHandle
-from penstock.graph.job import JobSpec, StartedBy
+from penstock.graph.nodes import JobSpec, StartedBy
 
 
 class Launcher(Protocol):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.core.errors import SnapshotError
 from penstock.core.handles import (
     Blob,
     ChannelHandle,
@@ -210,3 +211,23 @@ def _committable(item: Committable) -> dict[str, Any]:
         "subtask_index": item.subtask_index,
         "payload": encode_data(item.payload),
     }
+
+
+def check_inline(manifest: Manifest, limit: int | None) -> None:
+    """Refuse a manifest with a subtask that keeps more than ``limit`` bytes in it."""
+    if limit is None:
+        return
+    sizes: Counter[tuple[VertexId, SubtaskIndex]] = Counter()
+    names: dict[VertexId, list[str]] = {}
+    for operator in manifest.operators:
+        names.setdefault(operator.vertex, []).append(operator.name)
+        for entry in operator.subtasks:
+            inline = sum(blob.length for blob in entry.state.blobs() if blob.inline is not None)
+            sizes[operator.vertex, entry.index] += inline
+    for (vertex, index), size in sizes.items():
+        if size > limit:
+            raise SnapshotError(
+                f"the state of step {' -> '.join(names[vertex])!r}, subtask {index}, has {size} bytes, the "
+                f"limit for snapshots kept in the driver's memory is {limit}; set a checkpoint directory "
+                "(execution.checkpointing.dir)"
+            )

@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.coordinator.assemble import Assembled
-from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
+from penstock.coordinator.ports import Cluster, Notify
 from penstock.core.clock import Clock
 from penstock.core.errors import ClusterError, as_error
 from penstock.core.ids import Generation, SlotId

@@ -22,12 +22,11 @@ from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import Deploy, FromSlot, ToSlot
 from penstock.core.security_options import CONTROL_PORT
-from penstock.exchange.acceptor import Door
+from penstock.exchange.acceptor import Door, Ports, listen
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, to_bytes
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
-from penstock.exchange.ports import Ports, listen
 
 OnHello = Callable[[Hello], None]
 OnMessage = Callable[[Generation, SlotId, FromSlot], None]

@@ -19,7 +19,7 @@ from penstock.coordinator.start import start
 from penstock.core import interrupts
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
-from penstock.graph.job import JobSpec
+from penstock.graph.nodes import JobSpec
 from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
-from penstock.batch.local import LocalStages
-from penstock.batch.runner import Stage
+from penstock.batch.runner import LocalStages, Stage
 from penstock.batch.vertex import run_vertex
 from penstock.batch.wire import FIRST_PART, HERE, SCHEMA
 from penstock.batch.work import TaskAttempt, VertexWork

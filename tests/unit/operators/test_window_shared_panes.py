@@ -24,7 +24,7 @@ from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 from penstock.testing import EndOfInput, Harness, Record, WatermarkTo, verify
 from penstock.testing.operator_run import Collector
 

@@ -16,7 +16,7 @@ from penstock.core.errors import ConfigError
 from penstock.core.work_place import sweep
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.settings import PREFIX, RocksSettings, default_base, local_directory
+from penstock.state.rocks.database import PREFIX, RocksSettings, default_base, local_directory
 
 
 def places(root: Path) -> list[Path]:
@@ -56,7 +56,7 @@ _CHILD = """
 import sys
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.keyed import KeyedState
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 state = KeyedState(RocksBackend(RocksSettings(sys.argv[1]), 128))
 state.table("t").put("k", 1)
 state.checkpoint()

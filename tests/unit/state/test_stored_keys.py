@@ -21,10 +21,10 @@ from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.keys import NAN
 from penstock.state import files
+from penstock.state.evolution import Rehashed
 from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
-from penstock.state.rekeying import Rehashed
 from penstock.state.rocks import cache, table, values
 
 GROUPS = 128
