@@ -29,8 +29,8 @@ from penstock.core.clock import Clock
 from penstock.core.ids import MAX_TIME, Epoch, EventTime, OperatorId, SubtaskIndex
 from penstock.core.metrics import MetricGroup
 from penstock.core.pickling import dumps
+from penstock.operators.chain import PendingOperators
 from penstock.operators.operator import Operator, OperatorRuntime, Output
-from penstock.operators.pending import PendingOperators
 from penstock.operators.sink_operator import SinkOperator
 from penstock.operators.source_operator import SourceOperator
 from penstock.state.heap.backend import heap_state

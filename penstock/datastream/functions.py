@@ -20,8 +20,12 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.time_domain import TimeDomain
 from penstock.metrics import MetricGroup
-from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor
-from penstock.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
+from penstock.operators.async_io.functions import (
+    AsyncFunction,
+    AsyncFunctionDescriptor,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
 from penstock.operators.functions import (
     AggregateFunction,
     BaseBroadcastProcessFunction,

@@ -25,8 +25,14 @@ from penstock.core.packed import Names
 from penstock.event_time.watermark_tracker import CombinedWatermarks, WatermarkStrategy
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_splits import AssignedSplit, WaitingSplits, claim, stored_names
-from penstock.operators.time_report import TimeReporter, describe_holder
-from penstock.operators.timestamps import AHEAD_COUNTER, BOUND_GAUGE, WatermarkEmitter, stamp
+from penstock.operators.timestamps import (
+    AHEAD_COUNTER,
+    BOUND_GAUGE,
+    TimeReporter,
+    WatermarkEmitter,
+    describe_holder,
+    stamp,
+)
 from penstock.state.operator_state import ListMode
 
 SPLIT_STATE = "splits"

@@ -10,8 +10,7 @@ from penstock.core import security_options as options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
 from penstock.exchange.lines import Transport
-from penstock.spark.certificates import make
-from penstock.spark.key_stores import from_stores
+from penstock.spark.certificates import from_stores, make
 from penstock.spark.slots import is_one_machine
 from penstock.spark.told import is_on
 

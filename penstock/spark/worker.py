@@ -31,8 +31,7 @@ from penstock.exchange.network import TcpNetwork
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
-from penstock.spark.memory import Machine
-from penstock.spark.witness import Will, leave_will
+from penstock.spark.witness import Machine, Will, leave_will
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 

@@ -20,9 +20,8 @@ from penstock.core.ids import Epoch, OperatorId, Subtask, SubtaskIndex
 from penstock.core.metrics import MetricGroup
 from penstock.graph.nodes import NodeId
 from penstock.graph.plan import PlannedOperator, PlanSettings, Vertex
-from penstock.operators.chain import FanOut, OnFailure, OperatorInput
+from penstock.operators.chain import FanOut, OnFailure, OperatorInput, typed_output
 from penstock.operators.operator import Operator, OperatorContext, OperatorRuntime, Output, RuntimeInfo
-from penstock.operators.typed import typed_output
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.state.private import never_changes

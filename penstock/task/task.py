@@ -36,8 +36,7 @@ from penstock.exchange.events import (
 )
 from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
-from penstock.operators.chain import OperatorInput
-from penstock.operators.pending import PendingOperators
+from penstock.operators.chain import OperatorInput, PendingOperators
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.chain import LeftOver
 from penstock.task.environment import TaskEnvironment

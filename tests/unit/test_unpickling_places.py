@@ -16,7 +16,7 @@ UNGUARDED = {
     "exchange/codec.py": "records of peers that know the job's secret",
     "state/rocks/values.py": "rows that this process has written itself; the guard comes with a snapshot",
     "task/slot.py": "the plan, from the driver",
-    "spark/state_writer.py": "results of Spark's tasks",
+    "spark/state_frames.py": "results of Spark's tasks",
     "spark/batch/task.py": "the work of a vertex, from the driver",
     "batch/wire.py": "records in Spark's shuffles",
     "batch/job.py": "results of Spark's tasks",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from penstock.operators.columnar.aggregates import Aggregate, Avg, Count, Max, Min, Sum
 from penstock.operators.columnar.expressions import Expression, col
+from penstock.operators.columnar.fold import PreAggregateOperator
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.plan import AggregatePlan
-from penstock.operators.columnar.preaggregate import PreAggregateOperator
 from penstock.operators.columnar.window_agg import ColumnarInput, ColumnarWindowOperator
 
 __all__ = [

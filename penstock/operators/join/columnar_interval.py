@@ -17,9 +17,8 @@ from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.columnar.plan import event_times
 from penstock.operators.join.columns import TIME, ColumnJoin, batches_of, columns_for, stores_of_both
 from penstock.operators.join.interval import Interval, Side
-from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import Operator, OperatorContext
-from penstock.operators.outflow import pieces
+from penstock.operators.outflow import LateRecords, LateTags, pieces
 from penstock.state.chunks import PANE, split
 
 _NARROWEST_MS = 1000

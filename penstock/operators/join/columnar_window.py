@@ -17,9 +17,8 @@ from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.plan import WINDOW_END, WINDOW_START, event_times
 from penstock.operators.join.columns import ColumnJoin, RowChunks, batches_of, columns_for, stores_of_both
 from penstock.operators.join.interval import Side
-from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import Operator, OperatorContext
-from penstock.operators.outflow import pieces
+from penstock.operators.outflow import LateRecords, LateTags, pieces
 from penstock.state.chunks import PANE, split
 
 

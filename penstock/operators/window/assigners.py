@@ -15,7 +15,6 @@ from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
 from penstock.core.type_vars import T
 from penstock.operators.runtime_context import RuntimeContext
-from penstock.operators.window.serializers import GlobalWindowSerializer, TimeWindowSerializer
 from penstock.operators.window.triggers import (
     EndOfStreamTrigger,
     EventTimeTrigger,
@@ -24,7 +23,14 @@ from penstock.operators.window.triggers import (
     Trigger,
     no_timestamp,
 )
-from penstock.operators.window.windows import W2, GlobalWindow, TimeWindow, W
+from penstock.operators.window.windows import (
+    W2,
+    GlobalWindow,
+    GlobalWindowSerializer,
+    TimeWindow,
+    TimeWindowSerializer,
+    W,
+)
 
 
 class WindowAssigner(ABC, Generic[T, W]):

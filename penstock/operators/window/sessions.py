@@ -14,9 +14,8 @@ from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.type_vars import T
 from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
-from penstock.operators.window.serializers import TimeWindowSerializer
 from penstock.operators.window.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
-from penstock.operators.window.windows import TimeWindow, merge_spans
+from penstock.operators.window.windows import TimeWindow, TimeWindowSerializer, merge_spans
 
 
 class SessionWindowTimeGapExtractor(ABC):

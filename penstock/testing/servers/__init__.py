@@ -10,8 +10,7 @@
 ``why_not()`` of each class says in one sentence why it cannot run here, or ``None``.
 """
 
-from penstock.testing.servers.hdfs import HdfsServer
-from penstock.testing.servers.kafka import KafkaServer
+from penstock.testing.servers.java import HdfsServer, KafkaServer
 from penstock.testing.servers.mariadb import MariaDbServer
 from penstock.testing.servers.postgres import PostgresServer
 from penstock.testing.servers.redis import RedisServer

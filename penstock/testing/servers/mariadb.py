@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.testing.servers.ports import ask
-from penstock.testing.servers.process import account
+from penstock.testing.servers.process import account, ask
 from penstock.testing.servers.server import MISSING, Server, find_program
 
 _GREETING = b"\x0a"

@@ -6,7 +6,7 @@ import signal
 import struct
 from collections.abc import Sequence
 
-from penstock.testing.servers.ports import ask
+from penstock.testing.servers.process import ask
 from penstock.testing.servers.server import MISSING, Server, find_program
 
 _PROTOCOL = 3 << 16

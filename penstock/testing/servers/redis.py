@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.testing.servers.ports import ask
+from penstock.testing.servers.process import ask
 from penstock.testing.servers.server import MISSING, Server, find_program
 
 

@@ -10,7 +10,7 @@ from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.testing.sim.environment import World
-from penstock.testing.sim.memory import ChannelBound
+from penstock.testing.sim.limits import ChannelBound
 from penstock.testing.sim.network import GroupNetwork
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.slot import Life, SimSlot

@@ -37,9 +37,8 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.spark.batch.failures import unpacked
-from penstock.spark.batch.tables import has_no_order, total_order
-from penstock.spark.batch.task import run_task
+from penstock.spark.batch.stages import has_no_order, total_order
+from penstock.spark.batch.task import run_task, unpacked
 from penstock.spark.frame_source import frame_schema
 from penstock.testing import local
 from penstock.testing.local import local_cluster

@@ -20,7 +20,7 @@ from penstock.luggage.outfitting import outfit_of
 from penstock.luggage.tree import members, pack
 from penstock.luggage.wishes import Archive, Requirements, Wishes
 from penstock.spark.failures import translate
-from penstock.spark.fitting import fitted, wearing
+from penstock.spark.shipping import fitted, wearing
 from tests.wheels import archive, wheel, write_files
 
 ENGINE = str(Path(penstock.__file__).parents[1])

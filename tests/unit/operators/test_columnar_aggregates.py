@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.core.errors import ConfigError
 from penstock.operators.columnar import AggregatePlan, Avg, Count, Max, Min, Panes, Sum
-from penstock.operators.columnar.grouping import grouped
+from penstock.operators.columnar.plan import grouped
 
 
 def aggregated(plan, *batches):
