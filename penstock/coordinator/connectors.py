@@ -60,8 +60,6 @@ def _tell_dropped(operator_id: OperatorId, count: int) -> None:
     )
 
 
-
-
 class JobConnectors:
     """Calls users' connectors. Each method is used from one thread, but not all from the same."""
 

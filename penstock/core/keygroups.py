@@ -253,8 +253,6 @@ def combine_columns(columns: Sequence[pa.Array]) -> Hashes:
     return mixed
 
 
-
-
 def key_group_range(
     subtask: SubtaskIndex, parallelism: int, max_parallelism: int
 ) -> tuple[KeyGroup, KeyGroup]:

@@ -2,7 +2,8 @@
 
 On a machine that nobody named a job gets the slots that it asks for, as from Flink's local cluster, and so do
 other jobs beside it: a slot is a process, and processes may be more than cores.  Spark cannot add slots
-later, so there are plenty from the start.  Everything that Spark counts by cores otherwise goes on to be counted so.
+later, so there are plenty from the start.  Everything that Spark counts by cores otherwise goes on to be
+counted so.
 """
 
 from __future__ import annotations

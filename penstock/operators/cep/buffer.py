@@ -10,8 +10,8 @@ are replaced, never changed, as a snapshot may be reading them.
 
 The buffer of each key lies in three tables of keyed state, on the heap or on disk.  Links and holders are one
 dict per key, of plain values: what ``Table.own`` gives may be changed in place until the next call for
-another key.  Events are entries of their own, written once and never changed, so that a large event is not written
-again whenever the matching goes on.
+another key.  Events are entries of their own, written once and never changed, so that a large event is not
+written again whenever the matching goes on.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def test_the_longest_silent_one_goes_when_there_are_too_many(
             speakers.close()  # type: ignore[attr-defined]
             for one in (*silent, speaker, sock):
                 one.close()
-    assert acceptor.SILENT_PER_ADDRESS < acceptor.SILENT_IN_ALL < 1024, "a usual process has 1,024 descriptors"
+    assert acceptor.SILENT_PER_ADDRESS < acceptor.SILENT_IN_ALL < 1024, "of a usual process's descriptors"
 
 
 def test_who_is_silent_for_too_long_goes(listener: Listener) -> None:
