@@ -32,7 +32,6 @@ from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.connectors import JobConnectors
 from penstock.coordinator.events import Discover, RequestKind
 from penstock.coordinator.job_directory import check_owner
-from penstock.coordinator.plan_shipping import shipped_plan
 from penstock.coordinator.reporting import JobReporter
 from penstock.coordinator.resuming import what_became
 from penstock.coordinator.running_job import JobResult, RunningJob
@@ -46,7 +45,7 @@ from penstock.core.interrupts import how_to_go_on
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, Remark
 from penstock.core.signals import SnapshotKind
-from penstock.graph.plan import Vertex
+from penstock.graph.plan import Vertex, shipped_plan
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.permit import CommitPermit
 from penstock.snapshot.recovery import Found

@@ -7,7 +7,6 @@ import logging
 from dataclasses import dataclass, field
 
 from penstock.coordinator.job_directory import check_owner, find_directory
-from penstock.coordinator.plan_shipping import pickled_plan
 from penstock.coordinator.restore import adopt_max_parallelism
 from penstock.coordinator.restore_source import (
     RequestedSnapshot,
@@ -26,7 +25,7 @@ from penstock.core.unpickling import allow, allowed_by_program
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.identity import missing_uids
 from penstock.graph.nodes import JobSpec, StartedBy
-from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan
+from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan, pickled_plan
 from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.owners import check_files, check_owners
 from penstock.snapshot.recovery import Found, signing_of

@@ -21,19 +21,6 @@ from penstock.core.option import Kind, Option
 from penstock.core.options import OPTIONS
 from penstock.core.security_options import TRANSPORT_OPTIONS, TRUST_OPTIONS
 
-__all__ = [
-    "GIVEN_MASTER",
-    "OPTIONS",
-    "SPARKS",
-    "Configuration",
-    "Kind",
-    "Option",
-    "find",
-    "layered",
-    "markdown",
-    "resolve",
-]
-
 T = TypeVar("T")
 
 SPARKS = "spark."

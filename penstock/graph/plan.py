@@ -1,18 +1,21 @@
 """The plan: vertices (chains of operators), the exchanges between them, and the settings that slots need.
 
-Compiled on the driver by :func:`compile_plan`, shipped to every slot.  Subtask ``i`` of every vertex
-runs in slot ``i`` (slot sharing), so the job needs as many slots as its largest parallelism.
+Compiled on the driver by :func:`compile_plan`, shipped to every slot (:func:`pickled_plan`).  Subtask ``i``
+of every vertex runs in slot ``i`` (slot sharing), so the job needs as many slots as its largest parallelism.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import cloudpickle
 
 from penstock.core.errors import GraphError
 from penstock.core.ids import EdgeId, OperatorId, SlotId, Subtask, SubtaskIndex, VertexId
+from penstock.core.pickling import culprit, ship
 from penstock.core.unpickling import Allowed
 from penstock.exchange.partition import Forward, Partitioning, Rebalance
 from penstock.graph.identity import operator_ids
@@ -317,3 +320,39 @@ def _sinks_first(nodes: list[Node]) -> list[Node]:
         if node.id in wanted:
             wanted.update(link.source for link in node.links)
     return sorted(nodes, key=lambda node: node.id not in wanted)
+
+
+def pickled_plan(plan: Plan) -> bytes:
+    """The plan as slots get it; refuses what cannot be sent, by its step."""
+    for _, planned in plan.operators():
+        _check_shipping(planned.node.factory, f"step {planned.node.name!r}")
+    for edge in plan.edges:
+        target = plan.vertex(edge.target).name
+        _check_shipping(edge.partitioning, f"the key selector or partitioner before {target!r}")
+    return ship(shipped_plan(plan))
+
+
+def shipped_plan(plan: Plan) -> Plan:
+    """The plan for the slots: sources and sinks travel inside their operators only."""
+    vertices = tuple(
+        replace(
+            vertex,
+            operators=tuple(
+                replace(planned, node=replace(planned.node, source=None, sink=None))
+                for planned in vertex.operators
+            ),
+        )
+        for vertex in plan.vertices
+    )
+    return replace(plan, vertices=vertices)
+
+
+def _check_shipping(part: object, what: str) -> None:
+    try:
+        cloudpickle.dumps(part)
+    except Exception as error:
+        raise GraphError(
+            f"{what} cannot be sent to the slots: {culprit(part)}, which cannot be pickled ({error}). Open "
+            "files, locks, connections and Spark objects belong to one process: make them in the function's "
+            "open() instead"
+        ) from error

@@ -22,7 +22,8 @@ from penstock.core.batch import Batch
 from penstock.core.copying import copied
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime
 from penstock.core.packed import Names
-from penstock.event_time.watermark_tracker import CombinedWatermarks, WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
+from penstock.event_time.watermark_tracker import CombinedWatermarks
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_splits import AssignedSplit, WaitingSplits, claim, stored_names
 from penstock.operators.timestamps import (

@@ -25,7 +25,9 @@ from penstock.core.batch import Batch, Times
 from penstock.core.errors import GraphError
 from penstock.core.ids import MAX_TIME, Epoch, EventTime
 from penstock.core.messages import WatermarkReport
-from penstock.event_time.watermark_tracker import Cut, ValveResult, WatermarkStrategy, WatermarkTracker
+from penstock.event_time.watermark_strategy import WatermarkStrategy
+from penstock.event_time.watermark_tracker import Cut, WatermarkTracker
+from penstock.event_time.watermark_valve import ValveResult
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.state.operator_state import ListMode
 

@@ -128,16 +128,6 @@ def sign(document: dict[str, Any]) -> bytes:
     return canonical({**body, "checksum": digest(canonical(body))})
 
 
-def inline_sizes(manifest: Manifest) -> Counter[tuple[VertexId, SubtaskIndex]]:
-    """Bytes of state per subtask that travel in the manifest."""
-    sizes: Counter[tuple[VertexId, SubtaskIndex]] = Counter()
-    for operator in manifest.operators:
-        for entry in operator.subtasks:
-            inline = sum(blob.length for blob in entry.state.blobs() if blob.inline is not None)
-            sizes[operator.vertex, entry.index] += inline
-    return sizes
-
-
 def _document(manifest: Manifest) -> dict[str, Any]:
     document = {
         "format_version": manifest.format_version,

@@ -29,7 +29,7 @@ from penstock.core.errors import ConfigError
 from penstock.core.job import JobStatus
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.spark.failures import wrong_python
-from penstock.spark.masters import refuse_connect
+from penstock.spark.session import refuse_connect
 from penstock.spark.shipping import share
 from penstock.spark.slots import is_one_machine
 

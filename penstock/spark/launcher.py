@@ -24,8 +24,7 @@ from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
-from penstock.spark.masters import refuse_connect
-from penstock.spark.session import asked_slots, cores_of, start_session
+from penstock.spark.session import asked_slots, cores_of, refuse_connect, start_session
 from penstock.spark.shipping import ship
 from penstock.spark.slots import available_slots, check_cluster, check_slots, most_slots
 

@@ -55,7 +55,7 @@ from penstock.luggage.staging import (
 )
 from penstock.luggage.tree import Member, digest, file_digest, fingerprint, members, pack
 from penstock.luggage.wishes import Wishes
-from penstock.spark.masters import refuse_connect
+from penstock.spark.session import refuse_connect
 from penstock.spark.slots import is_one_machine
 
 _functions = threading.Lock()

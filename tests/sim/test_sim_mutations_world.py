@@ -14,10 +14,10 @@ import cloudpickle
 import pytest
 from sim_planted import Patch, Planted, must_be_found
 
-import penstock.coordinator.plan_shipping
 import penstock.core.keygroups
 import penstock.core.keys
 import penstock.exchange.partition
+import penstock.graph.plan
 import penstock.snapshot.repository
 from penstock.connectors.source import Split
 from penstock.coordinator import job_directory
@@ -55,7 +55,7 @@ def fence_before_the_look(patch: Patch) -> None:
 
 def classes_travel_by_value(patch: Patch) -> None:
     """Each run of a script has its own classes, and what was stored is of another run's."""
-    patch.setattr(penstock.coordinator.plan_shipping, "ship", cloudpickle.dumps)
+    patch.setattr(penstock.graph.plan, "ship", cloudpickle.dumps)
     patch.setattr(pickling, "_HAS_CLASSES", re.compile(rb"(?!)"))
     patch.setattr(unpickling, "_StoredWithClasses", pickle.Unpickler)
     patch.setattr(penstock.core.keys, "is_named", lambda kind: True)

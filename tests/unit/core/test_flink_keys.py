@@ -15,9 +15,10 @@ import penstock
 import penstock.datastream._ported as ported
 from penstock.common import Configuration
 from penstock.core import options, security_options
-from penstock.core.config import OPTIONS, find
+from penstock.core.config import find
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import INSTEAD, OPEN, flink_keys, instead_of, is_flinks
+from penstock.core.options import OPTIONS
 from penstock.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
 

@@ -27,8 +27,8 @@ from penstock.exchange.frames import HEADER, FramedSocket, FrameKind
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport, on_one_host, unpacked
 from penstock.exchange.network import TcpNetwork
 from penstock.exchange.tls import Patience, TlsSocket
-from penstock.spark.certificates import make
 from penstock.spark.control import ControlServer
+from penstock.spark.transport import make
 from penstock.spark.worker import ControlLink, WorkerInfo
 from tests.patience import PATIENCE_S
 

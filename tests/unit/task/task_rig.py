@@ -23,7 +23,7 @@ from penstock.core.messages import (
     TriggerSnapshot,
 )
 from penstock.core.signals import SnapshotKind
-from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind

@@ -25,7 +25,7 @@ from penstock.core.messages import (
     TriggerSnapshot,
 )
 from penstock.core.signals import CancelBarrier, SnapshotKind
-from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.channel_state import encode
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
