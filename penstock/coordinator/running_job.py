@@ -116,10 +116,6 @@ class RunningJob(ABC):
         """Take a savepoint and end the job; its path."""
         return self.request(RequestKind.DRAIN if drain else RequestKind.STOP, directory)[1]
 
-    def trigger_checkpoint(self) -> Future[str]:
-        """Take a checkpoint now, out of turn; its path."""
-        return self.request(RequestKind.CHECKPOINT)[1]
-
 
 class StreamingJob(RunningJob):
     """A job in STREAMING mode: a driver runs it."""

@@ -39,13 +39,11 @@ from penstock.operators.functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
-    KeyedStateStore,
     KeySelector,
     MapFunction,
     Partitioner,
     ProcessFunction,
     ReduceFunction,
-    RuntimeContext,
 )
 from penstock.operators.join.functions import (
     CoGroupFunction,
@@ -53,6 +51,7 @@ from penstock.operators.join.functions import (
     JoinFunction,
     ProcessJoinFunction,
 )
+from penstock.operators.runtime_context import KeyedStateStore, RuntimeContext
 from penstock.operators.timer_service import TimerService
 from penstock.operators.window.functions import (
     AllWindowFunction,
