@@ -6,8 +6,8 @@ import runpy
 from typing import Any
 
 import penstock.spark.daemon
+from penstock.exchange.frames import MARK, Seal
 from penstock.exchange.network import Peer
-from penstock.exchange.seal import MARK, Seal
 
 PRELOADED = penstock.spark.daemon.PRELOADED
 

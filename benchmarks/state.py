@@ -29,7 +29,7 @@ from penstock.state.descriptors import ValueStateDescriptor  # noqa: E402
 from penstock.state.heap.backend import heap_state  # noqa: E402
 from penstock.state.keyed import KeyedState  # noqa: E402
 from penstock.state.rocks.backend import RocksBackend  # noqa: E402
-from penstock.state.rocks.settings import RocksSettings  # noqa: E402
+from penstock.state.rocks.database import RocksSettings  # noqa: E402
 
 CLOCK = SystemClock()
 GROUPS = 128

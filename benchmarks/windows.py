@@ -25,7 +25,9 @@ from penstock.core.batch import Batch  # noqa: E402
 from penstock.core.clock import SystemClock  # noqa: E402
 from penstock.core.ids import EventTime, OperatorId  # noqa: E402
 from penstock.core.metrics import MetricGroup  # noqa: E402
-from penstock.operators.columnar import ColumnarWindowOperator, Count, Panes, Sum  # noqa: E402
+from penstock.operators.columnar.aggregates import Count, Sum  # noqa: E402
+from penstock.operators.columnar.panes import Panes  # noqa: E402
+from penstock.operators.columnar.window_agg import ColumnarWindowOperator  # noqa: E402
 from penstock.operators.functions import AggregateFunction  # noqa: E402
 from penstock.operators.operator import Operator, OperatorContext, RuntimeInfo  # noqa: E402
 from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows  # noqa: E402

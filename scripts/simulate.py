@@ -26,8 +26,8 @@ from sim_graphs_world import SELDOM  # noqa: E402
 from sim_planted import first_failure  # noqa: E402
 
 from penstock.core.clock import Clock, SystemClock  # noqa: E402
+from penstock.testing.sim.run import SimulationFailed, tell_story  # noqa: E402
 from penstock.testing.sim.simulation import Simulation  # noqa: E402
-from penstock.testing.sim.trace import SimulationFailed, tell_story  # noqa: E402
 
 CHUNK = 25
 EVERY_S = 10.0

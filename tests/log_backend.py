@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.handles import Blob, NativeHandle
-from penstock.core.hashing import hash_values, key_groups
+from penstock.core.keygroups import hash_values, key_groups
 from penstock.core.pickling import dumps
 from penstock.core.unpickling import loads_stored
 from penstock.state.backend import (

@@ -32,9 +32,8 @@ from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.connectors import JobConnectors
 from penstock.coordinator.events import Discover, RequestKind
 from penstock.coordinator.job_directory import check_owner
-from penstock.coordinator.kept import what_became
-from penstock.coordinator.plan_shipping import shipped_plan
 from penstock.coordinator.reporting import JobReporter
+from penstock.coordinator.resuming import what_became
 from penstock.coordinator.running_job import JobResult, RunningJob
 from penstock.coordinator.start import announce
 from penstock.core.clock import Clock, mono_ms
@@ -46,12 +45,12 @@ from penstock.core.interrupts import how_to_go_on
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, Remark
 from penstock.core.signals import SnapshotKind
-from penstock.graph.plan import Vertex
+from penstock.graph.plan import Vertex, shipped_plan
 from penstock.snapshot.manifest import Manifest
-from penstock.snapshot.operator_mapping import match
 from penstock.snapshot.permit import CommitPermit
 from penstock.snapshot.recovery import Found
 from penstock.snapshot.repository import first_generation
+from penstock.snapshot.state_assignment import match
 
 _log = logging.getLogger("penstock")
 _BACKOFF_MS = 1000

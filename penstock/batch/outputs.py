@@ -23,8 +23,8 @@ from penstock.batch.wire import (
     record_bodies,
 )
 from penstock.core.batch import Batch, can_concat, concat
-from penstock.core.hashing import key_groups
 from penstock.core.ids import EventTime
+from penstock.core.keygroups import key_groups
 from penstock.exchange.partition import Hash, Partitioning, attach_keys, key_hashes, make_router
 from penstock.graph.bounded import Form
 

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch, Times
-from penstock.core.hashing import Hashes
 from penstock.core.ids import MIN_TIME
+from penstock.core.keygroups import Hashes
 from penstock.core.pickling import dumps
 from penstock.core.row import Row, RowKind
 from penstock.exchange.codec import pack_rows, to_stream, unpack_rows

@@ -13,8 +13,7 @@ from penstock.core.ids import OperatorId, VertexId
 from penstock.exchange.partition import Rebalance, Rescale, Shuffle
 from penstock.graph.bounded import form_of
 from penstock.graph.nodes import NodeKind
-from penstock.graph.plan import Edge, Plan, Vertex
-from penstock.graph.settings import PlanSettings
+from penstock.graph.plan import Edge, Plan, PlanSettings, Vertex
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from penstock.core.config import Configuration
 from penstock.core.errors import GraphError
 from penstock.core.ids import EventTime
 from penstock.event_time.watermark_strategy import WatermarkStrategy
-from penstock.graph.job import JobSpec
+from penstock.graph.nodes import JobSpec
 from penstock.replay.substitute import refuse_stamped_later
 
 PASSWORD = "PENSTOCK_HISTORY_PASSWORD"

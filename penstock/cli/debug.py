@@ -16,8 +16,7 @@ from penstock.cli.run import ProgramError, as_program, execute
 from penstock.connectors.source import Source
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.event_time.watermark_strategy import WatermarkStrategy
-from penstock.graph.job import JobSpec
-from penstock.graph.nodes import Node
+from penstock.graph.nodes import JobSpec, Node
 from penstock.replay.debugger import Cause, StateView, Step, watched
 from penstock.replay.replayed import Piece, ReplayedSource, refuse_uncut, replayed
 from penstock.replay.substitute import Nowhere

@@ -16,7 +16,7 @@ from penstock.connectors.source import Source
 from penstock.coordinator import registry
 from penstock.core.errors import ConfigError
 from penstock.event_time.watermark_strategy import WatermarkStrategy
-from penstock.graph.job import JobSpec
+from penstock.graph.nodes import JobSpec
 from penstock.replay.forking import BoundedSource, Recorders, Until
 from penstock.replay.substitute import part_by_part, refuse_stamped_later
 from penstock.snapshot.recovery import read_manifest

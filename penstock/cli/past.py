@@ -23,7 +23,7 @@ from penstock.core import options
 from penstock.core.config import layered
 from penstock.core.ids import EventTime
 from penstock.datastream.job import Launcher, run_as, running_program
-from penstock.graph.job import JobSpec
+from penstock.graph.nodes import JobSpec
 from penstock.replay.replayed import Offsets
 from penstock.replay.substitute import NewSink, NewSource, RewiringLauncher
 from penstock.snapshot.store import open_store

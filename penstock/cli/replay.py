@@ -18,8 +18,8 @@ from penstock.cli.run import run_program
 from penstock.connectors.source import Source
 from penstock.core.errors import ConfigError
 from penstock.event_time.watermark_strategy import WatermarkStrategy
-from penstock.graph.job import JobSpec
-from penstock.graph.wall_clock import wall_clock
+from penstock.graph.explain import wall_clock
+from penstock.graph.nodes import JobSpec
 from penstock.replay.difference import NOTE, Difference, compare, note_of
 from penstock.replay.replayed import (
     Ends,

@@ -30,14 +30,14 @@ from penstock.cli.program_options import (
     settings_of,
 )
 from penstock.cli.settings_file import find_settings
-from penstock.coordinator.kept import WAIT
+from penstock.coordinator.resuming import WAIT
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.config import Configuration
 from penstock.core.errors import GraphError, PenstockError
 from penstock.core.interrupts import SAID, TERMINATED
 from penstock.core.job import JobStatus
 from penstock.datastream.job import run_as, running_program
-from penstock.graph.job import StartedBy
+from penstock.graph.nodes import StartedBy
 from penstock.luggage.wishes import Wishes
 
 _log = logging.getLogger("penstock")

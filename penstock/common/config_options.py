@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from penstock.core.config import Kind, Option
+from penstock.core.option import Kind, Option
 
 __all__ = ["ConfigOption", "ConfigOptions"]
 

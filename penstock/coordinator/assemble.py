@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from dataclasses import dataclass, field
 
-from penstock.coordinator.backend import check_backend, rocksdb_settings
 from penstock.coordinator.job_directory import check_owner, find_directory
-from penstock.coordinator.plan_shipping import pickled_plan
 from penstock.coordinator.restore import adopt_max_parallelism
 from penstock.coordinator.restore_source import (
     RequestedSnapshot,
@@ -21,18 +20,42 @@ from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import JobID
 from penstock.core.restart import longest_pause_ms, restart_from_config
-from penstock.core.trust_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
+from penstock.core.security_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
 from penstock.core.unpickling import allow, allowed_by_program
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.identity import missing_uids
-from penstock.graph.job import JobSpec, StartedBy
-from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.graph.settings import PlanSettings
+from penstock.graph.nodes import JobSpec, StartedBy
+from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan, pickled_plan
 from penstock.snapshot.owners import check_files, check_owners
 from penstock.snapshot.recovery import Found, signing_of
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store
+
+ROCKSDB = "rocksdb"
+
+
+def rocksdb_settings(config: Configuration) -> dict[str, object] | None:
+    """What a plan's settings say of RocksDB; ``None`` if keyed state lives on the heap."""
+    if config.get(options.STATE_BACKEND) != ROCKSDB:
+        return None
+    return {
+        "localdir": config.get(options.ROCKSDB_LOCALDIR),
+        "memory_bytes": config.get(options.ROCKSDB_MEMORY),
+        "cache_entries": config.get(options.ROCKSDB_CACHE_ENTRIES),
+        "cache_bytes": config.get(options.ROCKSDB_CACHE_BYTES),
+        "native": config.get(options.CHECKPOINT_INCREMENTAL),
+    }
+
+
+def check_backend(config: Configuration) -> None:
+    """Refuse a backend that cannot work before anything is started."""
+    if config.get(options.STATE_BACKEND) == ROCKSDB and importlib.util.find_spec("rocksdict") is None:
+        raise ConfigError(
+            "state.backend.type rocksdb needs the package rocksdict, which is not installed here; install it "
+            "(pip install rocksdict) on the driver and on every worker, or use the backend hashmap"
+        )
+
 
 _log = logging.getLogger("penstock")
 

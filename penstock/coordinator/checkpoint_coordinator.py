@@ -10,10 +10,9 @@ from typing import Any
 
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.events import Instruction, Publish, RequestKind, SendAll, SnapshotRequest
-from penstock.coordinator.hold import CommitHold
 from penstock.coordinator.manifests import ManifestMaker
 from penstock.coordinator.savepoint_requests import SavepointRequests
-from penstock.coordinator.schedule import FailureKind, PendingSnapshot, SnapshotSchedule
+from penstock.coordinator.schedule import CommitHold, FailureKind, PendingSnapshot, SnapshotSchedule
 from penstock.coordinator.settings import JobSettings
 from penstock.core.clock import Now, later
 from penstock.core.errors import SnapshotError

@@ -10,13 +10,39 @@ import logging
 import os
 import re
 import socket
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from penstock.core.clock import Clock
 from penstock.core.errors import FencedError, SnapshotError
+from penstock.core.ids import Generation
+from penstock.snapshot.journal import Entry, Unreadable
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.storage import SnapshotStore
-from penstock.snapshot.takeovers import DRIVER, what_happened
+
+DRIVER = "_driver"
+"""File below a job's root in which whoever runs the job says so, for people.  Nothing is decided by it."""
+_DELETED = (
+    "everything this driver wrote is gone: the checkpoint directory was deleted, emptied or mounted anew "
+    "while the job ran. Leave it to the job as long as that runs; started again, the job goes on from what "
+    "is there, or from a savepoint"
+)
+
+
+def what_happened(entries: Iterable[Entry], generation: Generation | None, driver: str | None) -> str:
+    """Why the driver of ``generation`` does not own a journal that holds these entries.
+
+    ``driver`` is who runs the job now, if that is known.
+    """
+    newer = any(
+        isinstance(entry, Unreadable) or generation is None or entry.generation > generation
+        for entry in entries
+    )
+    if not newer:
+        return _DELETED
+    who = driver or "another driver"
+    return f"the job was taken over by {who}. Two drivers of one job must not run at once"
+
 
 _log = logging.getLogger("penstock")
 _PROCESS = re.compile(r"@(\S+), process (\d+)")

@@ -11,8 +11,7 @@ from penstock.coordinator.driver_signature import Signature
 from penstock.coordinator.events import Claimed, Publish, PublishDone, SavepointWritten
 from penstock.coordinator.ports import Storage, StoreOpener
 from penstock.coordinator.restore import restored_job
-from penstock.coordinator.restore_point import RestorePoint
-from penstock.coordinator.restore_source import RequestedSnapshot, dispose_claimed, lineage_of
+from penstock.coordinator.restore_source import RequestedSnapshot, RestorePoint, dispose_claimed, lineage_of
 from penstock.coordinator.resuming import tell_beginning, tell_resuming
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError, CorruptSnapshotError, SnapshotError

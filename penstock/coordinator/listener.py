@@ -30,9 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.coordinator.private import bind_private, connect_private, is_own
-from penstock.core.accepting import begin, callers
+from penstock.core.accepting import Crowd, Guest, Standing, begin, callers
 from penstock.core.clock import Clock, SystemClock
-from penstock.core.crowd import Crowd, Guest, Standing
 from penstock.core.errors import PenstockError, TransportError
 
 _log = logging.getLogger("penstock")

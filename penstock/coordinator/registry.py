@@ -19,7 +19,7 @@ from typing import Any
 
 from penstock.coordinator.listener import Answer, Listener, ask
 from penstock.coordinator.private import HAS_SOCKETS, check_own, make_private
-from penstock.coordinator.remote_requests import Ask, RemoteRequests
+from penstock.coordinator.request_futures import Ask, RemoteRequests
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name

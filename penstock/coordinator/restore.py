@@ -14,10 +14,9 @@ from penstock.core.messages import OperatorRestore
 from penstock.graph.overtaking import crossings, takers
 from penstock.graph.plan import Plan, Vertex
 from penstock.snapshot.manifest import Manifest
-from penstock.snapshot.operator_mapping import match
 from penstock.snapshot.permit import CommitPermit
 from penstock.snapshot.recovery import Found
-from penstock.snapshot.rescale import assign, redistribute, resolve_max_parallelism
+from penstock.snapshot.state_assignment import assign, match, redistribute, resolve_max_parallelism
 from penstock.snapshot.storage import SnapshotStore
 
 

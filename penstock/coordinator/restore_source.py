@@ -4,6 +4,9 @@ A requested snapshot (``-s``) wins over checkpoints of the job, with one excepti
 it.  So a driver that crashed and is started again with the same command line goes on where the job was, and
 does not silently go back to the savepoint; while naming another snapshot always goes to that one.
 Every checkpoint says in its manifest what its lineage began with (:class:`Origin`).  Pure but for reading.
+
+What a driver restores is matched against its program.  That is reading only and comes before the fence, so
+that a start which is refused leaves the driver that runs the job alone.
 """
 
 from __future__ import annotations
@@ -11,13 +14,17 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from penstock.core.errors import SnapshotError
+from penstock.coordinator.job_directory import check_owner
+from penstock.coordinator.restore import check_restorable
+from penstock.core.errors import PenstockError, SnapshotError
 from penstock.core.handles import digest
 from penstock.core.signals import SnapshotKind
+from penstock.graph.plan import Plan
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.manifest import Manifest, Origin
 from penstock.snapshot.paths import is_manifest
 from penstock.snapshot.recovery import Found, read_manifest
+from penstock.snapshot.repository import Repository
 from penstock.snapshot.signing import UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
@@ -125,3 +132,36 @@ def dispose_claimed(found: Found) -> None:
 def _named_by_others(store: SnapshotStore, manifest: str) -> set[str]:
     others = [path for path in store.list() if is_manifest(path) and path != manifest]
     return {name for path in others for name in from_json(store.read(path), path).files()}
+
+
+class RestorePoint:
+    """What one driver restores, looked up each time it starts the job."""
+
+    def __init__(
+        self, repository: Repository, plan: Plan, initial: RequestedSnapshot | None, allow_non_restored: bool
+    ) -> None:
+        self._repository = repository
+        self._plan = plan
+        self._initial = initial
+        self._allow_non_restored = allow_non_restored
+
+    def find(self, checksums: bool, fenced: bool = False) -> Found | None:
+        """The snapshot to restore, or ``None``; raises if the program cannot take it.
+
+        With ``fenced``, the driver before has published between the first look and the fence.
+        """
+        own = self._repository.latest_valid(checksums=checksums)
+        check_owner(own, self._plan.job_name)
+        found = choose(own, self._initial)
+        if found is None:
+            return None
+        try:
+            check_restorable(self._plan, found.manifest, self._allow_non_restored)
+        except PenstockError as error:
+            if not fenced:
+                raise
+            raise SnapshotError(
+                f"{error}. The job was taken over already, and its last driver stopped: it published this "
+                "snapshot after the one that the program was matched with. Start that driver again"
+            ) from error
+        return found

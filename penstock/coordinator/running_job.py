@@ -13,7 +13,7 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.driver import JobDriver
 from penstock.coordinator.events import RequestKind
-from penstock.coordinator.kept import what_is_kept
+from penstock.coordinator.resuming import what_is_kept
 from penstock.core.clock import Clock
 from penstock.core.errors import JobFailedError
 from penstock.core.job import JobID, JobStatus
@@ -115,10 +115,6 @@ class RunningJob(ABC):
     def stop_with_savepoint(self, drain: bool, directory: str | None) -> Future[str]:
         """Take a savepoint and end the job; its path."""
         return self.request(RequestKind.DRAIN if drain else RequestKind.STOP, directory)[1]
-
-    def trigger_checkpoint(self) -> Future[str]:
-        """Take a checkpoint now, out of turn; its path."""
-        return self.request(RequestKind.CHECKPOINT)[1]
 
 
 class StreamingJob(RunningJob):

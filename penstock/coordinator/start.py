@@ -6,15 +6,14 @@ import random
 
 import penstock
 from penstock.coordinator.assemble import Assembled
-from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.driver import JobDriver
 from penstock.coordinator.driver_signature import this_driver
 from penstock.coordinator.event_loop import EventLoop, ThreadQueue, thread_lanes
 from penstock.coordinator.job_storage import JobStorage, StorageOptions
-from penstock.coordinator.kept import tell_if_left
-from penstock.coordinator.ports import DriverPorts
+from penstock.coordinator.ports import Cluster, DriverPorts
 from penstock.coordinator.request_futures import ClientFutures
+from penstock.coordinator.resuming import tell_if_left
 from penstock.coordinator.running_job import JobResult, RunningJob, StreamingJob
 from penstock.core import options
 from penstock.core.clock import Clock

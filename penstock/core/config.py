@@ -1,7 +1,7 @@
 """Settings: the :class:`Configuration` users fill, and the rules for reading it.
 
 The settings themselves are listed in :mod:`penstock.core.options`, those of connections in
-:mod:`penstock.core.transport_options`.  A ``Configuration`` takes any key, as PyFlink's does;
+:mod:`penstock.core.security_options`.  A ``Configuration`` takes any key, as PyFlink's does;
 :meth:`Configuration.check`, called once before a job starts, refuses keys that nobody knows and values that
 cannot be read, so a typing error does not run for a week unnoticed.
 """
@@ -19,21 +19,7 @@ from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import flink_keys, is_flinks
 from penstock.core.option import Kind, Option
 from penstock.core.options import OPTIONS
-from penstock.core.transport_options import TRANSPORT_OPTIONS
-from penstock.core.trust_options import TRUST_OPTIONS
-
-__all__ = [
-    "GIVEN_MASTER",
-    "OPTIONS",
-    "SPARKS",
-    "Configuration",
-    "Kind",
-    "Option",
-    "find",
-    "layered",
-    "markdown",
-    "resolve",
-]
+from penstock.core.security_options import TRANSPORT_OPTIONS, TRUST_OPTIONS
 
 T = TypeVar("T")
 

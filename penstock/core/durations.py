@@ -1,4 +1,4 @@
-"""Lengths of time and sizes of memory, in every form a program may write them.
+"""Lengths of time, times of timers and sizes of memory, in every form a program may write them.
 
 :class:`Duration`, :class:`Time`, ``datetime.timedelta``, an ``int`` of milliseconds and text such as
 ``"10 s"`` are interchangeable: whoever takes a length of time calls :func:`to_millis` once, at the
@@ -8,10 +8,13 @@ edge, and works with milliseconds from there on.
 from __future__ import annotations
 
 import datetime as dt
+import math
+import operator
 import re
 from dataclasses import dataclass
+from typing import SupportsFloat, SupportsIndex
 
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ConfigError, TimestampError
 
 _MILLI = 1_000_000
 _UNITS: dict[str, int] = {
@@ -225,3 +228,18 @@ def _spell(nanos: int) -> str:
         if nanos % _UNITS[unit] == 0 and nanos:
             return f"{nanos // _UNITS[unit]} {unit}"
     return f"{nanos} ns" if nanos else "0 ms"
+
+
+def timer_time(time: SupportsIndex | SupportsFloat) -> int:
+    """``time`` without its fraction, as PyFlink takes it. Raises :class:`TimestampError` if it is no number.
+
+    ``time.time() * 1000`` is a float, and a timer that kept the fraction would be another one than
+    the timer at the same millisecond.
+    """
+    if type(time) is int:
+        return time
+    if isinstance(time, SupportsIndex):
+        return operator.index(time)
+    if isinstance(time, SupportsFloat) and math.isfinite(time):
+        return math.trunc(float(time))
+    raise TimestampError(f"a timer's time must be a number of milliseconds, but is {time!r:.80}")

@@ -16,8 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.core.key_texts import is_plain_member
-from penstock.core.keys import compared_fields
+from penstock.core.keys import compared_fields, is_plain_member
 from penstock.core.row import Row
 
 Kind = str | tuple[Any, ...]

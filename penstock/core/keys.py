@@ -1,4 +1,4 @@
-"""What a key may be, and the one form in which the engine holds it.
+"""What a key may be, the one form in which the engine holds it, and its parts as text.
 
 Two keys are one if Python holds them equal, everywhere: to the hash, to both backends, after the wire, after
 a restore.  Three kinds of values need help for that, where keys are made (:func:`canonical_keys`):
@@ -12,6 +12,9 @@ A list is taken for the tuple of its elements, as programs of PyFlink have list 
 
 What is left to the user's own ``__eq__``, or to the identity of a class that the next run of the program
 makes anew, cannot be found again: it is refused at the first record.
+
+Texts are the same for all objects that are equal, in every thread and process.  The hash and RocksDB's row
+keys are made of them, so they are part of the snapshot format.
 """
 
 from __future__ import annotations
@@ -34,8 +37,71 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.errors import KeyError_
-from penstock.core.names import is_named
+from penstock.core.known_types import is_named
 from penstock.core.row import Row
+
+_EXACT = decimal.Context(
+    prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, capitals=1, clamp=0, traps=[]
+)
+"""A thread's own context would round, and write in its own way."""
+_LONG_BITS = 13_000
+"""Python refuses to write integers of more than 4,300 digits in decimal."""
+
+
+def is_plain_member(value: Any) -> bool:
+    """Whether a value is a member of an Enum that is equal to nothing but itself."""
+    return isinstance(value, enum.Enum) and type(value)._member_type_ is object  # type: ignore[attr-defined]
+
+
+def int_text(number: int) -> str:
+    """An integer of any size."""
+    return str(number) if number.bit_length() < _LONG_BITS else hex(number)
+
+
+def number_of(value: decimal.Decimal) -> int | float | str:
+    """The integer or double that a decimal number is equal to; its shortest text if there is none."""
+    if not value.is_finite():
+        return float(value) if value.is_infinite() else float("nan")
+    if value == value.to_integral_value(context=_EXACT):
+        return int(value)
+    if float(value) == value:
+        return float(value)
+    return _EXACT.to_sci_string(value.normalize(_EXACT))
+
+
+def time_text(value: dt.date | dt.time | dt.timedelta) -> str:
+    """A date, time of day, moment or span."""
+    if isinstance(value, dt.datetime):
+        return "datetime:" + moment_text(value)
+    if isinstance(value, dt.date):
+        return "date:" + dt.date.isoformat(value)
+    if isinstance(value, dt.time):
+        return "time:" + _time_of_day(value)
+    nanoseconds = getattr(value, "nanoseconds", 0)
+    plain = dt.timedelta(value.days, value.seconds, value.microseconds)
+    return f"timedelta:{plain}" + _nanoseconds(nanoseconds)
+
+
+def moment_text(value: dt.datetime) -> str:
+    """A moment: in UTC if it is one of the world's, else as it stands."""
+    nanoseconds = getattr(value, "nanosecond", 0)
+    plain: dt.datetime = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+    if plain.utcoffset() is None:
+        return dt.datetime.isoformat(plain.replace(tzinfo=None), " ") + _nanoseconds(nanoseconds)
+    return dt.datetime.isoformat(plain.astimezone(dt.UTC)) + _nanoseconds(nanoseconds)
+
+
+def _time_of_day(value: dt.time) -> str:
+    offset = value.utcoffset()
+    if offset is None:
+        return dt.time.isoformat(value.replace(tzinfo=None))
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    return f"{seconds - offset.days * 86_400 - offset.seconds}s{value.microsecond}"
+
+
+def _nanoseconds(count: int) -> str:
+    """Those of pandas that Python's own types do not have."""
+    return f"+{count}ns" if count else ""
 
 
 class _Nan(float):

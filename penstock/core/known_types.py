@@ -1,11 +1,12 @@
-"""Names that a stored pickle may use: types that hold data, and the functions that make them again.
+"""Classes by module and name: which a stored pickle may use, and whether a class is found by its own.
 
-Each name is one that Python, numpy, pyarrow or pandas writes when such an object is pickled, and calling it
-with any arguments makes an object and does nothing else.
+Each known name is one that Python, numpy, pyarrow or pandas writes when an object of a type that holds data
+is pickled, and calling it with any arguments makes an object and does nothing else.
 """
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from typing import Any
 
@@ -95,3 +96,16 @@ def is_plain_data(found: Any) -> bool:
     if (found.__module__, found.__qualname__) in OWN or hasattr(found, "__dataclass_fields__"):
         return True
     return issubclass(found, Enum | tuple | BaseException)
+
+
+def found_under(module: str, qualname: str) -> Any:
+    """What a module that is loaded has under a name; ``None`` if there is nothing."""
+    found: Any = sys.modules.get(module)
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def is_named(kind: type) -> bool:
+    """Whether a class is found by its module and qualified name: in every run it is the same one."""
+    return found_under(kind.__module__, kind.__qualname__) is kind

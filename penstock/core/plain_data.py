@@ -32,8 +32,16 @@ from typing import Any
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.keys import NAN
-from penstock.core.own_data import form_of, is_member
-from penstock.core.plain_names import member, member_head, own_head, own_maker, read_row_head, row_head
+from penstock.core.own_data import (
+    form_of,
+    is_member,
+    member,
+    member_head,
+    own_head,
+    own_maker,
+    read_row_head,
+    row_head,
+)
 from penstock.core.plain_scalars import BODIES, READERS, Body, Reader, UnfitError
 from penstock.core.row import Row
 

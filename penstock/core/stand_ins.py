@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from penstock.core.names import found_under
+from penstock.core.known_types import found_under
 from penstock.core.pickling import loads
 
 

@@ -33,8 +33,7 @@ from cloudpickle import cloudpickle as by_value
 from penstock.core import careful_arrays
 from penstock.core.errors import SnapshotError
 from penstock.core.former_modules import FORMER
-from penstock.core.known_types import KNOWN, OWN, is_plain_data
-from penstock.core.names import found_under, is_named
+from penstock.core.known_types import KNOWN, OWN, found_under, is_named, is_plain_data
 from penstock.core.pickling import SCRIPT
 
 SETTING = "penstock.restore.allowed-classes"

@@ -13,12 +13,6 @@ from penstock.datastream._keyed import KeyedStream
 from penstock.datastream._stream import DataStream, made
 from penstock.graph.nodes import Link
 from penstock.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from penstock.operators.co_process import (
-    CoFlatMapOperator,
-    CoMapOperator,
-    CoProcessOperator,
-    KeyedCoProcessOperator,
-)
 from penstock.operators.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -27,6 +21,12 @@ from penstock.operators.functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeySelector,
+)
+from penstock.operators.process import (
+    CoFlatMapOperator,
+    CoMapOperator,
+    CoProcessOperator,
+    KeyedCoProcessOperator,
 )
 from penstock.state.descriptors import MapStateDescriptor
 

@@ -12,8 +12,7 @@ from penstock.datastream import _keyed, _stream
 from penstock.graph.nodes import Link
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.join.cogroup import co_group, window_join
-from penstock.operators.join.columnar_interval import ColumnarIntervalJoinOperator
-from penstock.operators.join.columnar_window import ColumnarWindowJoinOperator
+from penstock.operators.join.columnar import ColumnarIntervalJoinOperator, ColumnarWindowJoinOperator
 from penstock.operators.join.columns import ColumnJoin
 from penstock.operators.join.functions import JoinKind
 from penstock.operators.join.interval import Interval, IntervalJoinOperator

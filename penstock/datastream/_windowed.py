@@ -15,8 +15,8 @@ from penstock.datastream import _keyed
 from penstock.datastream._stream import DataStream
 from penstock.exchange.partition import Hash
 from penstock.operators.columnar.aggregates import Aggregate
+from penstock.operators.columnar.fold import PreAggregateOperator
 from penstock.operators.columnar.panes import Panes
-from penstock.operators.columnar.preaggregate import PreAggregateOperator
 from penstock.operators.columnar.row_by_row import AllRowResults, RowAggregate, RowResults
 from penstock.operators.columnar.window_agg import ColumnarInput, ColumnarWindowOperator
 from penstock.operators.functions import AggregateFunction, ReduceFunction

@@ -12,9 +12,8 @@ from penstock.core.type_vars import R, S
 from penstock.core.typeinfo import DeclaredType, TypeInformation
 from penstock.datastream import async_retry_strategies
 from penstock.datastream._stream import DataStream
-from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor
+from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
 from penstock.operators.async_io.operator import AsyncWaitOperator
-from penstock.operators.async_io.retry import AsyncRetryStrategy
 
 __all__ = ["AsyncDataStream", "DataStream"]
 __all__ += ["AsyncFunction", "AsyncFunctionDescriptor", "AsyncRetryStrategy"]  # PyFlink has them here, too

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.operators.async_io.retry import (
+from penstock.operators.async_io.functions import (
     AsyncRetryPredicate,
     AsyncRetryStrategy,
     ExponentialBackoffDelayRetryStrategy,

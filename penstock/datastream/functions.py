@@ -20,8 +20,12 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.time_domain import TimeDomain
 from penstock.metrics import MetricGroup
-from penstock.operators.async_io.functions import AsyncFunction, AsyncFunctionDescriptor
-from penstock.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
+from penstock.operators.async_io.functions import (
+    AsyncFunction,
+    AsyncFunctionDescriptor,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+)
 from penstock.operators.functions import (
     AggregateFunction,
     BaseBroadcastProcessFunction,
@@ -35,13 +39,11 @@ from penstock.operators.functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
-    KeyedStateStore,
     KeySelector,
     MapFunction,
     Partitioner,
     ProcessFunction,
     ReduceFunction,
-    RuntimeContext,
 )
 from penstock.operators.join.functions import (
     CoGroupFunction,
@@ -49,6 +51,7 @@ from penstock.operators.join.functions import (
     JoinFunction,
     ProcessJoinFunction,
 )
+from penstock.operators.runtime_context import KeyedStateStore, RuntimeContext
 from penstock.operators.timer_service import TimerService
 from penstock.operators.window.functions import (
     AllWindowFunction,

@@ -21,7 +21,7 @@ from penstock.common.job_client import JobHandle
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
-from penstock.graph.job import JobSpec, StartedBy
+from penstock.graph.nodes import JobSpec, StartedBy
 
 _log = logging.getLogger("penstock")
 _INTERACTIVE = "penstock-job"

@@ -45,10 +45,8 @@ from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.explain import plan_json, plan_text
-from penstock.graph.job import JobSpec
-from penstock.graph.nodes import GraphBuilder, Link, NodeKind
-from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.graph.settings import PlanSettings
+from penstock.graph.nodes import GraphBuilder, JobSpec, Link, NodeKind
+from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan
 from penstock.luggage.wishes import Wishes
 from penstock.operators.source_operator import SourceOperator
 

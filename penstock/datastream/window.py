@@ -26,21 +26,15 @@ from penstock.operators.window.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from penstock.operators.window.composite import AfterWatermark, EarlyAndLateTrigger
+from penstock.operators.window.composite import AfterWatermark, EarlyAndLateTrigger, ProcessingTimeoutTrigger
 from penstock.operators.window.continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from penstock.operators.window.counting import CountSlidingWindowAssigner, CountTumblingWindowAssigner
-from penstock.operators.window.delta import DeltaTrigger
 from penstock.operators.window.evictors import (
     CountEvictor,
     DeltaEvictor,
     Evictor,
     TimeEvictor,
     TimestampedValue,
-)
-from penstock.operators.window.serializers import (
-    CountWindowSerializer,
-    GlobalWindowSerializer,
-    TimeWindowSerializer,
 )
 from penstock.operators.window.sessions import (
     DynamicEventTimeSessionWindows,
@@ -49,9 +43,9 @@ from penstock.operators.window.sessions import (
     ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
 )
-from penstock.operators.window.timeout import ProcessingTimeoutTrigger
 from penstock.operators.window.triggers import (
     CountTrigger,
+    DeltaTrigger,
     EndOfStreamTrigger,
     EventTimeTrigger,
     NeverTrigger,
@@ -62,8 +56,11 @@ from penstock.operators.window.triggers import (
 )
 from penstock.operators.window.windows import (
     CountWindow,
+    CountWindowSerializer,
     GlobalWindow,
+    GlobalWindowSerializer,
     TimeWindow,
+    TimeWindowSerializer,
     Window,
     long_to_int_with_bit_mixing,
     mod_inverse,

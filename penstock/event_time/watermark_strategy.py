@@ -14,10 +14,10 @@ from functools import partial
 
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
-from penstock.event_time.learned_lateness import LearnedLateness
 from penstock.event_time.timestamp_assigners import Extract, TimestampAssigner, TimestampExtractor
 from penstock.event_time.watermark_generators import (
     BoundedOutOfOrderness,
+    LearnedLateness,
     NoWatermarks,
     WatermarkGenerator,
 )

@@ -21,31 +21,12 @@ from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.metrics import Counter
 from penstock.event_time.future_timestamps import AheadGuard
-from penstock.event_time.timestamp_assigners import TimestampAssigner, TimestampExtractor
 from penstock.event_time.watermark_generators import (
-    BoundedOutOfOrderness,
-    NoWatermarks,
     WatermarkGenerator,
     WatermarkOutput,
 )
-from penstock.event_time.watermark_strategy import AlignmentSettings, WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.event_time.watermark_valve import NOTHING, ValveResult, WatermarkValve
-
-__all__ = [
-    "AlignmentSettings",
-    "BoundedOutOfOrderness",
-    "CombinedWatermarks",
-    "Cut",
-    "IdlenessTimer",
-    "NoWatermarks",
-    "TimestampAssigner",
-    "TimestampExtractor",
-    "ValveResult",
-    "WatermarkGenerator",
-    "WatermarkOutput",
-    "WatermarkStrategy",
-    "WatermarkTracker",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@
 
 Messages are length-prefixed JSON of at most 4 KiB: nothing is unpickled before both sides are proven.
 The secret never travels.  A peer of another job or an older generation is told so and dropped.  Out of the
-secret, the two nonces and the hello come the keys that seal the frames behind it (``seal.py``).
+secret, the two nonces and the hello come the keys that seal the frames behind it (``frames.py``).
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from penstock.core.errors import TransportError, UnansweredError
-from penstock.exchange.patience import Patience
-from penstock.exchange.seal import Seal
-from penstock.exchange.tls import TlsSocket
+from penstock.exchange.frames import Seal
+from penstock.exchange.tls import Patience, TlsSocket
 
 Wire = socket.socket | TlsSocket
 

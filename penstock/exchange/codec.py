@@ -18,7 +18,7 @@ import pyarrow as pa
 from penstock.core.batch import Batch
 from penstock.core.errors import SnapshotError, TransportError, TypeMismatchError
 from penstock.core.ids import ChannelId, Epoch, EventTime, WallMs
-from penstock.core.pickling import dumps, loads
+from penstock.core.pickling import culprit, dumps, loads
 from penstock.core.row import Row
 from penstock.core.signals import (
     ACTIVE,
@@ -33,7 +33,6 @@ from penstock.core.signals import (
     SnapshotKind,
     Watermark,
 )
-from penstock.core.unpicklable import culprit
 from penstock.exchange import frames
 from penstock.exchange.frames import Buffer, Frame, FrameKind
 

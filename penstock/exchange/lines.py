@@ -4,7 +4,7 @@
 the peer is                           the line is
 ====================================  ===============================================================
 on another host                       under TLS; each side shows the job's certificate
-on this host                          plain, and every frame is sealed (``seal.py``)
+on this host                          plain, and every frame is sealed (``frames.py``)
 anywhere, ``security.ssl.internal``   under TLS if ``enabled: true``, plain and sealed if ``false``
 ====================================  ===============================================================
 
@@ -30,8 +30,7 @@ from penstock.core.retrying import retry
 from penstock.exchange import auth
 from penstock.exchange.auth import Hello, refuse
 from penstock.exchange.frames import FramedSocket
-from penstock.exchange.patience import Patience
-from penstock.exchange.tls import TlsSocket
+from penstock.exchange.tls import Patience, TlsSocket
 
 _PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 

@@ -17,15 +17,14 @@ from collections import deque
 from penstock.core.batch import Batch
 from penstock.core.errors import TransportError
 from penstock.core.ids import ChannelId, SlotId
+from penstock.core.security_options import DATA_PORT
 from penstock.core.signals import Element
-from penstock.core.transport_options import DATA_PORT
-from penstock.exchange.acceptor import Door
+from penstock.exchange.acceptor import Door, Ports, listen
 from penstock.exchange.auth import Hello
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.codec import ChannelDecoder, ChannelEncoder
 from penstock.exchange.frames import Frame, FramedSocket, FrameKind
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
-from penstock.exchange.ports import Ports, listen
 
 
 class RemoteSender:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from penstock.core.batch import Batch, can_concat, concat
 from penstock.core.errors import PenstockError, TransportError, TypeMismatchError
-from penstock.core.gauge import Gauge
 from penstock.core.ids import EventTime
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
+from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
 from penstock.exchange.partition import Router
 

@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
-from penstock.core.fields import field_of
-from penstock.core.hashing import Hashes, combine_columns, hash_array, hash_values, key_groups
-from penstock.core.keygroups import owner
+from penstock.core.keygroups import Hashes, combine_columns, hash_array, hash_values, key_groups, owner
 from penstock.core.keys import NAN, canonical_keys
+from penstock.core.row import field_of
 
 Routed = Iterable[tuple[int, Batch]]
 

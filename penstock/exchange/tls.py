@@ -8,6 +8,8 @@ same bytes first.  And calls must not overlap, not even one that reads and one t
 Nothing readable may be left where a selector cannot see it.  So reading goes on until the socket has no
 more; and until the socket is told not to wait, while nobody reads to the end, only single records are taken
 from it: what the peer sends right behind a greeting stays in the socket.
+
+A greeting, under TLS or not, has so much time in all (:class:`Patience`), however many small steps it has.
 """
 
 from __future__ import annotations
@@ -18,8 +20,24 @@ import ssl
 from collections.abc import Sequence
 from typing import cast
 
+from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import TransportError, UnansweredError
-from penstock.exchange.patience import Patience
+
+
+class Patience:
+    """Runs out once, for everything that is done with it."""
+
+    def __init__(self, seconds: float, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._end = self._clock.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds that are left; raises :class:`TransportError` if there are none."""
+        left = self._end - self._clock.monotonic()
+        if left <= 0:
+            raise TransportError("the peer takes too long to say who it is")
+        return left
+
 
 _RECORD = 1 << 14
 """Plain bytes enciphered in one go: what a TLS record holds, so that the buffers in between stay small."""

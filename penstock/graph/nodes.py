@@ -1,8 +1,8 @@
-"""What a user's program is made of: frozen nodes and the links between them.
+"""What a user's program is made of: frozen nodes and the links between them, and the job that they are.
 
 The fluent classes in ``penstock.datastream`` only ever add nodes to a :class:`GraphBuilder` or replace
 one by a changed copy.  Union, partitioning, key-by and side-output selection are not nodes: they are
-properties of links.
+properties of links.  A :class:`JobSpec` is what is handed to whoever runs the job.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any, NewType
 
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
+from penstock.core.config import Configuration
 from penstock.core.errors import GraphError
 from penstock.exchange.partition import Partitioning
+from penstock.luggage.wishes import Wishes
 from penstock.operators.operator import Operator
 
 NodeId = NewType("NodeId", int)
@@ -139,3 +141,29 @@ class GraphBuilder:
 def _renumbered(node: Node, numbers: dict[NodeId, NodeId]) -> Node:
     links = tuple(dataclasses.replace(link, source=numbers[link.source]) for link in node.links)
     return dataclasses.replace(node, id=numbers[node.id], links=links)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedBy:
+    """What ``penstock run`` and its like want of the jobs of the program they run."""
+
+    command: Mapping[str, Any] | None = None
+    """The options of that command, to start the job again; ``None`` if ``python`` runs the program."""
+    on_start: Callable[[Any], object] = lambda job: None
+    """Called with the handle of each job that was started, on the thread that starts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What ``execute()`` was called on."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    configuration: Configuration
+    parallelism: int | None = None
+    max_parallelism: int | None = None
+    job_parameters: tuple[tuple[str, str], ...] = ()
+    python: Wishes = field(default_factory=Wishes)
+    is_aside: bool = False
+    """Whether this is a run beside the real job, of which nothing is kept."""
+    started_by: StartedBy = field(default_factory=StartedBy)

@@ -1,21 +1,67 @@
-"""The plan: vertices (chains of operators) and the exchanges between them.
+"""The plan: vertices (chains of operators), the exchanges between them, and the settings that slots need.
 
-Compiled on the driver by :func:`compile_plan`, shipped to every slot.  Subtask ``i`` of every vertex
-runs in slot ``i`` (slot sharing), so the job needs as many slots as its largest parallelism.
+Compiled on the driver by :func:`compile_plan`, shipped to every slot (:func:`pickled_plan`).  Subtask ``i``
+of every vertex runs in slot ``i`` (slot sharing), so the job needs as many slots as its largest parallelism.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import cloudpickle
 
 from penstock.core.errors import GraphError
 from penstock.core.ids import EdgeId, OperatorId, SlotId, Subtask, SubtaskIndex, VertexId
+from penstock.core.pickling import culprit, ship
+from penstock.core.unpickling import Allowed
 from penstock.exchange.partition import Forward, Partitioning, Rebalance
 from penstock.graph.identity import operator_ids
 from penstock.graph.nodes import Chaining, Link, Node, NodeId, NodeKind
-from penstock.graph.settings import PlanSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """Resolved by the driver from the configuration (``coordinator/assemble.py``), the same for every slot.
+
+    The defaults are those of a plan that was compiled by hand, as tests do.
+    """
+
+    checkpointing: bool = False
+    """Whether periodic snapshots are on; never in BATCH mode."""
+    at_least_once: bool = False
+    """Whether barriers are only counted: no channel is blocked until all have brought theirs."""
+    unaligned: bool = False
+    """Whether barriers may overtake records, where the exchange allows it (``graph/overtaking.py``)."""
+    aligned_timeout_ms: int | None = None
+    """With ``unaligned``: how long to wait aligned before overtaking; ``None`` overtakes at once."""
+    auto_watermark_interval_ms: int = 200
+    """How often watermarks are emitted; 0, as in BATCH mode, is never."""
+    batch: bool = False
+    """Whether the job runs in BATCH mode."""
+    object_reuse: bool = False
+    """Whether steps and state share records that can change, instead of getting a copy each."""
+    max_rows: int = 8192
+    """Rows that travel together at most."""
+    channel_bytes: int = 8 << 20
+    """The most that may be in flight on one channel."""
+    network_bytes: int = 256 << 20
+    """The most that may be in flight on all channels of a slot (``graph/budget.py``)."""
+    heartbeat_interval_ms: int = 10_000
+    """How often slots say they are alive."""
+    allow_non_restored: bool = False
+    """Whether a snapshot may hold state that the program does not take, or keys of another type."""
+    max_parallelism_set: bool = False
+    """Whether the user chose the max parallelism; else a snapshot's own is adopted."""
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
+    """The user's global job parameters, for functions to read."""
+    allowed_classes: Allowed = field(default_factory=Allowed)
+    """What may be unpickled from snapshots besides the data types that always are."""
+    rocksdb: Mapping[str, Any] | None = None
+    """Arguments of ``state.rocks.database.RocksSettings``; ``None`` keeps keyed state on the heap."""
+
 
 _AS_BY_DEFAULT = PlanSettings()
 
@@ -274,3 +320,39 @@ def _sinks_first(nodes: list[Node]) -> list[Node]:
         if node.id in wanted:
             wanted.update(link.source for link in node.links)
     return sorted(nodes, key=lambda node: node.id not in wanted)
+
+
+def pickled_plan(plan: Plan) -> bytes:
+    """The plan as slots get it; refuses what cannot be sent, by its step."""
+    for _, planned in plan.operators():
+        _check_shipping(planned.node.factory, f"step {planned.node.name!r}")
+    for edge in plan.edges:
+        target = plan.vertex(edge.target).name
+        _check_shipping(edge.partitioning, f"the key selector or partitioner before {target!r}")
+    return ship(shipped_plan(plan))
+
+
+def shipped_plan(plan: Plan) -> Plan:
+    """The plan for the slots: sources and sinks travel inside their operators only."""
+    vertices = tuple(
+        replace(
+            vertex,
+            operators=tuple(
+                replace(planned, node=replace(planned.node, source=None, sink=None))
+                for planned in vertex.operators
+            ),
+        )
+        for vertex in plan.vertices
+    )
+    return replace(plan, vertices=vertices)
+
+
+def _check_shipping(part: object, what: str) -> None:
+    try:
+        cloudpickle.dumps(part)
+    except Exception as error:
+        raise GraphError(
+            f"{what} cannot be sent to the slots: {culprit(part)}, which cannot be pickled ({error}). Open "
+            "files, locks, connections and Spark objects belong to one process: make them in the function's "
+            "open() instead"
+        ) from error

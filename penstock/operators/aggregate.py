@@ -15,9 +15,8 @@ from typing import Any
 from penstock.core.batch import Batch
 from penstock.core.copying import ATOMIC, itself
 from penstock.core.errors import ConfigError
-from penstock.core.fields import no_field
 from penstock.core.ids import MIN_TIME, EventTime
-from penstock.core.row import Row
+from penstock.core.row import Row, no_field
 from penstock.operators.functions import ReduceFunction
 from penstock.operators.operator import OperatorContext
 from penstock.operators.user_function import FunctionOperator, bind

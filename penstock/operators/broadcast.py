@@ -83,7 +83,7 @@ class _BroadcastOperator(ProcessBase):
     write_context: type[_BroadcastCallContext]
 
     def __init__(self, user: Any, keyed: bool, descriptors: Sequence[MapStateDescriptor]) -> None:
-        super().__init__(user, keyed)
+        super().__init__(user, keyed, user.process_element)
         self._descriptors = tuple(descriptors)
 
     def open(self, ctx: OperatorContext) -> None:
@@ -104,10 +104,8 @@ class _BroadcastOperator(ProcessBase):
     def process(self, batch: Batch, input_index: int = 0) -> None:
         if input_index == 1:
             self.run(self._user.process_broadcast_element, batch, self._write_call_context)
-        elif self._keyed:
-            self.run(self._user.process_element, batch, self.call_context, batch.key_list())
         else:
-            self.run(self._user.process_element, batch, self.call_context)
+            super().process(batch)
 
 
 class BroadcastProcessOperator(_BroadcastOperator):

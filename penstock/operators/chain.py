@@ -2,17 +2,22 @@
 
 A chain is in general a tree: an operator's main output and each of its side outputs may feed several
 chained operators and several exchanges.  Each of them has records of its own (design note 020).
+
+Some operators have something pending between two calls, such as requests to another system.  The results of a
+step that declares a type are brought to it on their way out.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.conversion import Convert, converter
 from penstock.core.copying import copied_batch
 from penstock.core.ids import EventTime
+from penstock.core.typeinfo import TypeInformation
 from penstock.operators.operator import Operator, Output
 
 OnFailure = Callable[[Exception, Operator], Exception]
@@ -156,3 +161,75 @@ class FanOut:
         """To everybody."""
         for consumer in self._all:
             consumer.idle(is_idle)
+
+
+class PendingOperators:
+    """Those of one chain; the other operators are not asked each time.
+
+    An operator is one of them if its class says how much it can take, or when it is drained.
+    """
+
+    def __init__(self, operators: Iterable[OperatorInput]) -> None:
+        self._inputs = [each for each in operators if _may_be_pending(each.operator)]
+        self._operators = [each.operator for each in self._inputs]
+
+    def __bool__(self) -> bool:
+        return bool(self._operators)
+
+    def __iter__(self) -> Iterator[OperatorInput]:
+        return iter(self._inputs)
+
+    def room(self, most: int) -> int:
+        """How many of ``most`` records they can take now; below 1 if they can take none."""
+        for operator in self._operators:
+            left = operator.room()
+            most = most if left is None else min(most, left)
+        return most
+
+    def are_drained(self) -> bool:
+        """Whether nothing is pending any more."""
+        return all(operator.is_drained() for operator in self._operators)
+
+
+def _may_be_pending(operator: Operator) -> bool:
+    kind = type(operator)
+    return kind.is_drained is not Operator.is_drained or kind.room is not Operator.room
+
+
+class TypedOutput:
+    """Converts the rows of the main output and of side outputs. Columns pass as they are."""
+
+    __slots__ = ("_main", "_out", "_sides", "idle", "watermark")
+
+    def __init__(self, out: Output, main: Convert | None, sides: dict[str, Convert]) -> None:
+        self._out = out
+        self._main = main
+        self._sides = sides
+        self.watermark = out.watermark
+        self.idle = out.idle
+
+    def emit(self, batch: Batch) -> None:
+        """Send records on, as what the step declares them to be."""
+        self._out.emit(_converted(batch, self._main))
+
+    def side(self, tag: str, batch: Batch) -> None:
+        """Send records to a side output, as what its tag declares them to be."""
+        self._out.side(tag, _converted(batch, self._sides.get(tag)))
+
+
+def _converted(batch: Batch, convert: Convert | None) -> Batch:
+    if convert is None or batch.rows is None:
+        return batch
+    rows = convert(batch.rows)
+    if rows is batch.rows:
+        return batch
+    return Batch(rows=rows if isinstance(rows, list) else list(rows), times=batch.times, keys=batch.keys)
+
+
+def typed_output(
+    out: Output, main: TypeInformation | None, sides: Mapping[str, TypeInformation | None]
+) -> Output:
+    """``out`` for results of declared types; ``out`` itself if such values stay as they are."""
+    convert = converter(main)
+    converters = {tag: made for tag, kind in sides.items() if (made := converter(kind)) is not None}
+    return out if convert is None and not converters else TypedOutput(out, convert, converters)

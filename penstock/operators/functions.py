@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 from penstock.core.type_vars import ACC, IN, IN1, IN2, KEY, OUT, K, R, T, V
 from penstock.operators.output_tag import OutputTag
-from penstock.operators.runtime_context import KeyedStateStore, RuntimeContext
+from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.timer_service import TimeDomain, TimerService
 from penstock.state.descriptors import MapStateDescriptor
 from penstock.state.operator_state import BroadcastState, ReadOnlyBroadcastState
@@ -535,30 +535,3 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     ) -> Results[OUT]:
         """Handle a timer that is due, with its key current; see ``KeyedProcessFunction.on_timer``."""
         return None
-
-
-__all__ = [
-    "AggregateFunction",
-    "BaseBroadcastProcessFunction",
-    "BroadcastProcessFunction",
-    "CoFlatMapFunction",
-    "CoMapFunction",
-    "CoProcessFunction",
-    "ElementContext",
-    "FilterFunction",
-    "FlatMapFunction",
-    "Function",
-    "KeySelector",
-    "KeyedBroadcastProcessFunction",
-    "KeyedCoProcessFunction",
-    "KeyedContext",
-    "KeyedProcessFunction",
-    "KeyedStateStore",
-    "MapFunction",
-    "Partitioner",
-    "ProcessFunction",
-    "ReduceFunction",
-    "RuntimeContext",
-    "TimeDomain",
-    "TimerService",
-]

@@ -76,7 +76,7 @@ class RuntimeInfo:
 class OperatorRuntime:
     """How the job is run, as far as an operator acts on it, and its ways to the driver.
 
-    Made by ``task/build.py`` for a stream and by ``batch/chain.py`` for BATCH mode, with what the job's
+    Made by ``task/build.py`` for a stream and by ``batch/vertex.py`` for BATCH mode, with what the job's
     settings say of it (``runtime_of`` in ``task/chain.py``).  The defaults are for an operator that is run
     by hand, in a test.
     """

@@ -3,12 +3,16 @@
 They leave in pieces, and between two pieces the step may be told to wait (``Operator.work``).  How many
 results a piece has is learned: from their own size, and from how much the steps behind make of them before
 they leave the task.
+
+Operators that call user code many times gather each result with its time; late records go to a side output,
+or are counted.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -16,8 +20,10 @@ import numpy as np
 
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import TypeMismatchError
+from penstock.core.metrics import LATE_COUNTER, Counter
 from penstock.core.sizing import sampled_bytes
 from penstock.operators.operator import OperatorContext
+from penstock.operators.output_tag import emit_results
 
 MOST_ROWS = 8192
 _FIRST_ROWS = 256
@@ -137,3 +143,121 @@ def pieces(batch: Batch, ctx: OperatorContext) -> Iterator[Batch]:
         return
     for start in range(0, len(batch), rows):
         yield batch.slice(start, min(start + rows, len(batch)))
+
+
+class Results:
+    """Results until the next ``flush``, which sends them on as one batch, or in pieces if they are many.
+
+    What one call returns is sent on while it is made, however much it is.  Between two calls the operator
+    looks whether enough ``is_full``, flushes, and may be suspended.
+    """
+
+    def __init__(self, ctx: OperatorContext) -> None:
+        self._send = partial(emit_results, ctx.out)
+        self._outflow = Outflow(ctx, self._send)
+        self._items: list[Any] = []
+        self._times: list[int] = []
+
+    def add(self, value: Any, time: int) -> None:
+        """One result."""
+        self._items.append(value)
+        self._times.append(time)
+
+    def add_all(self, results: Iterable[Any] | None, time: int) -> None:
+        """What a function returned."""
+        if results is None:
+            return
+        before = len(self._items)
+        rest = self._outflow.begin(self._items, results)
+        self._times.extend([time] * (len(self._items) - before))
+        if self.is_full:
+            items, times = self._take()
+            for _ in self._outflow.pour(items, times, rest, time):
+                pass
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough is gathered to be sent on."""
+        return len(self._items) >= self._outflow.rows
+
+    def flush(self) -> None:
+        """Send everything on."""
+        if self.is_full:
+            items, times = self._take()
+            for _ in self._outflow.pour(items, times, iter(()), 0):
+                pass
+        elif self._items:
+            self._send(*self._take())
+
+    def _take(self) -> tuple[list[Any], Times]:
+        items, times = self._items, np.array(self._times, dtype=np.int64)
+        self._items, self._times = [], []
+        return items, times
+
+
+class Gathered(Results):
+    """Collects what windows emit; ``flush`` at the end of each call of the operator.
+
+    What one window makes is never interrupted: its contents are cleared right behind it.
+    """
+
+    def __init__(self, ctx: OperatorContext, late_tag: str | None, dropped: Counter) -> None:
+        super().__init__(ctx)
+        self._out = ctx.out
+        self._late_tag = late_tag
+        self._dropped = dropped
+        self._late: list[Any] = []
+        self._late_times: list[int] = []
+
+    def late(self, value: Any, time: int) -> None:
+        """An element that came too late: for the side output, or else only counted."""
+        if self._late_tag is None:
+            self._dropped.inc()
+        else:
+            self._late.append(value)
+            self._late_times.append(time)
+
+    def flush(self) -> None:
+        """Send everything on."""
+        super().flush()
+        if self._late:
+            rows, late_times = self._late, self._late_times
+            self._late, self._late_times = [], []
+            assert self._late_tag is not None
+            self._out.side(self._late_tag, Batch.of_rows(rows, late_times))
+
+
+LateTags = tuple[str | None, str | None]
+
+
+class LateRecords:
+    """Gathers late records of one call; ``flush`` sends them on."""
+
+    def __init__(self, ctx: OperatorContext, tags: LateTags) -> None:
+        self._out = ctx.out
+        self._tags = tags
+        self._dropped = ctx.metrics.counter(LATE_COUNTER)
+        self._gathered: tuple[list[tuple[Any, int]], list[tuple[Any, int]]] = ([], [])
+
+    def add(self, side: int, value: Any, time: int) -> None:
+        """A record of one side is late."""
+        if self._tags[side] is None:
+            self._dropped.inc()
+        else:
+            self._gathered[side].append((value, time))
+
+    def send(self, side: int, batch: Batch) -> None:
+        """A whole batch of one side is late."""
+        tag = self._tags[side]
+        if tag is None:
+            self._dropped.inc(len(batch))
+        else:
+            self._out.side(tag, batch)
+
+    def flush(self) -> None:
+        """Send what was gathered."""
+        for side, gathered in enumerate(self._gathered):
+            if gathered:
+                values, times = zip(*gathered, strict=True)
+                gathered.clear()
+                self.send(side, Batch.of_rows(list(values), list(times)))

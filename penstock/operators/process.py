@@ -1,4 +1,7 @@
-"""Process functions: the loop that runs user code record by record, and its timers.
+"""Process functions on one or two streams: the loop that runs user code record by record, and its timers.
+
+``process(batch, input_index)`` gets 0 for the first stream and 1 for the second.  Keyed streams meet
+on the key: both sides see the same state and timers.
 
 :class:`ProcessBase` holds the one loop that all process operators share, one-input, two-input and
 broadcast alike.  It is the hot path of every stateful Python program, hence its shape: one context
@@ -19,7 +22,14 @@ import numpy as np
 
 from penstock.core.batch import Batch
 from penstock.core.ids import MIN_TIME, EventTime
-from penstock.operators.functions import KeyedProcessFunction, ProcessFunction
+from penstock.operators.functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
 from penstock.operators.operator import OperatorContext
 from penstock.operators.outflow import Outflow, spread_times
 from penstock.operators.output_tag import emit_results
@@ -74,6 +84,14 @@ class _KeyedContext(CallContext, KeyedProcessFunction.OnTimerContext):
     __slots__ = ()
 
 
+class _CoContext(CallContext, CoProcessFunction.Context):
+    __slots__ = ()
+
+
+class _KeyedCoContext(CallContext, KeyedCoProcessFunction.OnTimerContext):
+    __slots__ = ()
+
+
 class ProcessBase(FunctionOperator):
     """The loop, the clocks and the timers of all process operators.
 
@@ -81,10 +99,13 @@ class ProcessBase(FunctionOperator):
     round of timers, unless they are many; each result with the time of the record or timer it came from.
     """
 
-    call_context: CallContext
+    context: type[CallContext]
+    """What user code is given, with records of the first input and with timers."""
 
-    def __init__(self, user: Any, keyed: bool) -> None:
+    def __init__(self, user: Any, keyed: bool, *calls: ProcessCall) -> None:
         super().__init__(user, keyed)
+        self._calls = calls
+        """One for each input."""
         self._timer_items: list[Any] = []
         self._timer_times: list[int] = []
 
@@ -97,8 +118,12 @@ class ProcessBase(FunctionOperator):
         super().open(ctx)
 
     def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:
-        """The context for records of the first input and for timers."""
-        raise NotImplementedError
+        """An object of the class ``context``."""
+        return self.context(service, scope)
+
+    def process(self, batch: Batch, input_index: int = 0) -> None:
+        keys = batch.key_list() if self._keyed else NO_KEYS
+        self.run(self._calls[input_index], batch, self.call_context, keys)
 
     def run(self, call: ProcessCall, batch: Batch, fctx: CallContext, keys: Iterable[Any] = NO_KEYS) -> None:
         """Call ``call`` for each record of ``batch`` and emit the results."""
@@ -170,26 +195,72 @@ class ProcessBase(FunctionOperator):
 class ProcessOperator(ProcessBase):
     """Runs a :class:`ProcessFunction`."""
 
+    context = _Context
+
     def __init__(self, function: ProcessFunction) -> None:
         require(function, ProcessFunction)
-        super().__init__(function, keyed=False)
-
-    def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:
-        return _Context(service, scope)
-
-    def process(self, batch: Batch, input_index: int = 0) -> None:
-        self.run(self._user.process_element, batch, self.call_context)
+        super().__init__(function, False, function.process_element)
 
 
 class KeyedProcessOperator(ProcessBase):
     """Runs a :class:`KeyedProcessFunction` behind a ``key_by``."""
 
+    context = _KeyedContext
+
     def __init__(self, function: KeyedProcessFunction) -> None:
         require(function, KeyedProcessFunction)
-        super().__init__(function, keyed=True)
+        super().__init__(function, True, function.process_element)
 
-    def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:
-        return _KeyedContext(service, scope)
 
-    def process(self, batch: Batch, input_index: int = 0) -> None:
-        self.run(self._user.process_element, batch, self.call_context, batch.key_list())
+class CoProcessOperator(ProcessBase):
+    """Runs a :class:`CoProcessFunction`."""
+
+    context = _CoContext
+
+    def __init__(self, function: CoProcessFunction) -> None:
+        require(function, CoProcessFunction)
+        super().__init__(function, False, function.process_element1, function.process_element2)
+
+
+class KeyedCoProcessOperator(ProcessBase):
+    """Runs a :class:`KeyedCoProcessFunction`."""
+
+    context = _KeyedCoContext
+
+    def __init__(self, function: KeyedCoProcessFunction) -> None:
+        require(function, KeyedCoProcessFunction)
+        super().__init__(function, True, function.process_element1, function.process_element2)
+
+
+class CoMapOperator(ProcessBase):
+    """Runs a :class:`CoMapFunction`; a result of ``None`` is dropped."""
+
+    context = _CoContext
+
+    def __init__(self, function: CoMapFunction, keyed: bool = False) -> None:
+        require(function, CoMapFunction)
+        super().__init__(function, keyed, self._first, self._second)
+
+    def _first(self, value: Any, ctx: Any) -> Any:
+        result = self._user.map1(value)
+        return None if result is None else (result,)
+
+    def _second(self, value: Any, ctx: Any) -> Any:
+        result = self._user.map2(value)
+        return None if result is None else (result,)
+
+
+class CoFlatMapOperator(ProcessBase):
+    """Runs a :class:`CoFlatMapFunction`; a result that is ``None`` or otherwise false is dropped."""
+
+    context = _CoContext
+
+    def __init__(self, function: CoFlatMapFunction, keyed: bool = False) -> None:
+        require(function, CoFlatMapFunction)
+        super().__init__(function, keyed, self._first, self._second)
+
+    def _first(self, value: Any, ctx: Any) -> Any:
+        return self._user.flat_map1(value) or None
+
+    def _second(self, value: Any, ctx: Any) -> Any:
+        return self._user.flat_map2(value) or None

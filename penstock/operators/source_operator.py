@@ -22,11 +22,18 @@ from penstock.core.batch import Batch
 from penstock.core.copying import copied
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime
 from penstock.core.packed import Names
-from penstock.event_time.watermark_tracker import CombinedWatermarks, WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
+from penstock.event_time.watermark_tracker import CombinedWatermarks
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_splits import AssignedSplit, WaitingSplits, claim, stored_names
-from penstock.operators.time_report import TimeReporter, describe_holder
-from penstock.operators.timestamps import AHEAD_COUNTER, BOUND_GAUGE, WatermarkEmitter, stamp
+from penstock.operators.timestamps import (
+    AHEAD_COUNTER,
+    BOUND_GAUGE,
+    TimeReporter,
+    WatermarkEmitter,
+    describe_holder,
+    stamp,
+)
 from penstock.state.operator_state import ListMode
 
 SPLIT_STATE = "splits"

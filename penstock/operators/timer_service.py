@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from enum import Enum
 
 from penstock.core.clock import Clock
+from penstock.core.durations import timer_time
 from penstock.core.errors import GraphError
 from penstock.core.ids import MIN_TIME, EventTime
-from penstock.core.millis import timer_time
 from penstock.state.keyed import KeyedState
 
 
@@ -83,24 +83,14 @@ class UnkeyedTimerService(TimerService):
     def current_watermark(self) -> int:
         return self.watermark
 
-    def register_processing_time_timer(self, timestamp: int) -> None:
-        raise self._refusal()
-
-    def register_event_time_timer(self, timestamp: int) -> None:
-        raise self._refusal()
-
-    def delete_processing_time_timer(self, timestamp: int) -> None:
-        raise self._refusal()
-
-    def delete_event_time_timer(self, timestamp: int) -> None:
-        raise self._refusal()
-
-    @staticmethod
-    def _refusal() -> GraphError:
-        return GraphError(
+    def _refuse(self, timestamp: int) -> None:
+        raise GraphError(
             "timers belong to a key, and this step is not keyed; put a key_by in front of it and use "
             "a keyed process function"
         )
+
+    register_processing_time_timer = register_event_time_timer = _refuse
+    delete_processing_time_timer = delete_event_time_timer = _refuse
 
 
 class KeyedTimerService(UnkeyedTimerService):

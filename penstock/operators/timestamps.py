@@ -1,22 +1,187 @@
 """Event time in the middle of a stream: ``assign_timestamps_and_watermarks``.
 
-Also :class:`WatermarkEmitter`, which this operator and the source operator share: it sends what the
-trackers of :mod:`penstock.event_time.watermark_tracker` answer, and keeps the watermark interval.
+:class:`WatermarkEmitter` and :class:`TimeReporter` are shared with the source operator.  The former sends
+what the trackers of :mod:`penstock.event_time.watermark_tracker` answer, and keeps the watermark interval.
+The latter tells the coordinator where event time is, and what holds it back: sources are aligned by these
+reports, and users warned when event time stands still (``coordinator/watermark_alignment.py``).
+
+Event times that can hardly be meant are said once, by the place that makes watermarks of them:
+
+* A watermark more than a day ahead of the clock: one record from the year 2100 makes all others late.
+* Seconds where milliseconds are expected: read as milliseconds, today's are in January 1970.
+
+Programs that count event time from zero, as tests and examples do, are left alone: times are taken for
+seconds only if all of the first ones lie, as seconds, within twenty years of the clock.  As milliseconds that
+is two to four weeks after zero, where no count from zero begins.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from penstock.core.batch import Batch
+from penstock.core.batch import Batch, Times
 from penstock.core.errors import GraphError
 from penstock.core.ids import MAX_TIME, Epoch, EventTime
-from penstock.event_time.watermark_tracker import Cut, ValveResult, WatermarkStrategy, WatermarkTracker
-from penstock.operators.odd_timestamps import OddTimes
+from penstock.core.messages import WatermarkReport
+from penstock.event_time.watermark_strategy import WatermarkStrategy
+from penstock.event_time.watermark_tracker import Cut, WatermarkTracker
+from penstock.event_time.watermark_valve import ValveResult
 from penstock.operators.operator import Operator, OperatorContext
-from penstock.operators.time_report import TimeReporter, describe_records
 from penstock.state.operator_state import ListMode
+
+FAR_AHEAD = "far ahead"
+SECONDS = "seconds"
+_DAY_MS = 86_400_000
+_NEAR_S = 20 * 365 * 86_400
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FINER = ((1_000, "microseconds"), (1_000_000, "nanoseconds"))
+
+
+class OddTimes:
+    """Looks at the first records, and at each watermark; a comparison each."""
+
+    def __init__(self, ctx: OperatorContext, now_ms: int) -> None:
+        self._ctx = ctx
+        self._now_ms = now_ms
+        self._limit = now_ms + _DAY_MS
+        self.seen = False
+        """Whether there were records with times."""
+
+    def first(self, times: Times | None) -> None:
+        """The first records have come."""
+        if times is None:
+            return
+        self.seen = True
+        lowest, highest = int(times.min()), int(times.max())
+        if looks_like_seconds(lowest, self._now_ms) and looks_like_seconds(highest, self._now_ms):
+            self._ctx.remark(
+                SECONDS,
+                f"event times are milliseconds, but the first ones here ({lowest:,} to {highest:,}) look "
+                f"like seconds: as milliseconds they are {_moment(lowest)}, as seconds "
+                f"{_moment(lowest * 1000)}. "
+                "Have the timestamp assigner multiply them by 1000",
+            )
+
+    def watermark(self, time: EventTime) -> None:
+        """Event time has come this far."""
+        if time <= self._limit or time == MAX_TIME:
+            return
+        now = self._ctx.clock.now_ms()
+        self._limit = now + _DAY_MS
+        if time > self._limit:
+            self._limit = MAX_TIME  # once is enough
+            self._ctx.remark(FAR_AHEAD, _ahead(time, now))
+
+
+def looks_like_seconds(time: int, now_ms: int) -> bool:
+    """Whether a time is within twenty years of the clock if it is taken for seconds.
+
+    A clock that itself is in the first years of the epoch is a test's.
+    """
+    return now_ms > 1000 * _NEAR_S and abs(time - now_ms // 1000) < _NEAR_S
+
+
+def _ahead(time: int, now_ms: int) -> str:
+    for factor, unit in _FINER:
+        if abs(time // factor - now_ms) < 1000 * _NEAR_S:
+            return (
+                f"event times are milliseconds, but the watermark, {time:,}, looks like {unit}: as those it "
+                f"would be {_moment(time // factor)}. Have the timestamp assigner divide them by {factor:,}"
+            )
+    days = (time - now_ms) // _DAY_MS
+    return (
+        f"the watermark is at {_moment(time)}, {days:,} days ahead of the clock: records of the present are "
+        "late from here on, and windows and joins drop them. If a wrong timestamp has done that, filter such "
+        "records out, or give the watermark strategy with_max_ahead, which does not believe them; if event "
+        "time is meant to be ahead, all is well"
+    )
+
+
+def _moment(time: int) -> str:
+    """A readable event time; plain milliseconds if it is outside the calendar."""
+    try:
+        return (_EPOCH + dt.timedelta(milliseconds=time)).isoformat(" ", "seconds")
+    except OverflowError:
+        return f"{time:,} ms"
+
+
+REPORT_INTERVAL_MS = 1000
+_NO_SPLIT = (
+    "it has no split to read; lower the parallelism of the source to the number of its splits, or give "
+    "its watermark strategy with_idleness"
+)
+
+
+class TimeReporter:
+    """Sends a report at most once per interval: that of the alignment group, or a second.
+
+    Silent where nobody listens (a harness), and for strategies that make no watermarks.
+    """
+
+    def __init__(self, ctx: OperatorContext, strategy: WatermarkStrategy) -> None:
+        alignment = strategy.alignment
+        self._send = ctx.runtime.report_watermark if strategy.makes_watermarks else None
+        self._ctx = ctx
+        self._group = alignment.group if alignment is not None else None
+        self._interval = alignment.update_ms if alignment is not None else REPORT_INTERVAL_MS
+        self._due_ms = 0
+        self._blocked_ms = 0
+        self._was_blocked = False
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return self._send is not None
+
+    def due(self, now_ms: int) -> bool:
+        """Whether to report now; if so, the next interval begins."""
+        if self._send is None or now_ms < self._due_ms:
+            return False
+        self._due_ms = now_ms + self._interval
+        blocked = self._ctx.blocked_ms()
+        self._was_blocked = 2 * (blocked - self._blocked_ms) > self._interval
+        self._blocked_ms = blocked
+        return True
+
+    def report(self, watermark: EventTime, counts: bool, reading: bool, holder: str) -> None:
+        """Send a report; where the task is backpressured, that is what holds event time back."""
+        if self._send is None:
+            return
+        if self._was_blocked:
+            holder = "it is backpressured: a step behind it takes records more slowly than they come"
+        info = self._ctx.info
+        self._send(
+            WatermarkReport(
+                self._ctx.operator_id,
+                info.operator_name,
+                info.subtask,
+                watermark,
+                counts,
+                reading,
+                holder,
+                self._group,
+            )
+        )
+
+
+def describe_holder(slowest: tuple[str, WatermarkTracker] | None) -> str:
+    """In words, why the watermark of a source subtask is where it is."""
+    if slowest is None:
+        return _NO_SPLIT
+    split_id, tracker = slowest
+    return f"split {split_id!r}, from which {describe_records(tracker)}"
+
+
+def describe_records(tracker: WatermarkTracker) -> str:
+    """What came since the watermark last grew."""
+    if tracker.since_growth:
+        return f"{tracker.since_growth:,} records came since that do not advance it"
+    return (
+        "no record came since" if tracker.timer is not None else "no record came since (with_idleness helps)"
+    )
+
 
 LEARNED_STATE = "learned-watermarks"
 """Part of the snapshot format."""

@@ -23,8 +23,7 @@ from penstock.datastream.job import Launcher
 from penstock.event_time.watermark_generators import NoWatermarks
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.graph.bounded import runs_in_batch
-from penstock.graph.job import JobSpec
-from penstock.graph.nodes import Node
+from penstock.graph.nodes import JobSpec, Node
 from penstock.operators.sink_operator import SinkOperator
 from penstock.operators.source_operator import SourceOperator
 from penstock.operators.timestamps import AssignTimestampsOperator

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.core.errors import SnapshotError
 from penstock.core.handles import (
     Blob,
     ChannelHandle,
@@ -127,16 +128,6 @@ def sign(document: dict[str, Any]) -> bytes:
     return canonical({**body, "checksum": digest(canonical(body))})
 
 
-def inline_sizes(manifest: Manifest) -> Counter[tuple[VertexId, SubtaskIndex]]:
-    """Bytes of state per subtask that travel in the manifest."""
-    sizes: Counter[tuple[VertexId, SubtaskIndex]] = Counter()
-    for operator in manifest.operators:
-        for entry in operator.subtasks:
-            inline = sum(blob.length for blob in entry.state.blobs() if blob.inline is not None)
-            sizes[operator.vertex, entry.index] += inline
-    return sizes
-
-
 def _document(manifest: Manifest) -> dict[str, Any]:
     document = {
         "format_version": manifest.format_version,
@@ -210,3 +201,23 @@ def _committable(item: Committable) -> dict[str, Any]:
         "subtask_index": item.subtask_index,
         "payload": encode_data(item.payload),
     }
+
+
+def check_inline(manifest: Manifest, limit: int | None) -> None:
+    """Refuse a manifest with a subtask that keeps more than ``limit`` bytes in it."""
+    if limit is None:
+        return
+    sizes: Counter[tuple[VertexId, SubtaskIndex]] = Counter()
+    names: dict[VertexId, list[str]] = {}
+    for operator in manifest.operators:
+        names.setdefault(operator.vertex, []).append(operator.name)
+        for entry in operator.subtasks:
+            inline = sum(blob.length for blob in entry.state.blobs() if blob.inline is not None)
+            sizes[operator.vertex, entry.index] += inline
+    for (vertex, index), size in sizes.items():
+        if size > limit:
+            raise SnapshotError(
+                f"the state of step {' -> '.join(names[vertex])!r}, subtask {index}, has {size} bytes, the "
+                f"limit for snapshots kept in the driver's memory is {limit}; set a checkpoint directory "
+                "(execution.checkpointing.dir)"
+            )

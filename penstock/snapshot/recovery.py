@@ -36,7 +36,7 @@ from penstock.snapshot.reading import load_entries
 from penstock.snapshot.signing import KEY_FILE, KEY_VARIABLE, UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store, parent_and_name
-from penstock.storage.key_files import read_key
+from penstock.storage.own_files import read_key
 
 _log = logging.getLogger(__name__)
 
@@ -240,14 +240,9 @@ def read_manifest(path: str, verify: bool = True, signing: Signing | None = None
     ``signing`` the environment says whether it must be signed.
     """
     signing = signing_of(None) if signing is None else signing
-    parent, name = parent_and_name(path)
-    if is_manifest(name):
-        return _read_in(open_store(parent, create=False), name, verify, signing)
-    store = open_store(path, create=False)
-    top = {found.split("/", 1)[0] for found in store.list()}
-    manifests = [found for found in top if is_manifest(found)]
-    if manifests:
-        return _read_in(store, max(manifests, key=manifest_rank), verify, signing)
+    store, name, top = looked_up(path)
+    if name is not None:
+        return _read_in(store, name, verify, signing)
     newest = latest_valid(store, verify, signing=signing) if JOURNAL in top else None
     if newest is not None:
         return newest
@@ -256,6 +251,17 @@ def read_manifest(path: str, verify: bool = True, signing: Signing | None = None
         f"there is no snapshot at {path} (it contains {inside}): name a chk-N or savepoint directory, the "
         f"{METADATA} file in it, or the job's directory"
     )
+
+
+def looked_up(path: str) -> tuple[SnapshotStore, str | None, set[str]]:
+    """What is at such a path: its store, the manifest to read there if there is one, and what lies beside."""
+    parent, name = parent_and_name(path)
+    if is_manifest(name):
+        return open_store(parent, create=False), name, set()
+    store = open_store(path, create=False)
+    top = {found.split("/", 1)[0] for found in store.list()}
+    manifests = [found for found in top if is_manifest(found)]
+    return store, max(manifests, key=manifest_rank, default=None), top
 
 
 def _read_in(directory: SnapshotStore, name: str, verify: bool, signing: Signing) -> Found:

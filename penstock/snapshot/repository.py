@@ -19,7 +19,6 @@ from penstock.core.handles import digest
 from penstock.core.ids import Epoch, Generation
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
-from penstock.snapshot.inline import check_inline
 from penstock.snapshot.journal import (
     ClaimOutcome,
     Entry,
@@ -40,7 +39,7 @@ from penstock.snapshot.journal import (
     takeover,
     told_by,
 )
-from penstock.snapshot.manifest import Manifest
+from penstock.snapshot.manifest import Manifest, check_inline
 from penstock.snapshot.paths import (
     JOURNAL,
     METADATA,

@@ -15,9 +15,9 @@ from penstock.core.signals import SnapshotKind
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import Unreadable, candidates, entry_path
 from penstock.snapshot.manifest import Manifest
-from penstock.snapshot.paths import JOURNAL, is_manifest, manifest_rank
+from penstock.snapshot.paths import JOURNAL
 from penstock.snapshot.reading import load_entries
-from penstock.snapshot.recovery import load_published, missing_entry, read_manifest, signing_of
+from penstock.snapshot.recovery import load_published, looked_up, missing_entry, read_manifest, signing_of
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store, parent_and_name
 
@@ -40,15 +40,9 @@ def check_snapshot(path: str) -> Iterator[CheckedFile]:
 
     ``path`` is what :func:`~penstock.snapshot.recovery.read_manifest` takes.
     """
-    parent, name = parent_and_name(path)
-    if is_manifest(name):
-        yield from _check_directory(open_store(parent, create=False), name)
-        return
-    store = open_store(path, create=False)
-    top = {found.split("/", 1)[0] for found in store.list()}
-    manifests = [found for found in top if is_manifest(found)]
-    if manifests:
-        yield from _check_directory(store, max(manifests, key=manifest_rank))
+    store, name, top = looked_up(path)
+    if name is not None:
+        yield from _check_directory(store, name)
     elif JOURNAL in top:
         yield from _check_job(store)
     else:
@@ -110,6 +104,3 @@ def _check_files(store: SnapshotStore, manifest: Manifest, seen: set[Blob]) -> I
                 problems.append(str(error))
         length = sum(blob.length for blob in blobs)
         yield CheckedFile(f"{store.url}/{path}", length, tuple(dict.fromkeys(problems)))
-
-
-__all__ = ["CheckedFile", "check_snapshot"]

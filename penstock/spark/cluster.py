@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.coordinator.assemble import Assembled
-from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
+from penstock.coordinator.ports import Cluster, Notify
 from penstock.core.clock import Clock
 from penstock.core.errors import ClusterError, as_error
 from penstock.core.ids import Generation, SlotId
@@ -24,9 +24,8 @@ from penstock.core.messages import FromSlot, Heartbeat, ToSlot
 from penstock.exchange.auth import Hello, new_secret
 from penstock.spark.control import ControlServer
 from penstock.spark.failures import translate
-from penstock.spark.fitting import wearing
 from penstock.spark.lost import DAEMON, LastSigns
-from penstock.spark.shipping import Shipment
+from penstock.spark.shipping import Shipment, wearing
 from penstock.spark.slots import WaitingForSlots, check_alive, check_slots, driver_host
 from penstock.spark.told import told
 from penstock.spark.transport import transport_of

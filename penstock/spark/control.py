@@ -20,15 +20,13 @@ import cloudpickle
 from penstock.core.clock import Clock
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
-from penstock.core.message_bytes import from_bytes, to_bytes
 from penstock.core.messages import Deploy, FromSlot, ToSlot
-from penstock.core.transport_options import CONTROL_PORT
-from penstock.exchange.acceptor import Door
+from penstock.core.security_options import CONTROL_PORT
+from penstock.exchange.acceptor import Door, Ports, listen
 from penstock.exchange.auth import Hello
-from penstock.exchange.control_frames import Pieces, queue_message
+from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, to_bytes
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport
-from penstock.exchange.ports import Ports, listen
 
 OnHello = Callable[[Hello], None]
 OnMessage = Callable[[Generation, SlotId, FromSlot], None]

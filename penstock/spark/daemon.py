@@ -16,7 +16,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 import penstock.connectors.files.parquet
-import penstock.operators.columnar
+import penstock.operators.columnar.window_agg
 import penstock.spark.worker
 from penstock.spark import witness
 

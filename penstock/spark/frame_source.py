@@ -1,6 +1,6 @@
 """``env.from_dataframe``: a Spark DataFrame as a bounded source.
 
-In BATCH mode on Spark the frame is the input of the source's tasks: see :mod:`penstock.spark.batch.tables`.
+In BATCH mode on Spark the frame is the input of the source's tasks: see :mod:`penstock.spark.batch.stages`.
 
 For a stream the executors write its rows to Parquet files once, when the job begins and before it takes its
 slots; no row passes through the driver.  The job reads the files: see
@@ -9,12 +9,15 @@ slots; no row passes through the driver.  The job reads the files: see
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.connectors.builtin.collection import RowsAtHand, RowsReader
@@ -25,9 +28,32 @@ from penstock.core.errors import ConfigError
 from penstock.core.job import JobStatus
 from penstock.core.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.spark.failures import wrong_python
-from penstock.spark.masters import refuse_connect
-from penstock.spark.places import place_for
+from penstock.spark.session import refuse_connect
 from penstock.spark.shipping import share
+from penstock.spark.slots import is_one_machine
+from penstock.storage.places import join, normalise
+
+
+def scratch(spark: SparkSession, what: str) -> str:
+    """A directory of this machine, gone when the program ends; only where the executors see it too."""
+    if not is_one_machine(spark):
+        raise ConfigError(
+            f"{what} passes rows through files that the driver and all executors see, and nothing says "
+            "where; set execution.checkpointing.dir, or give directory=, on a shared file system"
+        )
+    place = tempfile.mkdtemp(prefix="penstock-frames-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
+def place_for(
+    spark: SparkSession, what: str, directory: str | None, checkpoints: str | None, folder: str
+) -> str:
+    """Where ``what`` puts its files: as told, else beside the checkpoints, else on this machine."""
+    if directory is not None:
+        return normalise(directory)
+    return join(normalise(checkpoints), folder) if checkpoints else scratch(spark, what)
+
 
 FOLDER = "_frames"
 """Beside the directories of the jobs, below the checkpoint directory."""

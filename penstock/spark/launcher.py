@@ -19,14 +19,12 @@ from penstock.coordinator.start import start
 from penstock.core import interrupts
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
-from penstock.graph.job import JobSpec
+from penstock.graph.nodes import JobSpec
 from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
-from penstock.spark.masters import refuse_connect
-from penstock.spark.room import asked_slots, cores_of
-from penstock.spark.session import start_session
+from penstock.spark.session import asked_slots, cores_of, refuse_connect, start_session
 from penstock.spark.shipping import ship
 from penstock.spark.slots import available_slots, check_cluster, check_slots, most_slots
 

@@ -11,8 +11,8 @@ import threading
 
 from penstock.core.errors import ProcessLostError
 from penstock.core.ids import SlotId
-from penstock.spark.deaths import Death, memory
 from penstock.spark.failures import WorkerDiedError
+from penstock.spark.witness import Death, memory
 
 DAEMON = "penstock.spark.daemon"
 _WITNESS_S = 2.0

@@ -1,25 +1,105 @@
-"""The Spark session of a program that did not bring one."""
+"""The way to a Spark session, with its obstacles in one sentence each.
+
+On a machine that nobody named a job gets the slots that it asks for, as from Flink's local cluster, and so do
+other jobs beside it: a slot is a process, and processes may be more than cores.  Spark cannot add slots
+later, so there are plenty from the start.  Everything that Spark counts by cores otherwise goes on to be
+counted so.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import shutil
+import socket
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, is_remote
 
 from penstock.core import interrupts, options
 from penstock.core.config import GIVEN_MASTER as MASTER
 from penstock.core.config import Configuration
+from penstock.core.errors import ClusterError
 from penstock.core.news import news
-from penstock.spark.given import given_settings, is_submitted
+from penstock.graph.nodes import Node
+from penstock.spark.failures import gist, root_cause
 from penstock.spark.jvm import forget, kill, launched, quieten
-from penstock.spark.masters import check_master, in_one_sentence
-from penstock.spark.room import with_room
+from penstock.spark.told import given_settings, is_submitted
+
+_REACH_S = 5.0
+_PORT = 7077
+
+
+def check_master(master: str) -> None:
+    """Refuse a standalone master that nobody answers at: Spark would try for a minute and die of it."""
+    if not master.startswith("spark://"):
+        return
+    problems = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":") if ":" in address else (address, "", str(_PORT))
+        try:
+            with socket.create_connection((host, int(port)), _REACH_S):
+                return
+        except (OSError, ValueError) as error:
+            problems.append(f"{address}: {getattr(error, 'strerror', None) or error}")
+    raise ClusterError(
+        f"no Spark master answers at {master} ({'; '.join(problems)}). Start it, correct the address "
+        "(--master, or penstock.spark.master), or use local[*] for this machine alone"
+    )
+
+
+@contextmanager
+def in_one_sentence(master: str) -> Iterator[None]:
+    """Why there is no session, if none comes of the block: without the JVM's stack."""
+    try:
+        yield
+    except Exception as error:
+        raise ClusterError(
+            f"Spark could not be started with master {master!r}: {gist(root_cause(str(error)))}. If the "
+            "address is right, the messages of Spark above say more"
+        ) from None
+
+
+def refuse_connect() -> None:
+    """Refuse sessions of Spark Connect: they have no way to start a gang, nor to be called by one."""
+    if is_remote() or ("SPARK_REMOTE" in os.environ and SparkSession.getActiveSession() is None):
+        raise ClusterError(
+            "the program uses Spark Connect (SPARK_REMOTE, or a session made by .remote()), through which a "
+            "job's slots can neither be started nor reach the driver. Run it with a classic session: "
+            "leave these out and give the master itself (SparkSession.builder.master(...), --master or "
+            "spark-submit)"
+        )
+
+
+CORES = "spark.penstock.cores"
+"""In the settings of such a session: how many cores there are."""
+_PARALLELISM = "spark.default.parallelism"
+_LEAST = 16
+_SPARE = 2
+"""How many times the slots that cores, or the first job, would need."""
+
+
+def asked_slots(nodes: Sequence[Node], parallelism: int | None) -> int:
+    """How many slots a program asks for by itself; 0 if it leaves that open."""
+    return max((node.parallelism or parallelism or 0 for node in nodes), default=0)
+
+
+def with_room(settings: Mapping[str, str], cores: int, asked: int) -> dict[str, str]:
+    """The settings of a session whose first job asks for so many slots."""
+    slots = max(_LEAST, _SPARE * cores, _SPARE * asked)
+    return {_PARALLELISM: str(cores), **settings, CORES: str(cores), MASTER: f"local[{slots}]"}
+
+
+def cores_of(spark: SparkSession) -> int | None:
+    """The cores of a session made with :func:`with_room`; ``None`` of any other."""
+    cores = spark.sparkContext.getConf().get(CORES)
+    return None if cores is None else int(cores)
+
 
 _log = logging.getLogger("penstock")
 _DEFAULT_MASTER = "local[*]"

@@ -3,6 +3,9 @@
 PySpark's own daemon ignores its children's ends.  Ours (:mod:`penstock.spark.daemon`) hears them.  A slot
 leaves a *will* with it: whom to tell.  It is written into a page of memory that the daemon shares with the
 worker, one for each, so nothing can fill up and no file is left behind.
+
+The machine says how much memory a process uses, how much it may, and whom the kernel killed; everything is
+zero or unlimited where the system does not tell (it is Linux that does).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import encodings.idna
 import json
 import mmap
 import os
+import re
 import signal
 import sys
 from dataclasses import asdict, dataclass, field
@@ -23,8 +27,142 @@ from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import TransportError
 from penstock.exchange.auth import Hello
 from penstock.exchange.lines import PLAIN, Lines, unpacked
-from penstock.spark.deaths import Death
-from penstock.spark.memory import Machine
+
+_STEP = mmap.PAGESIZE
+"""What the kernel counts memory in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where the kernel tells: ``proc`` and the ``cgroups`` of version 2 or 1."""
+
+    proc: Path = Path("/proc")
+    cgroups: Path = Path("/sys/fs/cgroup")
+
+    def used_bytes(self) -> int:
+        """Memory that this process uses now."""
+        fields = _read(self.proc / "self/statm").split()
+        return int(fields[1]) * _STEP if len(fields) > 1 else 0
+
+    def limit_bytes(self) -> int:
+        """What this process may use at most: the machine's memory, or less if a control group says so."""
+        total = re.search(r"MemTotal:\s*(\d+) kB", _read(self.proc / "meminfo"))
+        limits = [int(total[1]) * 1024] if total else []
+        for group in self._groups():
+            for name in ("memory.max", "memory.limit_in_bytes"):
+                text = _read(group / name).strip()
+                limits += [int(text)] if text.isdigit() else []
+        return min(limits, default=0)
+
+    def oom_kills(self) -> int:
+        """How many processes the out-of-memory killer has ended, as near to this one as the kernel counts."""
+        own = [
+            group / name for group in self._groups()[:1] for name in ("memory.events", "memory.oom_control")
+        ]
+        counts = (_counted(path) for path in (*own, self.proc / "vmstat"))
+        return next((count for count in counts if count is not None), 0)
+
+    def _groups(self) -> list[Path]:
+        """The control group of this process and those around it, innermost first."""
+        places: dict[Path, str] = {}
+        for line in _read(self.proc / "self/cgroup").splitlines():
+            number, _, rest = line.partition(":")
+            controllers, _, name = rest.partition(":")
+            if "memory" in controllers.split(","):
+                places[self.cgroups / "memory"] = name
+            elif number == "0":
+                places[self.cgroups] = name
+        if not places:
+            return []
+        # Where both versions are in use, memory is counted by whichever has that controller.
+        root = max(places, key=lambda place: len(place.parts))
+        inner = root / places[root].lstrip("/")
+        if not inner.is_dir():  # a container sees its own group as the root
+            inner = root
+        around = [inner, *inner.parents]
+        return around[: around.index(root) + 1]
+
+
+def _counted(path: Path) -> int | None:
+    found = re.search(r"^oom_kill (\d+)$", _read(path), re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, ValueError):
+        return ""
+
+
+_MEBI = 1 << 20
+_MORE_MEMORY = (
+    "Give the machine or the container more memory, lower the parallelism, or keep state on disk "
+    "(state.backend.type: rocksdb)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """What whoever waited for the process saw."""
+
+    pid: int
+    status: int
+    """As ``waitpid`` gives it."""
+    peak_bytes: int = 0
+    """The most memory it ever used; 0 if that is not known."""
+    limit_bytes: int = 0
+    """What it might use."""
+    oom_kill: bool = False
+    """Whether the kernel's out-of-memory killer ended a process at that time."""
+
+    def to_text(self) -> str:
+        """For the way to the driver."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_text(text: str) -> Death:
+        """Raises :class:`ValueError` if the text is none."""
+        try:
+            return Death(**json.loads(text))
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+
+    def __str__(self) -> str:
+        if not os.WIFSIGNALED(self.status):
+            return (
+                f"its Python process ({self.pid}) ended itself with exit status "
+                f"{os.waitstatus_to_exitcode(self.status)}: code of the job, or a library, called os._exit()"
+            )
+        number = os.WTERMSIG(self.status)
+        return (
+            f"its Python process ({self.pid}) was killed by signal {number}{_name(number)}{self._who(number)}"
+        )
+
+    def _who(self, number: int) -> str:
+        used = memory(self.peak_bytes, self.limit_bytes)
+        had = f", {used} at most" if used else ""
+        if number != signal.SIGKILL:
+            crash = number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+            return f": a crash in native code of a library that the job uses{had}" if crash else had
+        if self.oom_kill:
+            return f": the kernel's out-of-memory killer did that{had}. {_MORE_MEMORY}"
+        return f"{had}. Somebody sent that; the kernel counts no out-of-memory kill at that time"
+
+
+def memory(used: int, limit: int = 0) -> str:
+    """``it used 512 MB of 2048 MB``, or nothing if that is not known."""
+    if not used:
+        return ""
+    return f"it used {used // _MEBI} MB" + (f" of {limit // _MEBI} MB" if limit else "")
+
+
+def _name(number: int) -> str:
+    try:
+        return f" ({signal.Signals(number).name})"
+    except ValueError:
+        return ""
+
 
 _PAGE = 1 << 18
 """Room for any chain of certificates; the kernel gives memory only for what is written."""

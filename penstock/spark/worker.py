@@ -22,17 +22,15 @@ from typing import Any
 from penstock.core.clock import SystemClock
 from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
-from penstock.core.message_bytes import from_bytes, to_bytes
 from penstock.core.messages import FromSlot, Heartbeat, Opening, TaskFailed
 from penstock.exchange.auth import Hello
-from penstock.exchange.control_frames import Pieces, queue_message
+from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, to_bytes
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.lines import PLAIN, Lines, Transport
 from penstock.exchange.network import TcpNetwork
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store
-from penstock.spark.memory import Machine
-from penstock.spark.witness import Will, leave_will
+from penstock.spark.witness import Machine, Will, leave_will
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 

@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.errors import ConfigError, SnapshotError
-from penstock.core.hashing import combine_columns, hash_array, key_groups
 from penstock.core.ids import MIN_TIME
 from penstock.core.key_kinds import column_kind, fits, in_words
+from penstock.core.keygroups import combine_columns, hash_array, key_groups
 
 KEY_GROUP = "__key_group"
 PANE = "__pane"

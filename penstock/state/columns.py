@@ -229,6 +229,3 @@ def _decode_list(array: pa.Array, element: TypeInformation) -> list[Any]:
             found.append(items[start : start + length])
             start += length
     return found
-
-
-__all__ = ["decode", "encode", "has_columns", "row_names"]

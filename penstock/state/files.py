@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.errors import CorruptSnapshotError, KeyError_, SnapshotError
-from penstock.core.hashing import hash_values, key_groups
+from penstock.core.keygroups import hash_values, key_groups
 from penstock.core.keys import canonical_keys
-from penstock.core.unpicklable import stored
+from penstock.core.pickling import stored
 from penstock.core.unpickling import loads_stored
 from penstock.state.backend import EntryShape, FrozenTable, TableBlock
 from penstock.state.chunks import KEY_GROUP, FrozenChunks

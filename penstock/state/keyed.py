@@ -36,17 +36,63 @@ from penstock.state.backend import (
 )
 from penstock.state.chunks import CarriedChunks, ChunkStore, FrozenChunks
 from penstock.state.columns import encode
-from penstock.state.descriptors import StateDescriptor
-from penstock.state.evolution import does_not_fit, plan_migration
+from penstock.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor
+from penstock.state.evolution import Rehashed, canonical_entries, does_not_fit, plan_migration, refuse_doubles
 from penstock.state.files import CHUNK
-from penstock.state.handle_factory import make_handle
-from penstock.state.handles import Scope
+from penstock.state.handles import (
+    AggregatingState,
+    KeyedValueState,
+    ListState,
+    MapState,
+    ReducingState,
+    Scope,
+    State,
+    ValueState,
+)
 from penstock.state.private import private
-from penstock.state.rekeying import Rehashed, canonical_entries, refuse_doubles
 from penstock.state.schema import StateKind, StateSchema, StoredForm
 from penstock.state.timers import Timers
-from penstock.state.ttl import Lifetime
+from penstock.state.ttl import (
+    Lifetime,
+    TtlAggregatingState,
+    TtlListState,
+    TtlMapState,
+    TtlReducingState,
+    TtlValueState,
+)
 from penstock.state.ttl_config import StateTtlConfig
+
+_PLAIN: dict[StateKind, Any] = {
+    StateKind.VALUE: ValueState,
+    StateKind.LIST: ListState,
+    StateKind.MAP: MapState,
+    StateKind.REDUCING: ReducingState,
+    StateKind.AGGREGATING: AggregatingState,
+}
+_EXPIRING: dict[StateKind, Any] = {
+    StateKind.VALUE: TtlValueState,
+    StateKind.LIST: TtlListState,
+    StateKind.MAP: TtlMapState,
+    StateKind.REDUCING: TtlReducingState,
+    StateKind.AGGREGATING: TtlAggregatingState,
+}
+
+
+def make_handle(
+    descriptor: StateDescriptor, table: Table, scope: Scope, namespaced: bool, life: Lifetime | None
+) -> State:
+    """A new handle on ``table``; ``life`` says how its entries expire, if they do."""
+    kind = StateKind.of(descriptor)
+    if kind is StateKind.VALUE and life is None and not namespaced:
+        return KeyedValueState(table, scope)
+    functions = (AggregatingStateDescriptor, ReducingStateDescriptor)
+    needed = [descriptor, namespaced] if isinstance(descriptor, functions) else [namespaced]
+    if life is None:
+        handle: State = _PLAIN[kind](table, scope, *needed)
+    else:
+        handle = _EXPIRING[kind](table, scope, *needed, life=life)
+    return handle
+
 
 _SAMPLE = 100
 """Keys of a table that are looked at for their kinds, where it was taken over without reading it through."""

@@ -310,14 +310,3 @@ class TtlMapState(_Expiring, MapState[K, V]):
         if kept is not found:
             life.replace(entry, kept)
         return seen
-
-
-__all__ = [
-    "UNTIMED",
-    "Lifetime",
-    "TtlAggregatingState",
-    "TtlListState",
-    "TtlMapState",
-    "TtlReducingState",
-    "TtlValueState",
-]

@@ -15,7 +15,7 @@ from penstock.state_processor.writer import SavepointWriter
 
 def register(spark: Any) -> None:
     """Make ``spark.read.format("penstock-state")`` known to a Spark session."""
-    importlib.import_module("penstock.spark.state_source").register(spark)
+    importlib.import_module("penstock.spark.state_frames").register(spark)
 
 
 __all__ = ["SavepointWriter", "Snapshot", "open_snapshot", "register"]

@@ -19,9 +19,8 @@ import pyarrow as pa
 
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece
-from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
-from penstock.core.keygroups import key_group_range, owner
+from penstock.core.keygroups import hash_values, key_group_range, key_groups, owner
 from penstock.core.keys import canonical_keys
 from penstock.operators.window.windows import CountWindow, TimeWindow
 from penstock.snapshot.storage import SnapshotStore

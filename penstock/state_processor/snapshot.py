@@ -210,7 +210,7 @@ class Snapshot:
 
         ``options`` are those of the data source; ``session`` defaults to the active one.
         """
-        source = importlib.import_module("penstock.spark.state_source")
+        source = importlib.import_module("penstock.spark.state_frames")
         return source.frame(session, str(self.location), trusted=str(self.trusted).lower(), **options)
 
     def operator(self, named: str) -> OperatorEntry:

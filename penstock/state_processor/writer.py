@@ -295,7 +295,7 @@ def _write_state(store: SnapshotStore, draft: Draft, state: str, rows: Any) -> d
     if _is_frame(rows):
         shape = _checked(shape_of(rows.columns, where), timers, where)
         target = _target(draft, state, shape)
-        writer = importlib.import_module("penstock.spark.state_writer")
+        writer = importlib.import_module("penstock.spark.state_frames")
         found: dict[int, KeyedHandle] = writer.write_frame(rows, store.url, target)
         return found
     if hasattr(rows, "to_dict") and hasattr(rows, "columns") and not isinstance(rows, pa.Table):

@@ -3,16 +3,20 @@
 State holds what the records held, and who may write to a directory of snapshots chooses what is restored
 from it.  So everything that the engine keeps on a local file system is made here: directories with mode
 0700, files with 0600.  What a user's sink writes is for others to read, and is made as the umask says.
+
+A file that holds a secret key is read only if its owner alone may do so (:func:`read_key`).
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from penstock.core.errors import ConfigError
 from penstock.storage.contract import temporary_name
 
 DIRECTORY = 0o700
@@ -87,3 +91,33 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 def _opener(path: str, flags: int) -> int:
     return os.open(path, flags, FILE)
+
+
+_LEAST_BYTES = 32
+
+
+def read_key(path: str, setting: str) -> bytes:
+    """The key in a file; ``setting`` is what named it, for errors."""
+    way_out = (
+        f"make one with: (umask 077; head -c 32 /dev/urandom > {path}), and keep a copy where it is as safe"
+    )
+    try:
+        with Path(path).open("rb") as file:
+            found = os.fstat(file.fileno())
+            key = file.read()
+    except OSError as error:
+        raise ConfigError(
+            f"{setting}: the key file {path} cannot be read ({error.strerror}); {way_out}"
+        ) from None
+    if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO) or found.st_uid not in (os.geteuid(), 0):
+        raise ConfigError(
+            f"{setting}: the key file {path} is not yours alone (mode {stat.S_IMODE(found.st_mode):o}, user "
+            f"{found.st_uid}): who can read it can sign anything. Set it right with chown and chmod 600, or, "
+            "if others may have read it, make a new one"
+        )
+    if len(key) < _LEAST_BYTES:
+        raise ConfigError(
+            f"{setting}: the key file {path} holds {len(key)} bytes, and a key has at least {_LEAST_BYTES}; "
+            f"{way_out}"
+        )
+    return key

@@ -24,10 +24,9 @@ from penstock.operators.operator import OperatorRuntime
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import Chain, ChainSetup, build_chain, runtime_of
-from penstock.task.channel_state import recovered, recovered_inside
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.first_keys import watch_first_keys
-from penstock.task.restoring import restored_keyed, restored_lists
+from penstock.task.restoring import recovered, recovered_inside, restored_keyed, restored_lists
 from penstock.task.snapshot import SnapshotLadder
 from penstock.task.task import Task
 from penstock.task.writing import StateWriter

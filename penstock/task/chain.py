@@ -1,28 +1,102 @@
 """One subtask's chain of operators, from the plan: linked, handed what they run with, opened.
 
 Streams, BATCH mode and tests build their operators here.  What differs between them is in a
-:class:`ChainSetup`; the operators cannot tell.
+:class:`ChainSetup`; the operators cannot tell.  An exception in a step becomes something a person can act on,
+and what operators left over because the outputs were full goes on when there is room.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
 
 from penstock.core.clock import Clock
+from penstock.core.errors import ConfigError, PenstockError, TypeMismatchError, UserCodeError
 from penstock.core.ids import Epoch, OperatorId, Subtask, SubtaskIndex
 from penstock.core.metrics import MetricGroup
 from penstock.graph.nodes import NodeId
-from penstock.graph.plan import PlannedOperator, Vertex
-from penstock.graph.settings import PlanSettings
-from penstock.operators.chain import FanOut, OnFailure, OperatorInput
+from penstock.graph.plan import PlannedOperator, PlanSettings, Vertex
+from penstock.operators.chain import FanOut, OnFailure, OperatorInput, typed_output
 from penstock.operators.operator import Operator, OperatorContext, OperatorRuntime, Output, RuntimeInfo
-from penstock.operators.typed import typed_output
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.state.private import never_changes
-from penstock.task.failures import explain_failure
+
+_PACKAGE = str(Path(__file__).resolve().parents[1] / "_")[:-1]
+"""The directory of the engine, with a separator at the end."""
+_SHOWN = 300
+_LOCATED = "_located"
+"""Marks an error that says where it happened: steps of a chain call each other."""
+
+
+def explain_failure(error: Exception, step: str, subtask: str, operator: Operator) -> Exception:
+    """An error that names step, subtask and record; engine frames are left out of the traceback."""
+    if isinstance(error, UserCodeError) or getattr(error, _LOCATED, False):
+        return error
+    if isinstance(error, PenstockError):
+        wrong = isinstance(error, TypeMismatchError | ConfigError)
+        record = _record_text(operator) if wrong else None
+        shown = f" (the record is {record})" if record is not None and record not in str(error) else ""
+        located = type(error)(f"step {step!r}, subtask {subtask}: {error}{shown}")
+        setattr(located, _LOCATED, True)
+        return located
+    return UserCodeError(step, subtask, _record_text(operator), _trace(error))
+
+
+def _record_text(operator: Operator) -> str | None:
+    try:
+        text = repr(operator.current_record())
+    except Exception:
+        return None
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def _trace(error: Exception) -> str:
+    """The traceback from the first frame outside the engine on; all of it if there is none."""
+    summary = traceback.TracebackException.from_exception(error)
+    frames = list(summary.stack)
+    outside = [n for n, frame in enumerate(frames) if not frame.filename.startswith(_PACKAGE)]
+    if outside:
+        summary.stack = traceback.StackSummary.from_list(frames[outside[0] :])
+    return "".join(summary.format())
+
+
+_is_suspended = attrgetter("is_suspended")
+
+
+class LeftOver:
+    """What the operators of one chain have left over."""
+
+    def __init__(self, operators: Sequence[OperatorInput]) -> None:
+        self._last_first = tuple(reversed(operators))
+
+    def __bool__(self) -> bool:
+        return any(map(_is_suspended, self._last_first))
+
+    def resume(self, writable: Callable[[], bool]) -> bool:
+        """Let operators go on while there is room, those at the end of the chain first; whether one did."""
+        worked = False
+        for operator in self._last_first:
+            while operator.is_suspended:
+                if not writable():
+                    return worked
+                operator.resume()
+                worked = True
+        return worked
+
+    def drop(self) -> None:
+        """The task ends here: generators of user code are closed before their functions are."""
+        for operator in self._last_first:
+            operator.drop()
+
+    def waiting_bytes(self) -> int:
+        """Records that wait for an operator to be done."""
+        return sum(operator.waiting_bytes() for operator in self._last_first)
+
 
 Chain = list[tuple[OperatorId, OperatorInput]]
 """Opened operators in the order of the plan; the first is the head."""

@@ -1,12 +1,17 @@
-"""How many rows a task takes on at a time.
+"""How much a task takes on at a time, and how often it asks its source for more.
 
 While user code works through a batch nothing else happens in the slot, and every barrier waits.  So a
 task serves no more rows at once than take about :data:`BUDGET_S`, and than make about as many bytes as a
 channel may hold; where a row costs microseconds and is small that is more than any batch has, and nothing is
 cut.  The first row is tried alone: if it takes long, its result waits for no other.
+
+A source is polled once at a time, and rarer while there is nothing.
 """
 
 from __future__ import annotations
+
+from penstock.operators.chain import OperatorInput
+from penstock.operators.source_operator import SourceOperator
 
 BUDGET_S = 0.05
 """Longest time that one piece of work should take."""
@@ -59,3 +64,45 @@ class Pace:
         if seconds * self._most <= BUDGET_S * rows:
             return self._most
         return max(1, int(rows * BUDGET_S / seconds))
+
+
+_LONGEST_MS = 16
+
+
+class SourcePolls:
+    """Polls a source, and knows when it makes sense to do so again."""
+
+    def __init__(self, head: OperatorInput, source: SourceOperator) -> None:
+        self._head = head
+        self.source = source
+        self._pause_ms = 1
+        self._retry_at: int | None = None
+
+    def due(self, now_ms: int) -> bool:
+        """Whether it makes sense to poll now."""
+        return self._retry_at is None or now_ms >= self._retry_at
+
+    def now(self) -> None:
+        """Something has changed: look again."""
+        self._retry_at = None
+
+    def next_deadline_ms(self) -> int | None:
+        """Processing time before which it is not polled; ``None`` if it may be at once."""
+        return self._retry_at
+
+    def poll(self, most: int, now_ms: int) -> int:
+        """Emit the next records, ``most`` at most; how many there were."""
+        emitted = 0
+
+        def poll() -> None:
+            nonlocal emitted
+            emitted = self.source.poll(most)
+
+        self._head.run(poll)
+        if emitted:
+            self._pause_ms, self._retry_at = 1, None
+        elif not self.source.finished:
+            wanted = self.source.next_poll_ms()
+            self._retry_at = now_ms + self._pause_ms if wanted is None else max(wanted, now_ms + 1)
+            self._pause_ms = min(2 * self._pause_ms, _LONGEST_MS)
+        return emitted

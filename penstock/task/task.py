@@ -36,17 +36,13 @@ from penstock.exchange.events import (
 )
 from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
-from penstock.operators.chain import OperatorInput
-from penstock.operators.pending import PendingOperators
+from penstock.operators.chain import OperatorInput, PendingOperators
 from penstock.operators.source_operator import SourceOperator
+from penstock.task.chain import LeftOver
 from penstock.task.environment import TaskEnvironment
-from penstock.task.pacing import BUDGET_S, Pace
-from penstock.task.pending_snapshots import AskedSnapshots
-from penstock.task.phases import Phase
-from penstock.task.polling import SourcePolls
-from penstock.task.snapshot import SnapshotLadder
-from penstock.task.suspended_work import LeftOver
-from penstock.task.time_shares import TimeShares
+from penstock.task.pacing import BUDGET_S, Pace, SourcePolls
+from penstock.task.phases import Phase, TimeShares
+from penstock.task.snapshot import AskedSnapshots, SnapshotLadder
 
 EVENTS_PER_STEP = 64
 """How many gate events one step may serve before the other tasks of the slot get their turn."""

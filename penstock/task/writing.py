@@ -22,8 +22,8 @@ from penstock.core.handles import (
     SubtaskSnapshot,
 )
 from penstock.core.ids import ChannelId, EdgeId, OperatorId, Subtask
+from penstock.core.pickling import stored
 from penstock.core.signals import Barrier
-from penstock.core.unpicklable import stored
 from penstock.exchange.channel_state import Overtaken, encode
 from penstock.state.backend import FrozenFiles, FrozenPart
 from penstock.state.files import write_blocks

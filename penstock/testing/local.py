@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.batch.job import start_batch
-from penstock.batch.local import LocalStages
+from penstock.batch.runner import LocalStages
 from penstock.coordinator.assemble import Assembled, assemble
-from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
+from penstock.coordinator.ports import Cluster, Notify
 from penstock.coordinator.running_job import RunningJob
 from penstock.coordinator.start import start
 from penstock.core.batch import Batch
@@ -31,7 +31,7 @@ from penstock.core.ids import ChannelId, Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.datastream.job import run_as, running_program
 from penstock.exchange.channel import InputChannel, LocalSender
-from penstock.graph.job import JobSpec
+from penstock.graph.nodes import JobSpec
 from penstock.luggage.in_process import Settled
 from penstock.snapshot.storage import MemoryStore
 from penstock.snapshot.store import open_store

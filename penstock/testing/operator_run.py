@@ -19,16 +19,14 @@ import numpy as np
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.copying import copied_batch
-from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime, OperatorId, SubtaskIndex, VertexId
-from penstock.core.keygroups import key_group_range, owner
+from penstock.core.keygroups import hash_values, key_group_range, key_groups, owner
 from penstock.core.metrics import MetricGroup
 from penstock.core.pickling import dumps
 from penstock.graph.nodes import Node, NodeId, NodeKind
-from penstock.graph.plan import PlannedOperator, Vertex
-from penstock.graph.settings import PlanSettings
+from penstock.graph.plan import PlannedOperator, PlanSettings, Vertex
 from penstock.operators.operator import Operator, OperatorRuntime, Output
-from penstock.snapshot.rescale import redistribute
+from penstock.snapshot.state_assignment import redistribute
 from penstock.state.backend import FrozenTable
 from penstock.state.chunks import FrozenChunks
 from penstock.state.files import StateBlocks, write_blocks

@@ -27,10 +27,9 @@ from penstock.datastream.enrichment import (
     lookup_join,
     table_join,
 )
-from penstock.operators.async_io.functions import AsyncFunctionDescriptor
+from penstock.operators.async_io.functions import AsyncFunctionDescriptor, AsyncRetryStrategy
 from penstock.operators.async_io.lookup import LookupJoin
 from penstock.operators.async_io.operator import AsyncWaitOperator
-from penstock.operators.async_io.retry import AsyncRetryStrategy
 from penstock.operators.join.functions import JoinKind
 from penstock.operators.join.table import TableJoinOperator
 from penstock.testing import Harness

@@ -288,7 +288,7 @@ def test_late_data_goes_to_the_side(tmp_path: Path) -> None:
     env = environment().set_parallelism(1)
     times = [*range(0, 100, 5), 300, 10, 20, 301, 250]
     stream = env.from_collection([("k", time) for time in times])
-    from penstock.event_time.watermark_tracker import WatermarkGenerator
+    from penstock.event_time.watermark_generators import WatermarkGenerator
 
     class EveryRecord(WatermarkGenerator):
         def on_event(self, value: Any, timestamp: int, output: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from flow_graphs import Pace, log_sink, read_log
 from local_jobs import NO_TIME, environment, finish, until
 
-from penstock.coordinator import restore_point
+from penstock.coordinator import restore_source
 from penstock.core.errors import JobFailedError, SnapshotError
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.repository import Repository
@@ -203,7 +203,7 @@ def test_a_snapshot_published_before_the_fence_is_matched_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If the program cannot take that one, it is too late: the job was taken over, and is told so."""
-    real, matched = restore_point.check_restorable, []
+    real, matched = restore_source.check_restorable, []
 
     def once(plan: Any, manifest: Manifest, allowed: bool) -> None:
         matched.append(manifest.epoch)
@@ -215,7 +215,7 @@ def test_a_snapshot_published_before_the_fence_is_matched_too(
         start(tmp_path, "orders")
         wait_for(launcher, 0, 2)
         late_fence(launcher)
-        monkeypatch.setattr(restore_point, "check_restorable", once)
+        monkeypatch.setattr(restore_source, "check_restorable", once)
         with pytest.raises(JobFailedError, match="no such step. The job was taken over already"):
             finish(start(tmp_path, "orders"))
     assert matched[0] < matched[1]

@@ -25,7 +25,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaTopicPartition,
 )
 from penstock.testing.servers import KafkaServer
-from penstock.testing.servers.ports import free_port
+from penstock.testing.servers.process import free_port
 from tests.kafka_kit import T0, TestTopic, read_all, read_split, splits_of
 from tests.patience import PATIENCE_S
 from tests.servers import skip_without

@@ -12,7 +12,7 @@ import pytest
 from flow_graphs import GRAPHS, SINKS, Pace
 from local_jobs import environment, finish, published, until, wait_for_snapshots
 
-from penstock.state.rocks.settings import PREFIX
+from penstock.state.rocks.database import PREFIX
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 

@@ -12,7 +12,7 @@ from penstock.coordinator.job_directory import job_directory
 from penstock.core.handles import NativeHandle
 from penstock.snapshot.repository import Repository
 from penstock.snapshot.store import open_store
-from penstock.state.rocks.settings import PREFIX
+from penstock.state.rocks.database import PREFIX
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 

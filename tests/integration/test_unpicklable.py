@@ -12,7 +12,7 @@ from local_jobs import environment
 
 from penstock.common import Types
 from penstock.core.errors import GraphError, JobFailedError, SnapshotError
-from penstock.core.unpicklable import culprit
+from penstock.core.pickling import culprit
 from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.state.rocks.values import encode

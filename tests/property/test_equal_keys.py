@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from key_kinds import ANY_KEY, EQUAL_PAIRS
 
-from penstock.core.hashing import hash_array, hash_value, hash_values, key_groups
+from penstock.core.keygroups import hash_array, hash_value, hash_values, key_groups
 from penstock.core.keys import canonical_keys
 from penstock.core.pickling import dumps
 from penstock.core.row import Row

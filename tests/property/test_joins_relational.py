@@ -20,8 +20,7 @@ from penstock.core.batch import Batch
 from penstock.datastream.window import SlidingEventTimeWindows
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.join.cogroup import window_join
-from penstock.operators.join.columnar_interval import ColumnarIntervalJoinOperator
-from penstock.operators.join.columnar_window import ColumnarWindowJoinOperator
+from penstock.operators.join.columnar import ColumnarIntervalJoinOperator, ColumnarWindowJoinOperator
 from penstock.operators.join.columns import ColumnJoin
 from penstock.operators.join.functions import JoinKind, ProcessJoinFunction
 from penstock.operators.join.interval import Interval, IntervalJoinOperator

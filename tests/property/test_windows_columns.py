@@ -12,7 +12,8 @@ from test_windows_model import SOME, STEPS, check
 from window_cases import AGGREGATES, Case, cases, fixed
 
 from penstock.core.batch import Batch
-from penstock.operators.columnar import ColumnarWindowOperator, Panes
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.window_agg import ColumnarWindowOperator
 
 
 def vectorised(case: Case) -> Any:

@@ -13,9 +13,8 @@ import pytest
 
 from penstock.common import Types
 from penstock.core.errors import PenstockError
-from penstock.core.hashing import hash_value, key_groups
 from penstock.core.ids import KeyGroup, SubtaskIndex
-from penstock.core.keygroups import key_group_range, owner
+from penstock.core.keygroups import hash_value, key_group_range, key_groups, owner
 from penstock.datastream import (
     KeyedProcessFunction,
     ProcessFunction,
@@ -186,7 +185,7 @@ def test_the_default_maximum_parallelism(parallelism: int, most: int) -> None:
 def test_keys_hash_alike_in_every_process() -> None:
     keys = ["Alice", "Bob", 42, -1, ("a", 1), 1.5, b"x"]
     here = [hash_value(key) for key in keys]
-    code = f"from penstock.core.hashing import hash_value; print([hash_value(key) for key in {keys!r}])"
+    code = f"from penstock.core.keygroups import hash_value; print([hash_value(key) for key in {keys!r}])"
     there = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONHASHSEED": "7"},

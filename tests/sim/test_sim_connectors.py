@@ -11,8 +11,8 @@ from sim_graphs import Env, numbers, untimed
 
 from penstock.connectors.sink import Sink
 from penstock.testing import Faults, SimSource
+from penstock.testing.sim.run import tell_story
 from penstock.testing.sim.simulation import Simulation
-from penstock.testing.sim.trace import tell_story
 
 DATA = numbers(2, 80)
 Make, Read = Callable[[Path], Sink], Callable[[Path], list[str]]

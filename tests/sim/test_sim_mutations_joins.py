@@ -11,7 +11,7 @@ from sim_graphs_joins import JOIN_GRAPHS
 from penstock.operators.async_io.operator import AsyncWaitOperator
 from penstock.operators.async_io.queues import Mark, UnorderedQueue
 from penstock.operators.join.buffers import SideBuffer
-from penstock.operators.join.columnar_window import ColumnarWindowJoinOperator
+from penstock.operators.join.columnar import ColumnarWindowJoinOperator
 from penstock.operators.join.interval import IntervalJoinOperator
 from penstock.testing import Faults, SimulationFailed
 from penstock.testing.sim.simulation import Simulation

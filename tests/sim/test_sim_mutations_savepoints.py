@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sim_planted import Patch, Planted, must_be_found
 
-import penstock.coordinator.restore_point
+import penstock.coordinator.restore_source
 from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 from penstock.coordinator.job_storage import JobStorage
 from penstock.coordinator.manifests import ManifestMaker
@@ -27,7 +27,9 @@ def no_checkpoint_behind_it(patch: Patch) -> None:
 def the_named_one_always_wins(patch: Patch) -> None:
     """A driver that is started again goes back to the savepoint on its command line."""
     patch.setattr(
-        penstock.coordinator.restore_point, "choose", lambda own, start: own if start is None else start.found
+        penstock.coordinator.restore_source,
+        "choose",
+        lambda own, start: own if start is None else start.found,
     )
 
 

@@ -14,10 +14,10 @@ import cloudpickle
 import pytest
 from sim_planted import Patch, Planted, must_be_found
 
-import penstock.coordinator.plan_shipping
-import penstock.core.hashing
+import penstock.core.keygroups
 import penstock.core.keys
 import penstock.exchange.partition
+import penstock.graph.plan
 import penstock.snapshot.repository
 from penstock.connectors.source import Split
 from penstock.coordinator import job_directory
@@ -55,7 +55,7 @@ def fence_before_the_look(patch: Patch) -> None:
 
 def classes_travel_by_value(patch: Patch) -> None:
     """Each run of a script has its own classes, and what was stored is of another run's."""
-    patch.setattr(penstock.coordinator.plan_shipping, "ship", cloudpickle.dumps)
+    patch.setattr(penstock.graph.plan, "ship", cloudpickle.dumps)
     patch.setattr(pickling, "_HAS_CLASSES", re.compile(rb"(?!)"))
     patch.setattr(unpickling, "_StoredWithClasses", pickle.Unpickler)
     patch.setattr(penstock.core.keys, "is_named", lambda kind: True)
@@ -67,21 +67,21 @@ def every_nan_is_its_own_key(patch: Patch) -> None:
 
 def fields_that_do_not_compare_are_hashed(patch: Patch) -> None:
     everything = lambda kind: tuple(field.name for field in dataclasses.fields(kind))  # noqa: E731
-    patch.setattr(penstock.core.hashing, "compared_fields", everything)
+    patch.setattr(penstock.core.keygroups, "compared_fields", everything)
 
 
 def decimals_are_hashed_as_the_thread_rounds(patch: Patch) -> None:
     def rounded(value: decimal.Decimal) -> Any:
         return int(value) if value == value.to_integral_value() else str(value.normalize())
 
-    patch.setattr(penstock.core.hashing, "number_of", rounded)
+    patch.setattr(penstock.core.keygroups, "number_of", rounded)
 
 
 def times_are_hashed_by_their_class(patch: Patch) -> None:
     def named(value: dt.date | dt.time | dt.timedelta) -> str:
         return f"{type(value).__name__}:{value}"
 
-    patch.setattr(penstock.core.hashing, "time_text", named)
+    patch.setattr(penstock.core.keygroups, "time_text", named)
 
 
 # --- bounds ---------------------------------------------------------------------------------------

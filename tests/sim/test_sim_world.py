@@ -13,7 +13,7 @@ from sim_graphs_world import named, numbers
 
 from penstock.operators.source_operator import SourceOperator
 from penstock.testing import Faults, Limits, SimScript, SimulationFailed, simulate
-from penstock.testing.sim.memory import weight
+from penstock.testing.sim.limits import weight
 
 
 def test_jobs_that_share_a_directory_are_told() -> None:

@@ -22,8 +22,7 @@ from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError
 from penstock.exchange.auth import Hello, new_secret
 from penstock.exchange.lines import Certificate, Lines, Transport
-from penstock.spark.certificates import make
-from penstock.spark.key_stores import from_stores
+from penstock.spark.transport import from_stores, make
 from tests.patience import PATIENCE_S
 
 START = "security.ssl.internal."

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.core.status import SparkJobInfo, SparkStageInfo
 
 from penstock.batch.runner import Progress
-from penstock.spark.batch.progress import StageTracker
+from penstock.spark.batch.stages import StageTracker
 
 
 class Told:

@@ -10,10 +10,9 @@ import pytest
 from penstock.core.errors import ClusterError, ProcessLostError
 from penstock.core.ids import SlotId
 from penstock.spark import lost
-from penstock.spark.deaths import Death
 from penstock.spark.failures import WorkerDiedError, translate
 from penstock.spark.lost import LastSigns
-from penstock.spark.memory import Machine
+from penstock.spark.witness import Death, Machine
 
 MB = 1 << 20
 

@@ -11,7 +11,7 @@ from penstock.core.errors import ClusterError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.job import Program, run_as
 from penstock.spark.launcher import SparkLauncher
-from penstock.spark.masters import check_master, in_one_sentence
+from penstock.spark.session import check_master, in_one_sentence
 
 STACK = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
 : org.apache.spark.SparkException: Could not parse Master URL: 'nonsense'

@@ -12,11 +12,9 @@ import pytest
 
 from penstock.core.clock import ManualClock
 from penstock.core.ids import SlotId
-from penstock.spark.deaths import Death
 from penstock.spark.failures import WorkerDiedError
 from penstock.spark.lost import LastSigns
-from penstock.spark.memory import Machine
-from penstock.spark.witness import Kills, Will, Witness, _Page
+from penstock.spark.witness import Death, Kills, Machine, Will, Witness, _Page
 
 
 class Kernel:

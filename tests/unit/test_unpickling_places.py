@@ -9,14 +9,14 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2] / "penstock"
 
 UNGUARDED = {
-    "core/message_bytes.py": "messages of the driver and of slots that hold objects of the program",
+    "exchange/control_frames.py": "messages of the driver and of slots that hold objects of the program",
     "core/pickling.py": "programs on their way to slots, and what peers of the job send",
     "core/stand_ins.py": "tools that were told that the snapshot is trusted",
     "core/unpickling.py": "the guard itself",
     "exchange/codec.py": "records of peers that know the job's secret",
     "state/rocks/values.py": "rows that this process has written itself; the guard comes with a snapshot",
     "task/slot.py": "the plan, from the driver",
-    "spark/state_writer.py": "results of Spark's tasks",
+    "spark/state_frames.py": "results of Spark's tasks",
     "spark/batch/task.py": "the work of a vertex, from the driver",
     "batch/wire.py": "records in Spark's shuffles",
     "batch/job.py": "results of Spark's tasks",

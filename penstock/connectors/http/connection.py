@@ -1,7 +1,7 @@
 """One connection of a webhook: its requests, each within its time, and how it ends.
 
 A request has so long to arrive, however many pieces it comes in; and whoever keeps the server waiting stands
-back for others (see ``core/crowd.py``).
+back for others (see ``core/accepting.py``).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 
+from penstock.core.accepting import Guest, Standing
 from penstock.core.clock import Clock
-from penstock.core.crowd import Guest, Standing
 
 IDLE_S = 30.0
 """How long a connection may be without a request."""

@@ -38,11 +38,10 @@ from penstock.connectors.http.connection import Caller, Connection, Refused
 from penstock.connectors.log.client import Producer
 from penstock.connectors.log.source import LogSource
 from penstock.connectors.log.topic import Log, Topic
-from penstock.core.accepting import begin, callers
+from penstock.core.accepting import Crowd, Guest, Standing, address_of, begin, callers
 from penstock.core.clock import Clock, SystemClock
-from penstock.core.crowd import Crowd, Guest, Standing, address_of
 from penstock.core.errors import ConfigError, ConnectorError, PenstockError
-from penstock.core.hashing import hash_value
+from penstock.core.keygroups import hash_value
 from penstock.formats.json_values import Json
 
 _REMEMBERED = 100_000

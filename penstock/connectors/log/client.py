@@ -19,7 +19,7 @@ from penstock.connectors.log.topic import Topic
 from penstock.connectors.source import OnTruncated
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConnectorError
-from penstock.core.hashing import hash_array
+from penstock.core.keygroups import hash_array
 
 Partitions = npt.NDArray[np.int64]
 Partitioner = Callable[[pa.BinaryArray, int], Partitions]

@@ -52,13 +52,26 @@ class Segment:
 class RequestQueue(ABC):
     """Requests and marks in order of the input."""
 
-    @abstractmethod
+    def __init__(self) -> None:
+        self._items: deque[Any] = deque()
+
     def add(self, item: Request | Mark) -> None:
-        """Put an item at the end."""
+        """Put an item at the end; of watermarks that follow each other the last will do."""
+        last = self._items[-1] if self._items else None
+        if isinstance(item, Request):
+            self._add_request(item, last)
+            return
+        if item.watermark is not None and isinstance(last, Mark) and last.watermark is not None:
+            self._items.pop()
+        self._items.append(item)
 
     @abstractmethod
+    def _add_request(self, request: Request, last: Any) -> None:
+        """Put a request behind the item that was added last."""
+
     def answered(self, request: Request) -> None:
         """``request`` has got its answer, or has failed."""
+        request.done = True
 
     @abstractmethod
     def take(self) -> Iterator[Request | Mark]:
@@ -68,26 +81,16 @@ class RequestQueue(ABC):
     def requests(self) -> list[Request]:
         """All requests that were not taken, in order of the input where that matters."""
 
-    @abstractmethod
     def is_empty(self) -> bool:
         """Whether nothing is inside, not even a mark."""
+        return not self._items
 
 
 class OrderedQueue(RequestQueue):
     """Results come out in the order of the records."""
 
-    def __init__(self) -> None:
-        self._items: deque[Request | Mark] = deque()
-
-    def add(self, item: Request | Mark) -> None:
-        if isinstance(item, Mark) and item.watermark is not None and self._items:
-            last = self._items[-1]
-            if isinstance(last, Mark) and last.watermark is not None:
-                self._items.pop()
-        self._items.append(item)
-
-    def answered(self, request: Request) -> None:
-        request.done = True
+    def _add_request(self, request: Request, last: Any) -> None:
+        self._items.append(request)
 
     def take(self) -> Iterator[Request | Mark]:
         items = self._items
@@ -100,31 +103,19 @@ class OrderedQueue(RequestQueue):
     def requests(self) -> list[Request]:
         return [item for item in self._items if isinstance(item, Request)]
 
-    def is_empty(self) -> bool:
-        return not self._items
-
 
 class UnorderedQueue(RequestQueue):
     """Results come out as they arrive, but stay between the marks they were between."""
 
-    def __init__(self) -> None:
-        self._items: deque[Segment | Mark] = deque()
-
-    def add(self, item: Request | Mark) -> None:
-        last = self._items[-1] if self._items else None
-        if isinstance(item, Mark):
-            if item.watermark is not None and isinstance(last, Mark) and last.watermark is not None:
-                self._items.pop()
-            self._items.append(item)
-            return
+    def _add_request(self, request: Request, last: Any) -> None:
         if not isinstance(last, Segment):
             last = Segment()
             self._items.append(last)
-        item.segment = last
-        last.open[id(item)] = item
+        request.segment = last
+        last.open[id(request)] = request
 
     def answered(self, request: Request) -> None:
-        request.done = True
+        super().answered(request)
         segment = request.segment
         assert segment is not None
         del segment.open[id(request)]
@@ -147,6 +138,3 @@ class UnorderedQueue(RequestQueue):
     def requests(self) -> list[Request]:
         segments = [item for item in self._items if isinstance(item, Segment)]
         return [request for each in segments for request in (*each.answered, *each.open.values())]
-
-    def is_empty(self) -> bool:
-        return not self._items

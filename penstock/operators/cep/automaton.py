@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 
 from penstock.core.errors import ConfigError
 from penstock.operators.cep.conditions import Condition, Judge
-from penstock.operators.cep.parts import Contiguity, Part, steps_of
-from penstock.operators.cep.validation import span_of
+from penstock.operators.cep.parts import Contiguity, Part, span_of, steps_of
 
 Place = tuple[tuple[int, int], ...]
 """From the outside in: which part of the sequence, and for the how-manieth time."""

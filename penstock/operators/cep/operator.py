@@ -22,15 +22,14 @@ from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.cep.automaton import build
+from penstock.operators.cep.buffer import TableShelf
 from penstock.operators.cep.functions import EventComparator, PatternProcessFunction, hears_of_timeouts
-from penstock.operators.cep.matcher import Match, Matcher
+from penstock.operators.cep.matcher import NOTHING, Match, Matcher, Run
 from penstock.operators.cep.parts import description
 from penstock.operators.cep.pattern import Pattern
-from penstock.operators.cep.run import NOTHING, Run
-from penstock.operators.cep.shelf import TableShelf
 from penstock.operators.operator import OperatorContext
+from penstock.operators.outflow import Gathered
 from penstock.operators.user_function import FunctionOperator, require
-from penstock.operators.window.collector import Gathered
 from penstock.operators.window.operator import ALL_KEY
 from penstock.state.backend import EntryShape
 from penstock.state.operator_state import ListMode

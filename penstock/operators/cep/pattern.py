@@ -15,9 +15,8 @@ from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.operators.cep.automaton import build
 from penstock.operators.cep.conditions import Condition
-from penstock.operators.cep.parts import Contiguity, Part, WithinType
+from penstock.operators.cep.parts import Contiguity, Part, WithinType, check_pattern
 from penstock.operators.cep.skip import AfterMatchSkipStrategy
-from penstock.operators.cep.validation import check_pattern
 
 _NO_SKIP = AfterMatchSkipStrategy.no_skip()
 

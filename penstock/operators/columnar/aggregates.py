@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -145,12 +145,17 @@ class Count(Aggregate):
 class _Single(Aggregate):
     """An aggregate that is its own partial."""
 
+    fold: ClassVar[Fold]
     column: str | Expression
     alias: str | None = None
 
     @property
     def name(self) -> str:
-        return self.alias or f"{self.partials[0].fold.value}_{self.column}"
+        return self.alias or f"{self.fold.value}_{self.column}"
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        return (Partial(self.fold, self.column),)
 
     def finish(self, merged: pa.Table) -> Any:
         return merged.column(self.partials[0].name)
@@ -168,9 +173,7 @@ class Sum(_Single):
     [Row(k='a', sum_v=5, tens=50)]
     """
 
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (Partial(Fold.SUM, self.column),)
+    fold = Fold.SUM
 
 
 @dataclass(frozen=True)
@@ -182,9 +185,7 @@ class Min(_Single):
     [Row(k='a', min_v=2)]
     """
 
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (Partial(Fold.MIN, self.column),)
+    fold = Fold.MIN
 
 
 @dataclass(frozen=True)
@@ -196,9 +197,7 @@ class Max(_Single):
     [Row(k='a', most=3)]
     """
 
-    @property
-    def partials(self) -> tuple[Partial, ...]:
-        return (Partial(Fold.MAX, self.column),)
+    fold = Fold.MAX
 
 
 @dataclass(frozen=True)

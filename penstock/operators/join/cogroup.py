@@ -16,9 +16,8 @@ from penstock.core.errors import ConfigError
 from penstock.core.ids import EventTime
 from penstock.operators.functions import Function
 from penstock.operators.join.functions import CoGroupFunction, JoinKind, Pair, pair_call
-from penstock.operators.join.late import LateRecords, LateTags
 from penstock.operators.operator import OperatorContext, Output
-from penstock.operators.outflow import as_results
+from penstock.operators.outflow import LateRecords, LateTags, as_results
 from penstock.operators.runtime_context import RuntimeContext
 from penstock.operators.window.functions import WindowFunction
 from penstock.operators.window.operator import WindowOperator

@@ -20,9 +20,8 @@ from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.join.buffers import SideBuffer
 from penstock.operators.join.functions import JoinKind, ProcessJoinFunction, pair_call
-from penstock.operators.join.late import LateRecords
 from penstock.operators.operator import OperatorContext
-from penstock.operators.results import Results
+from penstock.operators.outflow import LateRecords, Results
 from penstock.operators.user_function import FunctionOperator
 
 

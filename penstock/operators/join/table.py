@@ -16,9 +16,7 @@ from penstock.operators.join.functions import JoinKind, pair_call
 from penstock.operators.operator import OperatorContext
 from penstock.operators.outflow import as_results
 from penstock.operators.process import CallContext, ProcessBase
-from penstock.operators.timer_service import UnkeyedTimerService
 from penstock.state.descriptors import MapStateDescriptor
-from penstock.state.handles import Scope
 
 _STATE = MapStateDescriptor("table")
 _CURRENT = "current"
@@ -28,10 +26,12 @@ KeyOf = Callable[[Any], Any]
 class TableJoinOperator(ProcessBase):
     """Joins records with the rows of a table. ``record_key`` and ``row_key`` say what must be equal."""
 
+    context = CallContext
+
     def __init__(
         self, function: Any, record_key: KeyOf, row_key: KeyOf, how: JoinKind, initial: TableVersion
     ) -> None:
-        super().__init__(function, keyed=False)
+        super().__init__(function, False, self._meet)
         self._pair = pair_call(function)
         self._record_key = record_key
         self._row_key = row_key
@@ -47,15 +47,12 @@ class TableJoinOperator(ProcessBase):
         self._loaded_ms = newest.loaded_ms
         super().open(ctx)
 
-    def make_context(self, service: UnkeyedTimerService, scope: Scope) -> CallContext:
-        return CallContext(service, scope)
-
     def process(self, batch: Batch, input_index: int = 0) -> None:
         if input_index:
             for version in batch.to_rows():
                 self._replace(version)
         else:
-            self.run(self._meet, batch, self.call_context)
+            super().process(batch)
 
     def _replace(self, version: TableVersion) -> None:
         if version.loaded_ms > self._loaded_ms:

@@ -19,9 +19,8 @@ from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.row import Row, RowKind
 from penstock.operators.join.buffers import SideBuffer
 from penstock.operators.join.functions import JoinKind, pair_call
-from penstock.operators.join.late import LateRecords
 from penstock.operators.operator import OperatorContext
-from penstock.operators.results import Results
+from penstock.operators.outflow import LateRecords, Results
 from penstock.operators.user_function import FunctionOperator
 
 

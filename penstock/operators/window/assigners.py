@@ -15,7 +15,6 @@ from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
 from penstock.core.type_vars import T
 from penstock.operators.runtime_context import RuntimeContext
-from penstock.operators.window.serializers import GlobalWindowSerializer, TimeWindowSerializer
 from penstock.operators.window.triggers import (
     EndOfStreamTrigger,
     EventTimeTrigger,
@@ -24,7 +23,14 @@ from penstock.operators.window.triggers import (
     Trigger,
     no_timestamp,
 )
-from penstock.operators.window.windows import W2, GlobalWindow, TimeWindow, W
+from penstock.operators.window.windows import (
+    W2,
+    GlobalWindow,
+    GlobalWindowSerializer,
+    TimeWindow,
+    TimeWindowSerializer,
+    W,
+)
 
 
 class WindowAssigner(ABC, Generic[T, W]):
@@ -95,7 +101,46 @@ def floor_start(timestamp: int, offset: int, step: int) -> int:
     return timestamp - (timestamp - offset) % step
 
 
-class _FixedWindows(WindowAssigner[T, TimeWindow]):
+class TimeWindowAssigner(WindowAssigner[T, TimeWindow]):
+    """Assigns windows of time, by the timestamps of elements."""
+
+    def windows_at(self, element: T, time: int) -> Collection[TimeWindow]:
+        """The windows of an element that is placed at ``time``."""
+        raise NotImplementedError
+
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        return self.windows_at(element, timestamp)
+
+    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
+        return EventTimeTrigger()
+
+    def get_window_serializer(self) -> TimeWindowSerializer:
+        return TimeWindowSerializer()
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+class ByProcessingTime(TimeWindowAssigner[T]):
+    """Assigns them by the clock, whatever the timestamps."""
+
+    wall_clock = "has processing-time windows"
+
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        return self.windows_at(element, context.get_current_processing_time())
+
+    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
+        return ProcessingTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return False
+
+
+class _FixedWindows(TimeWindowAssigner[T]):
     """Windows of ``size`` that start every ``slide`` milliseconds, shifted by ``offset``."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
@@ -109,52 +154,17 @@ class _FixedWindows(WindowAssigner[T, TimeWindow]):
         self.slide = slide
         self.offset = offset
 
-    def windows_of(self, timestamp: int) -> list[TimeWindow]:
-        """All windows that hold ``timestamp``, the latest first."""
+    def windows_at(self, element: T, time: int) -> list[TimeWindow]:
+        """All windows that hold ``time``, the latest first."""
         size = self.size
-        start = floor_start(timestamp, self.offset, self.slide)
-        return [TimeWindow(at, at + size) for at in range(start, timestamp - size, -self.slide)]
-
-    def get_window_serializer(self) -> TimeWindowSerializer:
-        return TimeWindowSerializer()
+        start = floor_start(time, self.offset, self.slide)
+        return [TimeWindow(at, at + size) for at in range(start, time - size, -self.slide)]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.size}, {self.slide}, {self.offset})"
 
 
-class _EventTime(_FixedWindows[T]):
-    """Places elements by their timestamp."""
-
-    def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> Collection[TimeWindow]:
-        return self.windows_of(timestamp)
-
-    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return True
-
-
-class _ProcessingTime(_FixedWindows[T]):
-    """Places elements by the clock, whatever their timestamp."""
-
-    wall_clock = "has processing-time windows"
-
-    def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> Collection[TimeWindow]:
-        return self.windows_of(context.get_current_processing_time())
-
-    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False
-
-
-class TumblingEventTimeWindows(_EventTime[T]):
+class TumblingEventTimeWindows(_FixedWindows[T]):
     """Each timestamp falls into exactly one window."""
 
     def __init__(self, size: int, offset: int) -> None:
@@ -166,7 +176,7 @@ class TumblingEventTimeWindows(_EventTime[T]):
         return TumblingEventTimeWindows(to_millis(size), _offset(offset))
 
 
-class TumblingProcessingTimeWindows(_ProcessingTime[T]):
+class TumblingProcessingTimeWindows(ByProcessingTime[T], _FixedWindows[T]):
     """Each moment falls into exactly one window."""
 
     def __init__(self, size: int, offset: int) -> None:
@@ -178,7 +188,7 @@ class TumblingProcessingTimeWindows(_ProcessingTime[T]):
         return TumblingProcessingTimeWindows(to_millis(size), _offset(offset))
 
 
-class SlidingEventTimeWindows(_EventTime[T]):
+class SlidingEventTimeWindows(_FixedWindows[T]):
     """Windows that overlap if ``slide`` is shorter than ``size``, and leave gaps if it is longer."""
 
     @staticmethod
@@ -189,7 +199,7 @@ class SlidingEventTimeWindows(_EventTime[T]):
         return SlidingEventTimeWindows(to_millis(size), to_millis(slide), _offset(offset))
 
 
-class SlidingProcessingTimeWindows(_ProcessingTime[T]):
+class SlidingProcessingTimeWindows(ByProcessingTime[T], _FixedWindows[T]):
     """The same by the clock."""
 
     @staticmethod

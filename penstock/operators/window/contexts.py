@@ -10,9 +10,9 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from penstock.core.durations import timer_time
 from penstock.core.errors import ConfigError
 from penstock.core.metrics import MetricGroup
-from penstock.core.millis import timer_time
 from penstock.operators.operator import OperatorContext
 from penstock.operators.runtime_context import KeyedStateStore, RuntimeContext
 from penstock.operators.window.assigners import WindowAssigner

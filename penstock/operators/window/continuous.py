@@ -16,13 +16,13 @@ from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME, MIN_TIME
 from penstock.core.type_vars import T
-from penstock.operators.window.triggers import Trigger, TriggerResult, no_timestamp
+from penstock.operators.window.triggers import BaseTrigger, Trigger, TriggerResult, no_timestamp
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.descriptors import ReducingStateDescriptor
 from penstock.state.handles import ReducingState
 
 
-class _ContinuousTrigger(Trigger[T, TimeWindow]):
+class _ContinuousTrigger(BaseTrigger[T, TimeWindow]):
     """What both have in common: all but the kind of time."""
 
     _ends_with_window = True
@@ -134,9 +134,6 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger[T]):
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return self._on_time(time, window, ctx)
 
-    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.CONTINUE
-
     def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
         ctx.delete_event_time_timer(window.max_timestamp())
         super().clear(window, ctx)
@@ -168,6 +165,3 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger[T]):
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return self._on_time(time, window, ctx)
-
-    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.CONTINUE

@@ -12,9 +12,8 @@ from typing import Any
 from penstock.core.errors import ConfigError
 from penstock.core.type_vars import T
 from penstock.operators.window.assigners import WindowAssigner
-from penstock.operators.window.serializers import CountWindowSerializer
 from penstock.operators.window.triggers import CountTrigger, PurgingTrigger, Trigger
-from penstock.operators.window.windows import CountWindow
+from penstock.operators.window.windows import CountWindow, CountWindowSerializer
 from penstock.state.descriptors import ValueStateDescriptor
 from penstock.state.handles import ValueState
 

@@ -15,12 +15,12 @@ from typing import Any
 from penstock.core.batch import Batch
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
 from penstock.operators.operator import OperatorContext
+from penstock.operators.outflow import Gathered
 from penstock.operators.window.assigners import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from penstock.operators.window.collector import Gathered
 from penstock.operators.window.function_adapters import WindowBody
 from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
 from penstock.operators.window.window_state import WindowContents

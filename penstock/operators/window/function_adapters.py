@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.core.errors import ConfigError
 from penstock.operators.operator import OperatorContext
+from penstock.operators.outflow import Gathered
 from penstock.operators.runtime_context import RuntimeContext
-from penstock.operators.window.collector import Gathered
 from penstock.operators.window.contexts import ProcessContext
 from penstock.operators.window.functions import (
     AllWindowFunction,

@@ -21,12 +21,11 @@ from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME, EventTime
 from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.outflow import Gathered
 from penstock.operators.runtime_context import NO_KEY, RuntimeContext
 from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
-from penstock.operators.window.collector import Gathered
 from penstock.operators.window.contexts import AssignerContext, TriggerContext
-from penstock.operators.window.evicting import EvictingContents
-from penstock.operators.window.evictors import Evictor
+from penstock.operators.window.evictors import EvictingContents, Evictor
 from penstock.operators.window.fixed_windows import FastPath, fast_assigner
 from penstock.operators.window.function_adapters import AnyWindowFunction, body_for
 from penstock.operators.window.merging import MergingWindowSet

@@ -23,13 +23,12 @@ from penstock.core.errors import SnapshotError
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.operator import OperatorContext
+from penstock.operators.outflow import Gathered
 from penstock.operators.window.assigners import SlidingEventTimeWindows, WindowAssigner
-from penstock.operators.window.collector import Gathered
 from penstock.operators.window.fixed_windows import WindowCache
 from penstock.operators.window.function_adapters import WindowBody
-from penstock.operators.window.running import NOTHING, Running
 from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
-from penstock.operators.window.window_state import AggregateContents, WindowContents
+from penstock.operators.window.window_state import NOTHING, AggregateContents, Running, WindowContents
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.backend import EntryShape, Table
 

@@ -13,9 +13,7 @@ from typing import Any
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.type_vars import T
-from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
-from penstock.operators.window.serializers import TimeWindowSerializer
-from penstock.operators.window.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+from penstock.operators.window.assigners import ByProcessingTime, MergingWindowAssigner, TimeWindowAssigner
 from penstock.operators.window.windows import TimeWindow, merge_spans
 
 
@@ -27,53 +25,20 @@ class SessionWindowTimeGapExtractor(ABC):
         """The gap in milliseconds, above 0."""
 
 
-class _SessionWindows(MergingWindowAssigner[T, TimeWindow]):
+class _SessionWindows(TimeWindowAssigner[T], MergingWindowAssigner[T, TimeWindow]):
     """What all session assigners share; subclasses give the gap and the time domain."""
 
     def gap_of(self, element: T) -> int:
         """The gap that follows ``element``, in milliseconds."""
         raise NotImplementedError
 
+    def windows_at(self, element: T, time: int) -> Collection[TimeWindow]:
+        return (TimeWindow(time, time + self.gap_of(element)),)
+
     def merge_windows(
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
         merge_spans(windows, callback.merge)
-
-    def get_window_serializer(self) -> TimeWindowSerializer:
-        return TimeWindowSerializer()
-
-
-class _EventTime(_SessionWindows[T]):
-    """Sessions by timestamp."""
-
-    def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> Collection[TimeWindow]:
-        return (TimeWindow(timestamp, timestamp + self.gap_of(element)),)
-
-    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return True
-
-
-class _ProcessingTime(_SessionWindows[T]):
-    """Sessions by the clock."""
-
-    wall_clock = "has processing-time windows"
-
-    def assign_windows(
-        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> Collection[TimeWindow]:
-        now = context.get_current_processing_time()
-        return (TimeWindow(now, now + self.gap_of(element)),)
-
-    def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False
 
 
 class _FixedGap(_SessionWindows[T]):
@@ -109,7 +74,7 @@ class _DynamicGap(_SessionWindows[T]):
         return f"{type(self).__name__}({type(self._extractor).__name__})"
 
 
-class EventTimeSessionWindows(_FixedGap[T], _EventTime[T]):
+class EventTimeSessionWindows(_FixedGap[T]):
     """Sessions by event time with a fixed gap."""
 
     @staticmethod
@@ -123,7 +88,7 @@ class EventTimeSessionWindows(_FixedGap[T], _EventTime[T]):
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class ProcessingTimeSessionWindows(_FixedGap[T], _ProcessingTime[T]):
+class ProcessingTimeSessionWindows(ByProcessingTime[T], _FixedGap[T]):
     """Sessions by the clock with a fixed gap."""
 
     @staticmethod
@@ -139,7 +104,7 @@ class ProcessingTimeSessionWindows(_FixedGap[T], _ProcessingTime[T]):
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
-class DynamicEventTimeSessionWindows(_DynamicGap[T], _EventTime[T]):
+class DynamicEventTimeSessionWindows(_DynamicGap[T]):
     """Sessions by event time whose gap comes from the element."""
 
     @staticmethod
@@ -148,7 +113,7 @@ class DynamicEventTimeSessionWindows(_DynamicGap[T], _EventTime[T]):
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class DynamicProcessingTimeSessionWindows(_DynamicGap[T], _ProcessingTime[T]):
+class DynamicProcessingTimeSessionWindows(ByProcessingTime[T], _DynamicGap[T]):
     """Sessions by the clock whose gap comes from the element."""
 
     @staticmethod

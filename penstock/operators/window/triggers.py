@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Generic
 
@@ -15,7 +16,7 @@ from penstock.core.errors import TimestampError
 from penstock.core.metrics import MetricGroup
 from penstock.core.type_vars import T
 from penstock.operators.window.windows import GlobalWindow, TimeWindow, W
-from penstock.state.descriptors import ReducingStateDescriptor, StateDescriptor
+from penstock.state.descriptors import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
 
 
 def no_timestamp() -> TimestampError:
@@ -138,7 +139,20 @@ class Trigger(ABC, Generic[T, W]):
         """Forget state and timers of ``window``."""
 
 
-class EventTimeTrigger(Trigger[T, TimeWindow]):
+class BaseTrigger(Trigger[T, W]):
+    """A trigger to which timers mean nothing unless it says so."""
+
+    def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class EventTimeTrigger(BaseTrigger[T, TimeWindow]):
     """Fires when the watermark passes the window's end, and again for each late element after that."""
 
     @staticmethod
@@ -155,9 +169,6 @@ class EventTimeTrigger(Trigger[T, TimeWindow]):
         ctx.register_event_time_timer(end)
         return TriggerResult.CONTINUE
 
-    def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.CONTINUE
-
     def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
@@ -172,11 +183,8 @@ class EventTimeTrigger(Trigger[T, TimeWindow]):
     def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
         ctx.delete_event_time_timer(window.max_timestamp())
 
-    def __repr__(self) -> str:
-        return "EventTimeTrigger()"
 
-
-class ProcessingTimeTrigger(Trigger[T, TimeWindow]):
+class ProcessingTimeTrigger(BaseTrigger[T, TimeWindow]):
     """Fires when the clock passes the window's end."""
 
     wall_clock = "fires by the wall clock"
@@ -195,9 +203,6 @@ class ProcessingTimeTrigger(Trigger[T, TimeWindow]):
     def on_processing_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE
 
-    def on_event_time(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.CONTINUE
-
     def can_merge(self) -> bool:
         return True
 
@@ -209,11 +214,8 @@ class ProcessingTimeTrigger(Trigger[T, TimeWindow]):
     def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
         ctx.delete_processing_time_timer(window.max_timestamp())
 
-    def __repr__(self) -> str:
-        return "ProcessingTimeTrigger()"
 
-
-class CountTrigger(Trigger[T, W]):
+class CountTrigger(BaseTrigger[T, W]):
     """Fires each time ``window_size`` more elements have come; keeps them, see ``PurgingTrigger``."""
 
     def __init__(self, window_size: int) -> None:
@@ -232,12 +234,6 @@ class CountTrigger(Trigger[T, W]):
             return TriggerResult.CONTINUE
         count.clear()
         return TriggerResult.FIRE
-
-    def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.CONTINUE
-
-    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
         return True
@@ -290,7 +286,7 @@ def _purging(result: TriggerResult) -> TriggerResult:
     return TriggerResult.FIRE_AND_PURGE if result is TriggerResult.FIRE else result
 
 
-class NeverTrigger(Trigger[T, GlobalWindow]):
+class NeverTrigger(BaseTrigger[T, GlobalWindow]):
     """Never fires: the default of global windows."""
 
     def on_element(
@@ -298,22 +294,11 @@ class NeverTrigger(Trigger[T, GlobalWindow]):
     ) -> TriggerResult:
         return TriggerResult.CONTINUE
 
-    def on_processing_time(
-        self, time: int, window: GlobalWindow, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        return TriggerResult.CONTINUE
-
-    def on_event_time(self, time: int, window: GlobalWindow, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.CONTINUE
-
     def on_merge(self, window: GlobalWindow, ctx: Trigger.OnMergeContext) -> None:
         """Nothing to merge."""
 
     def clear(self, window: GlobalWindow, ctx: Trigger.TriggerContext) -> None:
         """Nothing to clear."""
-
-    def __repr__(self) -> str:
-        return "NeverTrigger()"
 
 
 class EndOfStreamTrigger(NeverTrigger[T]):
@@ -331,5 +316,39 @@ class EndOfStreamTrigger(NeverTrigger[T]):
     def clear(self, window: GlobalWindow, ctx: Trigger.TriggerContext) -> None:
         ctx.delete_event_time_timer(window.max_timestamp())
 
+
+class DeltaTrigger(BaseTrigger[T, W]):
+    """Fires for an element whose ``delta_function(last one that fired, element)`` exceeds ``threshold``.
+
+    The first element of a window is the first to compare with and does not fire.  Not for windows that
+    merge: two of them would have two elements to compare with.
+    """
+
+    def __init__(self, threshold: float, delta_function: Callable[[Any, Any], float]) -> None:
+        self._threshold = threshold
+        self._delta = delta_function
+        # In a tuple, since an element may be None and an absent value is None as well.
+        self._last = ValueStateDescriptor("last-element")
+
+    @staticmethod
+    def of(threshold: float, delta_function: Callable[[Any, Any], float]) -> DeltaTrigger[Any, Any]:
+        """Fire when ``delta_function`` says more than ``threshold``."""
+        return DeltaTrigger(threshold, delta_function)
+
+    def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        state = ctx.get_partitioned_state(self._last)
+        last = state.value()
+        if last is not None and not self._delta(last[0], element) > self._threshold:
+            return TriggerResult.CONTINUE
+        state.update((element,))
+        return TriggerResult.CONTINUE if last is None else TriggerResult.FIRE
+
+    def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
+        """Never called: ``can_merge`` is false."""
+        raise NotImplementedError
+
+    def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
+        ctx.get_partitioned_state(self._last).clear()
+
     def __repr__(self) -> str:
-        return "EndOfStreamTrigger()"
+        return f"DeltaTrigger({self._threshold})"

@@ -1,13 +1,18 @@
-"""The windows themselves: what elements are grouped by, beside their key.
+"""The windows themselves: what elements are grouped by, beside their key, and their binary forms.
 
 A window is the namespace of state and timers, so it is hashed and compared once or twice per
 element.  Time and count windows are therefore tuples underneath: hash and comparison run in C.
+
+Snapshots encode windows by themselves; serializers are for assigners written against PyFlink's interface,
+which has to name one.
 """
 
 from __future__ import annotations
 
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.core.ids import MAX_TIME
@@ -158,3 +163,44 @@ def mod_inverse(x: int) -> int:
     for _ in range(3):
         inverse *= 2 - x * inverse
     return inverse
+
+
+_SPAN = struct.Struct(">qq")
+_NUMBER = struct.Struct(">q")
+
+
+class TimeWindowSerializer:
+    """Start and end."""
+
+    def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
+        """Append the window to ``stream``."""
+        stream.write(_SPAN.pack(element.start, element.end))
+
+    def deserialize(self, stream: BytesIO) -> TimeWindow:
+        """Read one window from ``stream``."""
+        return TimeWindow(*_SPAN.unpack(stream.read(_SPAN.size)))
+
+
+class CountWindowSerializer:
+    """The number."""
+
+    def serialize(self, element: CountWindow, stream: BytesIO) -> None:
+        """Append the window to ``stream``."""
+        stream.write(_NUMBER.pack(element.id))
+
+    def deserialize(self, stream: BytesIO) -> CountWindow:
+        """Read one window from ``stream``."""
+        return CountWindow(*_NUMBER.unpack(stream.read(_NUMBER.size)))
+
+
+class GlobalWindowSerializer:
+    """One zero byte."""
+
+    def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:
+        """Append the window to ``stream``."""
+        stream.write(b"\0")
+
+    def deserialize(self, stream: BytesIO) -> GlobalWindow:
+        """Read one window from ``stream``."""
+        stream.read(1)
+        return GlobalWindow.get()

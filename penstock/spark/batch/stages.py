@@ -7,6 +7,12 @@ that several others read has a job of its own before that, and its rows are kept
 
 Order within a partition is total (no two rows have the same place), so a task that Spark runs again sees the
 same input and does the same: what other tasks have read of its first run stays true.
+
+Of a DataFrame as the input of a source nothing is copied or written: the scan, its pruning, pushed-down
+filters, locality and retries are Spark's.  The partitions of the frame become the subtasks of the source.
+There are at most as many as the source's parallelism, so partitions of a larger frame are joined; each row
+brings the number of its subtask, because Spark's own numbers run through everything that shares a stage.  A
+partition without rows has no number and runs nothing: it would have nothing to say.
 """
 
 from __future__ import annotations
@@ -16,8 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from pyspark import StorageLevel
+from pyspark import StatusTracker, StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 from penstock.batch.runner import Progress, Stage
 from penstock.batch.wire import FIRST_PART, HERE, SORTED_BY, TO_DRIVER
@@ -26,13 +33,110 @@ from penstock.connectors.source import Source
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
 from penstock.core.pickling import ship
-from penstock.spark.batch.failures import new_mark, unpacked
-from penstock.spark.batch.progress import StageTracker, planned_stages
-from penstock.spark.batch.tables import numbered
+from penstock.spark.batch.task import new_mark, unpacked
 from penstock.spark.failures import translate
-from penstock.spark.fitting import wearing
 from penstock.spark.frame_source import FrameSource
-from penstock.spark.shipping import Shipment
+from penstock.spark.shipping import Shipment, wearing
+
+SUBTASK = "_penstock_subtask"
+"""The last column of what tasks get."""
+
+_UNORDERED = re.compile(
+    r"\b(Exchange|ReusedExchange|Scan|BatchScan|TakeOrderedAndProject|CollectLimit|CollectTail)\b"
+)
+"""What a plan may hold that gives the rows of a partition in another order when it is read again.
+
+Scans of files are called ``FileScan``; the others may be databases, or RDDs that nobody can look into.  The
+last three gather what other tasks send, without an exchange in the plan.
+"""
+
+
+def numbered(frame: DataFrame, subtasks: int, in_order: bool) -> DataFrame:
+    """The rows of the frame in at most so many partitions, each with the number of its own.
+
+    If receivers are chosen in turn somewhere behind it (``in_order``), a task that is tried again must read
+    in the same order as before, or records would be lost between those who have read of a first try and
+    those who read of a second.  Files are read in order.  What other tasks or a database have sent is not,
+    so it is sorted; Spark does the same for its own ``repartition``.
+    """
+    rows = frame.coalesce(subtasks)
+    if in_order and has_no_order(rows._jdf.queryExecution().executedPlan().toString()):
+        rows = rows.sortWithinPartitions(*(functions.expr(order) for order in total_order(frame.schema)))
+    return rows.select("*", functions.spark_partition_id().alias(SUBTASK))
+
+
+def has_no_order(plan: str) -> bool:
+    """Whether the rows of a partition of what this plan reads may come in another order next time."""
+    return _UNORDERED.search(plan) is not None
+
+
+def total_order(schema: StructType) -> list[str]:
+    """What to sort by so that only equal rows are in any order: all columns, or their text."""
+    return [_order_of(field) for field in schema]
+
+
+def _order_of(field: StructField) -> str:
+    name = f"`{field.name.replace('`', '``')}`"
+    return name if _has_order(field.dataType) else f"CAST({name} AS STRING)"
+
+
+def _has_order(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_order(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_has_order(field.dataType) for field in kind)
+    return not isinstance(kind, (MapType, VariantType))
+
+
+_OF_KEPT = 3
+"""Spark stages of a vertex that is computed early: its rows, and two that count them."""
+
+
+def planned_stages(stages: Sequence[Stage], readers: Mapping[VertexId, int]) -> int:
+    """How many stages Spark will make of a job: one behind each shuffle, and what is computed early."""
+    kept = sum(count > 1 for count in readers.values())
+    return 1 + sum(bool(stage.feeds) for stage in stages) + _OF_KEPT * kept
+
+
+class StageTracker:
+    """Counts the stages and tasks of a job group.
+
+    Spark plans as it goes: a job lists stages that it will skip, and stages may turn up that nobody planned.
+    So stages count once they are done or have tasks, and the total is at least that.
+    """
+
+    def __init__(self, tracker: StatusTracker, group: str) -> None:
+        self._tracker = tracker
+        self._group = group
+        self._done: set[int] = set()
+        self._over: set[int] = set()
+        """Spark jobs that ended; there is nothing new to learn about them."""
+
+    def progress(self, planned: int) -> Progress:
+        """Where the job is now; from any thread."""
+        running: dict[int, tuple[int, int]] = {}
+        for job in set(self._tracker.getJobIdsForGroup(self._group)) - self._over:
+            info = self._tracker.getJobInfo(job)
+            if info is None:
+                continue
+            for stage in set(info.stageIds) - self._done:
+                self._look_at(stage, running)
+            if info.status != "RUNNING":
+                self._over.add(job)
+        done = len(self._done)
+        tasks_done = sum(count for count, _ in running.values())
+        tasks = sum(count for _, count in running.values())
+        return Progress(done, max(planned, done + len(running)), tasks_done, tasks)
+
+    def _look_at(self, stage: int, running: dict[int, tuple[int, int]]) -> None:
+        info = self._tracker.getStageInfo(stage)
+        if info is None or not info.numActiveTasks + info.numCompletedTasks:
+            return
+        if info.numCompletedTasks == info.numTasks:
+            self._done.add(stage)
+        else:
+            running[stage] = info.numCompletedTasks, info.numTasks
+
 
 ROWS = "edge int, target int, part long, time long, place long, body binary"
 _NAME = 60

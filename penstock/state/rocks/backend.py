@@ -26,7 +26,7 @@ from penstock.state.columns import has_columns
 from penstock.state.handles import ListState, MapState, Scope, State
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.cache import CachedRows, TableInfo
-from penstock.state.rocks.database import Database
+from penstock.state.rocks.database import Database, RocksSettings
 from penstock.state.rocks.files import (
     BACKEND,
     TABLES,
@@ -41,7 +41,6 @@ from penstock.state.rocks.files import (
     rows_in_range,
 )
 from penstock.state.rocks.large_collections import ElementRows, RocksListState, RocksMapState
-from penstock.state.rocks.settings import RocksSettings
 from penstock.state.rocks.table import RocksTable
 from penstock.state.rocks.timers import RocksTimerQueue, TimerTable
 from penstock.state.schema import StateSchema

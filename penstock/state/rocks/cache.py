@@ -20,11 +20,10 @@ from itertools import islice
 from typing import Any
 
 from penstock.core.copying import ATOMIC
-from penstock.core.hashing import hash_value, hash_values, key_groups
+from penstock.core.keygroups import hash_value, hash_values, key_groups
 from penstock.state.backend import EntryShape
 from penstock.state.rocks import keys, values
-from penstock.state.rocks.database import Database, Rows
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import Database, RocksSettings, Rows
 from penstock.state.schema import StateSchema
 
 _MISSING: Any = object()

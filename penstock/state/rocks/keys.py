@@ -26,8 +26,15 @@ from typing import Any
 import numpy as np
 
 from penstock.core.errors import CorruptSnapshotError
-from penstock.core.key_texts import int_text, is_plain_member, moment_text, number_of, time_text
-from penstock.core.keys import NAN, compared_fields
+from penstock.core.keys import (
+    NAN,
+    compared_fields,
+    int_text,
+    is_plain_member,
+    moment_text,
+    number_of,
+    time_text,
+)
 from penstock.core.row import Row
 from penstock.state.backend import EntryShape
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
-from penstock.core.hashing import hash_value
+from penstock.core.keygroups import hash_value
 from penstock.state.backend import EntryShape, FrozenTable, Table
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.cache import CachedRows, TableInfo
-from penstock.state.rocks.database import Database, Moment, Rows
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import Database, Moment, RocksSettings, Rows
 
 Pairs = Iterator[tuple[Any, Any]]
 

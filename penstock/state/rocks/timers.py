@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from penstock.core.hashing import hash_value
 from penstock.core.ids import EventTime
+from penstock.core.keygroups import hash_value
 from penstock.state.backend import EntryShape, FrozenTable, Table, Timer, TimerQueue
 from penstock.state.rocks import keys, values
 from penstock.state.rocks.cache import TableInfo

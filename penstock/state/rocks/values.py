@@ -15,11 +15,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
-from penstock.core.pickling import dumps, loads
+from penstock.core.pickling import dumps, loads, stored
 from penstock.core.plain_data import Codec
 from penstock.core.plain_scalars import UnfitError
 from penstock.core.stand_ins import are_allowed, loads_anywhere
-from penstock.core.unpicklable import stored
 from penstock.core.unpickling import loads_stored
 
 _INT = struct.Struct("<cq")

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece, NativeHandle
-from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
-from penstock.core.keygroups import key_group_range
+from penstock.core.keygroups import hash_values, key_group_range, key_groups
 from penstock.core.typeinfo import Types
 from penstock.snapshot.storage import MemoryStore
 from penstock.state.backend import FileBackend, FrozenFiles, FrozenPart

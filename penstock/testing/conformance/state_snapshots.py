@@ -12,9 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.core.hashing import hash_values, key_groups
 from penstock.core.ids import SubtaskIndex
-from penstock.core.keygroups import key_group_range, owner
+from penstock.core.keygroups import hash_values, key_group_range, key_groups, owner
 from penstock.state.chunks import ChunkStore
 from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import EMPTY, Handles, New, StateBase, copied, file_of, filled

@@ -10,11 +10,8 @@
 ``why_not()`` of each class says in one sentence why it cannot run here, or ``None``.
 """
 
-from penstock.testing.servers.hdfs import HdfsServer
-from penstock.testing.servers.kafka import KafkaServer
-from penstock.testing.servers.mariadb import MariaDbServer
-from penstock.testing.servers.postgres import PostgresServer
-from penstock.testing.servers.redis import RedisServer
+from penstock.testing.servers.databases import MariaDbServer, PostgresServer, RedisServer
+from penstock.testing.servers.java import HdfsServer, KafkaServer
 from penstock.testing.servers.server import Server
 
 __all__ = ["HdfsServer", "KafkaServer", "MariaDbServer", "PostgresServer", "RedisServer", "Server"]

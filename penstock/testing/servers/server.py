@@ -16,8 +16,7 @@ from typing import ClassVar, Self
 
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
-from penstock.testing.servers.ports import LOOPBACK, free_port
-from penstock.testing.servers.process import account, kill_tree, spawn, watchdog
+from penstock.testing.servers.process import LOOPBACK, account, free_port, kill_tree, spawn, watchdog
 
 _UP_WITHIN = 60.0
 _TAIL_LINES = 30

@@ -2,5 +2,5 @@
 
 Read ``run.py`` and ``life.py`` first (jobs, and their drivers that come and go), then ``driver.py``,
 ``cluster.py`` and ``slot.py`` (the real runner and slots, stepped by the scheduler), ``faults.py`` (what goes
-wrong), ``audit.py``, ``memory.py`` and ``limits.py`` (what must hold).
+wrong), ``audit.py`` and ``limits.py`` (what must hold).
 """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.coordinator.cluster import Cluster, Notify
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
+from penstock.coordinator.ports import Cluster, Notify
 from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.testing.sim.environment import World
-from penstock.testing.sim.memory import ChannelBound
+from penstock.testing.sim.limits import ChannelBound
 from penstock.testing.sim.network import GroupNetwork
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.slot import Life, SimSlot

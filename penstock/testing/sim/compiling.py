@@ -12,7 +12,7 @@ from penstock.core.config import Configuration
 from penstock.datastream.job import run_as, running_program
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.event_time.watermark_strategy import WatermarkStrategy
-from penstock.graph.job import JobSpec
+from penstock.graph.nodes import JobSpec
 from penstock.testing.sim.connectors import SimSink, SimSource
 from penstock.testing.sim.driver import SimJob
 from penstock.testing.sim.life import Compiled

@@ -41,7 +41,7 @@ from penstock.testing.sim.cluster import SimCluster
 from penstock.testing.sim.driver_ports import AtOnce, AuditedStorage, SimLane
 from penstock.testing.sim.environment import World
 from penstock.testing.sim.faults import SIMULATED
-from penstock.testing.sim.memory import ChannelBound
+from penstock.testing.sim.limits import ChannelBound
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.requests import Lineage, SimClients
 from penstock.testing.sim.scheduler import Action, VirtualClock

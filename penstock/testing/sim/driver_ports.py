@@ -12,7 +12,7 @@ from penstock.coordinator.ports import Failed, Lane, Storage, Work, Worker
 from penstock.core.errors import FencedError
 from penstock.testing.sim.audit import Auditor
 from penstock.testing.sim.environment import World
-from penstock.testing.sim.growth import remembered
+from penstock.testing.sim.limits import remembered
 from penstock.testing.sim.scheduler import Action, Scheduler
 
 T = TypeVar("T")

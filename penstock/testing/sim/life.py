@@ -14,8 +14,7 @@ from penstock.testing.sim.environment import World
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.limits import Limits
 from penstock.testing.sim.requests import Lineage
-from penstock.testing.sim.stranger import starts_in_vain
-from penstock.testing.sim.users import Users
+from penstock.testing.sim.users import Users, starts_in_vain
 
 _TAKEOVER_MS = (20.0, 500.0)
 _QUIET_TIMEOUT_MS = 600_000

@@ -21,8 +21,7 @@ from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.life import Compiled, Outputs
 from penstock.testing.sim.limits import Limits
 from penstock.testing.sim.network import small_frames
-from penstock.testing.sim.run import Run, RunResult
-from penstock.testing.sim.trace import SimulationFailed, difference
+from penstock.testing.sim.run import Run, RunResult, SimulationFailed, difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from penstock.core.messages import Deploy, FromSlot, SnapshotAck, SnapshotComple
 from penstock.task.environment import TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
 from penstock.testing.sim.environment import World
-from penstock.testing.sim.memory import ChannelBound, MemoryWatch
+from penstock.testing.sim.limits import ChannelBound, MemoryWatch
 from penstock.testing.sim.network import GroupNetwork, SlotNetwork
 from penstock.testing.sim.process import Process
 from penstock.testing.sim.scheduler import VirtualClock

@@ -1,4 +1,4 @@
-"""Those who look at a simulated job now and then and want a snapshot of it."""
+"""Those who come by a simulated job: some want a snapshot of it, one starts another program in its name."""
 
 from __future__ import annotations
 
@@ -40,3 +40,22 @@ class Users:
             self._mistake()
         scheduler = self._world.scheduler
         scheduler.after(scheduler.between(*_LOOK_MS), self.look)
+
+
+def starts_in_vain(world: World, make: Callable[[], SimDriver]) -> None:
+    """Start the program that ``make`` gives, and check that nobody can tell afterwards that it was there."""
+    before = dict(world.files)
+    with world.faults.paused():
+        driver = make()
+        world.tell("another program starts under the name of the job")
+        try:
+            driver.storage.claim(checksums=False)
+        except Exception as error:
+            world.tell(f"it is refused: {error}")
+        else:
+            raise world.broken("another program under the job's name was let at its state")
+    touched = sorted(
+        name for name in before.keys() | world.files.keys() if before.get(name) != world.files.get(name)
+    )
+    if touched:
+        raise world.broken(f"a start that was refused changed {', '.join(touched)}")

@@ -11,7 +11,7 @@ from batch_pipelines import outcome
 
 from penstock.core.config import Configuration
 from penstock.datastream import RuntimeExecutionMode
-from penstock.spark.launcher import start_session
+from penstock.spark.session import start_session
 from penstock.testing.local import local_cluster
 
 

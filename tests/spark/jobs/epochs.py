@@ -17,7 +17,7 @@ from typing import Any
 
 from progress import environment
 
-from penstock.spark.launcher import start_session
+from penstock.spark.session import start_session
 
 ROWS = 1600
 

@@ -21,7 +21,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.connectors.delta import DeltaSink
 from penstock.datastream.connectors.file_system import FileCompactStrategy, FileSink
-from penstock.spark.launcher import start_session
+from penstock.spark.session import start_session
 
 COUNT = 2000
 ROW = Types.ROW_NAMED(["n", "country"], [Types.LONG(), Types.STRING()])

@@ -26,9 +26,9 @@ from penstock.datastream import OutputTag, ProcessFunction, RuntimeContext, Runt
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.spark import frame_source
-from penstock.spark.batch.tables import numbered
+from penstock.spark.batch.stages import numbered
 from penstock.spark.frame_source import write_files
-from penstock.spark.launcher import start_session
+from penstock.spark.session import start_session
 
 MASTER = "local[3,2]"
 """A task may fail once."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import disturb
 
 from penstock.datastream.job import Program, run_as
-from penstock.state.rocks.settings import PREFIX
+from penstock.state.rocks.database import PREFIX
 
 
 def main(master: str, work: Path, kind: str, graphs: list[str]) -> None:

@@ -24,7 +24,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo import hourly_counts
 from penstock.demo.clicks import PARTITIONS, TOPIC, make_clicks
 from penstock.demo.verdict import ALERTS, COUNTS, committed, true_counts
-from penstock.spark.launcher import start_session
+from penstock.spark.session import start_session
 from penstock.state_processor import SavepointWriter, open_snapshot, register
 
 USERS = 3000

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
-from penstock.batch.local import LocalStages
-from penstock.batch.runner import Stage
+from penstock.batch.runner import LocalStages, Stage
 from penstock.batch.vertex import run_vertex
 from penstock.batch.wire import FIRST_PART, HERE, SCHEMA
 from penstock.batch.work import TaskAttempt, VertexWork
@@ -38,9 +37,8 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.spark.batch.failures import unpacked
-from penstock.spark.batch.tables import has_no_order, total_order
-from penstock.spark.batch.task import run_task
+from penstock.spark.batch.stages import has_no_order, total_order
+from penstock.spark.batch.task import run_task, unpacked
 from penstock.spark.frame_source import frame_schema
 from penstock.testing import local
 from penstock.testing.local import local_cluster

@@ -14,7 +14,7 @@ import pytest
 
 from penstock.connectors.log.errors import CorruptLogError
 from penstock.core.errors import ConfigError, ConnectorError, PenstockError, UserCodeError
-from penstock.spark.batch.failures import new_mark, packed, unpacked
+from penstock.spark.batch.task import new_mark, packed, unpacked
 
 MARK = new_mark()
 

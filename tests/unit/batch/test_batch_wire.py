@@ -23,8 +23,8 @@ from penstock.batch.wire import (
     record_bodies,
 )
 from penstock.core.batch import Batch
-from penstock.core.hashing import hash_values
 from penstock.core.ids import MIN_TIME
+from penstock.core.keygroups import hash_values
 from penstock.core.row import Row, RowKind
 from penstock.exchange.partition import Broadcast, Hash, Partitioning, Rebalance
 from penstock.graph.bounded import Form

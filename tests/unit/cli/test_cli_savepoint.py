@@ -18,7 +18,7 @@ from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.coordinator import registry
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.job import run_as, running_program
-from penstock.graph.job import StartedBy
+from penstock.graph.nodes import StartedBy
 from penstock.snapshot.recovery import read_manifest
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster

@@ -12,9 +12,11 @@ from click.testing import CliRunner
 from penstock.cli.main import cli
 from penstock.cli.settings_file import find_settings, read_settings
 from penstock.common import Configuration
-from penstock.core.config import OPTIONS, Kind, layered
+from penstock.core.config import layered
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import OPEN
+from penstock.core.option import Kind
+from penstock.core.options import OPTIONS
 from penstock.datastream.job import running_program
 from penstock.testing.local import local_cluster
 

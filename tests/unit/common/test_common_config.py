@@ -8,8 +8,9 @@ import pytest
 
 from penstock.common import ConfigOptions, Configuration, ExecutionConfig, RestartStrategies
 from penstock.core import options
-from penstock.core.config import OPTIONS, find, markdown, resolve
+from penstock.core.config import find, markdown, resolve
 from penstock.core.errors import ConfigError
+from penstock.core.options import OPTIONS
 from penstock.core.restart import ExponentialDelay, FailureRate, FixedDelay, NoRestart, restart_from_config
 
 # --- options ---

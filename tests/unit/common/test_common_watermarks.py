@@ -16,16 +16,10 @@ from penstock.common.watermark_strategy import (
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MIN_TIME
-from penstock.event_time.watermark_tracker import (
-    AlignmentSettings,
-    BoundedOutOfOrderness,
-    CombinedWatermarks,
-    Cut,
-    IdlenessTimer,
-    TimestampExtractor,
-    WatermarkOutput,
-    WatermarkTracker,
-)
+from penstock.event_time.timestamp_assigners import TimestampExtractor
+from penstock.event_time.watermark_generators import BoundedOutOfOrderness, WatermarkOutput
+from penstock.event_time.watermark_strategy import AlignmentSettings
+from penstock.event_time.watermark_tracker import CombinedWatermarks, Cut, IdlenessTimer, WatermarkTracker
 from penstock.event_time.watermark_valve import NOTHING, ValveResult
 
 

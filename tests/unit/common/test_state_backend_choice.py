@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.common import Configuration
-from penstock.coordinator.backend import rocksdb_settings
+from penstock.coordinator.assemble import rocksdb_settings
 from penstock.core import options
 from penstock.core.errors import ConfigError
 from penstock.datastream import (
@@ -14,7 +14,7 @@ from penstock.datastream import (
     PredefinedOptions,
     StreamExecutionEnvironment,
 )
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 
 
 def plan_settings(env: StreamExecutionEnvironment) -> RocksSettings | None:

@@ -11,7 +11,7 @@ import pytest
 from penstock.connectors.log import CorruptLogError, HashPartitioner, Log, OffsetTruncatedError, Producer
 from penstock.core.clock import ManualClock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError
-from penstock.core.hashing import hash_value
+from penstock.core.keygroups import hash_value
 
 
 def _read_all(topic, partition=0, **options):

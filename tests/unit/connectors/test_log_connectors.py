@@ -25,8 +25,8 @@ from penstock.connectors.source import EndOfSplit, Split
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock, SystemClock
 from penstock.core.errors import ConfigError, ConnectorError, PositionGoneError
-from penstock.core.hashing import hash_value
 from penstock.core.ids import MIN_TIME
+from penstock.core.keygroups import hash_value
 from penstock.testing.conformance import SinkConformance, SourceConformance
 
 CLOCK = ManualClock(1000)

@@ -13,8 +13,13 @@ from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
 from penstock.core.metrics import Counter
 from penstock.event_time.future_timestamps import BELIEVED_AFTER, AheadGuard
-from penstock.event_time.learned_lateness import LatenessSketch, LearnedLateness
-from penstock.event_time.watermark_tracker import WatermarkGenerator, WatermarkOutput, WatermarkTracker
+from penstock.event_time.watermark_generators import (
+    LatenessSketch,
+    LearnedLateness,
+    WatermarkGenerator,
+    WatermarkOutput,
+)
+from penstock.event_time.watermark_tracker import WatermarkTracker
 
 FOREVER = 1e12
 

@@ -24,7 +24,7 @@ from penstock.connectors.log.partition import PartitionWriter
 from penstock.connectors.log.topic import Log
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError
-from penstock.core.hashing import hash_value
+from penstock.core.keygroups import hash_value
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S

@@ -1,6 +1,6 @@
 """The driver's count of late records that were dropped, and what it says of them."""
 
-from penstock.coordinator.late_records import LateRecords
+from penstock.coordinator.reporting import LateRecords
 from penstock.core.ids import Generation, Subtask, SubtaskIndex, VertexId
 from penstock.core.metrics import LATE_COUNTER
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.core import gauge
-from penstock.core.gauge import LONGEST_GAP, SMALL_ROWS, WATCHED, Gauge
-from penstock.core.sizing import rows_bytes, sampled_bytes
+from penstock.core import sizing
+from penstock.core.sizing import LONGEST_GAP, SMALL_ROWS, WATCHED, Gauge, rows_bytes, sampled_bytes
 
 SMALL = [(n, "x" * 10) for n in range(1000)]
 GIANT = 5_000_000
@@ -36,7 +35,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(len(rows))
         return rows_bytes(rows)
 
-    monkeypatch.setattr(gauge, "rows_bytes", scan)
+    monkeypatch.setattr(sizing, "rows_bytes", scan)
     return seen
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.errors import KeyError_
-from penstock.core.hashing import combine_columns, hash_array, hash_value, hash_values, key_groups
+from penstock.core.keygroups import combine_columns, hash_array, hash_value, hash_values, key_groups
 from penstock.core.row import Row
 
 

@@ -16,9 +16,10 @@ from penstock.connectors.database.address import parse_url
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.kafka.client import redacted
 from penstock.connectors.lake.delta.table import TableAddress
-from penstock.core.config import OPTIONS, Configuration
+from penstock.core.config import Configuration
 from penstock.core.discreet import LOGGERS, discreet, is_secret, plain, shown
 from penstock.core.errors import ConfigError, UserCodeError
+from penstock.core.options import OPTIONS
 
 PACKAGE = Path(penstock.__file__).parent
 

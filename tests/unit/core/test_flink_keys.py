@@ -14,10 +14,11 @@ import pytest
 import penstock
 import penstock.datastream._ported as ported
 from penstock.common import Configuration
-from penstock.core import options, transport_options
-from penstock.core.config import OPTIONS, find
+from penstock.core import options, security_options
+from penstock.core.config import find
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import INSTEAD, OPEN, flink_keys, instead_of, is_flinks
+from penstock.core.options import OPTIONS
 from penstock.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
 
@@ -126,8 +127,8 @@ OLDER = {
     "execution.savepoint.path": options.RECOVERY_PATH,
     "execution.checkpointing.unaligned": options.UNALIGNED,
     "taskmanager.network.memory.max": options.NETWORK_MEMORY,
-    "security.ssl.keystore": transport_options.TLS_KEYSTORE,
-    "security.ssl.truststore-password": transport_options.TLS_TRUSTSTORE_PASSWORD,
+    "security.ssl.keystore": security_options.TLS_KEYSTORE,
+    "security.ssl.truststore-password": security_options.TLS_TRUSTSTORE_PASSWORD,
 }
 
 

@@ -31,8 +31,8 @@ from penstock.core.ids import (
     SubtaskIndex,
     VertexId,
 )
-from penstock.core.message_bytes import from_bytes, to_bytes
 from penstock.core.signals import SnapshotKind
+from penstock.exchange.control_frames import from_bytes, to_bytes
 
 HERE = Subtask(VertexId("v"), SubtaskIndex(1))
 BLOB = Blob.of(b"state")

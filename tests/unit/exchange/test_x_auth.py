@@ -14,8 +14,8 @@ import pytest
 from penstock.core.errors import TransportError
 from penstock.exchange import auth
 from penstock.exchange.auth import Greeted, Hello, answer, call, new_secret
-from penstock.exchange.patience import Patience
-from penstock.exchange.seal import Seal
+from penstock.exchange.frames import Seal
+from penstock.exchange.tls import Patience
 from tests.patience import PATIENCE_S
 
 SECRET = new_secret()

@@ -9,12 +9,11 @@ import pytest
 from control_desk import Desk, say
 
 from penstock.core.ids import SlotId
-from penstock.core.message_bytes import from_bytes
 from penstock.core.messages import AssignSplits, DriverMessage
 from penstock.core.pickling import dumps
 from penstock.exchange import frames as wire
 from penstock.exchange.auth import Hello
-from penstock.exchange.control_frames import PIECE, Pieces, queue_message
+from penstock.exchange.control_frames import PIECE, Pieces, from_bytes, queue_message
 from penstock.exchange.frames import FramedSocket
 from penstock.spark.worker import ControlLink, WorkerInfo
 from tests.patience import PATIENCE_S

@@ -12,7 +12,7 @@ from progress import until
 
 from penstock.core.errors import TransportError
 from penstock.exchange import acceptor as door
-from penstock.exchange import auth, lobby
+from penstock.exchange import auth
 from penstock.exchange.auth import Greeted, Hello, answer, call, new_secret
 from penstock.exchange.lines import PLAIN, Lines
 from tests.patience import PATIENCE_S
@@ -74,7 +74,7 @@ def test_silent_strangers_are_bounded_and_do_not_keep_slots_out(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(door, "_PATIENCE_S", 0.02)
-    monkeypatch.setattr(lobby, "PER_ADDRESS", 2 * FEW)
+    monkeypatch.setattr(door, "SILENT_PER_ADDRESS", 2 * FEW)
     strangers = [socket.create_connection(house.address, timeout=PATIENCE_S) for _ in range(3 * FEW)]
     with house.visit():
         assert house.came.acquire(timeout=PATIENCE_S)

@@ -20,9 +20,8 @@ from penstock.core.ids import ChannelId, EdgeId, SlotId, SubtaskIndex
 from penstock.exchange.auth import Hello, call
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.codec import ChannelEncoder
-from penstock.exchange.frames import HEADER, Frame, FramedSocket, FrameKind
+from penstock.exchange.frames import HEADER, MARK, Frame, FramedSocket, FrameKind, Seal
 from penstock.exchange.network import TcpNetwork
-from penstock.exchange.seal import MARK, Seal
 from penstock.spark.worker import ControlLink, WorkerInfo
 from tests.patience import PATIENCE_S
 

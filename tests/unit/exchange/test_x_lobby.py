@@ -12,8 +12,8 @@ import pytest
 
 from penstock.core import accepting
 from penstock.core.clock import ManualClock
-from penstock.exchange import lobby
-from penstock.exchange.lobby import Lobby
+from penstock.exchange import acceptor
+from penstock.exchange.acceptor import Lobby
 from tests.patience import PATIENCE_S
 
 
@@ -63,9 +63,9 @@ def test_who_speaks_gets_on_past_all_who_are_silent(listener: Listener) -> None:
 def test_the_longest_silent_one_goes_when_there_are_too_many(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for cap in ("PER_ADDRESS", "IN_ALL"):
+    for cap in ("SILENT_PER_ADDRESS", "SILENT_IN_ALL"):
         with monkeypatch.context() as patch:
-            patch.setattr(lobby, cap, 3)
+            patch.setattr(acceptor, cap, 3)
             silent = [caller(listener) for _ in range(4)]
             speaker = caller(listener, b"x")
             speakers = Lobby(listener, "lobby").speakers()
@@ -74,7 +74,7 @@ def test_the_longest_silent_one_goes_when_there_are_too_many(
             speakers.close()  # type: ignore[attr-defined]
             for one in (*silent, speaker, sock):
                 one.close()
-    assert lobby.PER_ADDRESS < lobby.IN_ALL < 1024, "a usual process has 1,024 descriptors"
+    assert acceptor.SILENT_PER_ADDRESS < acceptor.SILENT_IN_ALL < 1024, "of a usual process's descriptors"
 
 
 def test_who_is_silent_for_too_long_goes(listener: Listener) -> None:
@@ -83,7 +83,7 @@ def test_who_is_silent_for_too_long_goes(listener: Listener) -> None:
     speakers = Lobby(listener, "lobby", clock).speakers()
     first = caller(listener, b"x")
     inside = [next(speakers)[0]]
-    clock.advance(lobby.SILENCE_S * 1000 + 1)
+    clock.advance(acceptor.SILENCE_S * 1000 + 1)
     second = caller(listener, b"x")
     inside.append(next(speakers)[0])
     third = caller(listener, b"x")

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
-from penstock.core.hashing import hash_value
 from penstock.core.ids import KeyGroup
-from penstock.core.keygroups import owner
+from penstock.core.keygroups import hash_value, owner
 from penstock.core.row import Row
 from penstock.exchange.partition import (
     Broadcast,

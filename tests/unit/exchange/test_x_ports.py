@@ -12,12 +12,12 @@ from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
 from penstock.core.errors import ClusterError, ConfigError
 from penstock.core.ids import SlotId
-from penstock.core.port_texts import ports_in
-from penstock.core.transport_options import CONTROL_PORT, DATA_PORT
+from penstock.core.option import ports_in
+from penstock.core.security_options import CONTROL_PORT, DATA_PORT
+from penstock.exchange.acceptor import Ports, listen
 from penstock.exchange.auth import new_secret
 from penstock.exchange.lines import Transport, unpacked
 from penstock.exchange.network import TcpNetwork
-from penstock.exchange.ports import Ports, listen
 from penstock.spark.control import ControlServer
 
 SETTING = "taskmanager.data.port"

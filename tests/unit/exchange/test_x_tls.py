@@ -19,17 +19,16 @@ from progress import until
 from penstock.core.clock import ManualClock, SystemClock
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
-from penstock.core.message_bytes import from_bytes
 from penstock.exchange import lines as lines_module
+from penstock.exchange.acceptor import Refusals
 from penstock.exchange.auth import Hello, new_secret
+from penstock.exchange.control_frames import from_bytes
 from penstock.exchange.frames import HEADER, FramedSocket, FrameKind
 from penstock.exchange.lines import PLAIN, Caller, Lines, Transport, on_one_host, unpacked
 from penstock.exchange.network import TcpNetwork
-from penstock.exchange.patience import Patience
-from penstock.exchange.refusals import Refusals
-from penstock.exchange.tls import TlsSocket
-from penstock.spark.certificates import make
+from penstock.exchange.tls import Patience, TlsSocket
 from penstock.spark.control import ControlServer
+from penstock.spark.transport import make
 from penstock.spark.worker import ControlLink, WorkerInfo
 from tests.patience import PATIENCE_S
 

@@ -12,8 +12,8 @@ from control_desk import RIGHT, SECRET, Desk
 
 from penstock.core.clock import SystemClock
 from penstock.exchange.lines import PLAIN, Transport
-from penstock.spark.certificates import make
-from penstock.spark.deaths import Death
+from penstock.spark.transport import make
+from penstock.spark.witness import Death
 from tests.patience import PATIENCE_S
 
 DAEMON = """

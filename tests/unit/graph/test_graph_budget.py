@@ -11,8 +11,7 @@ from penstock.exchange.partition import Forward, Hash, Partitioning, Rebalance, 
 from penstock.graph.budget import NetworkBudget
 from penstock.graph.explain import plan_text
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
-from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.graph.settings import PlanSettings
+from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan
 from penstock.operators.stateless import MapOperator
 
 

@@ -20,8 +20,7 @@ from penstock.exchange.partition import (
 from penstock.graph.explain import plan_text
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.graph.overtaking import may_overtake
-from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.graph.settings import PlanSettings
+from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan
 from penstock.operators.operator import Operator
 
 

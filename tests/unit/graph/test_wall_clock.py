@@ -21,7 +21,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.graph.wall_clock import wall_clock
+from penstock.graph.explain import wall_clock
 
 
 class Timed(KeyedProcessFunction):

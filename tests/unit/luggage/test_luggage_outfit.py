@@ -19,7 +19,7 @@ from penstock.luggage.archives import members, pack
 from penstock.luggage.outfit import MARK, Outfit, outfit_of, put_on
 from penstock.luggage.wishes import Archive, Requirements, Wishes
 from penstock.spark.failures import translate
-from penstock.spark.fitting import fitted, wearing
+from penstock.spark.shipping import fitted, wearing
 from tests.wheels import archive, wheel, write_files
 
 ENGINE = str(Path(penstock.__file__).parents[1])

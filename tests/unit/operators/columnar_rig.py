@@ -11,20 +11,13 @@ import pyarrow as pa
 
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
-from penstock.core.hashing import combine_columns, hash_array, key_groups
 from penstock.core.ids import MIN_TIME, OperatorId
+from penstock.core.keygroups import combine_columns, hash_array, key_groups
 from penstock.core.metrics import MetricGroup
-from penstock.operators.columnar import (
-    Avg,
-    ColumnarInput,
-    ColumnarWindowOperator,
-    Count,
-    Max,
-    Min,
-    Panes,
-    PreAggregateOperator,
-    Sum,
-)
+from penstock.operators.columnar.aggregates import Avg, Count, Max, Min, Sum
+from penstock.operators.columnar.fold import PreAggregateOperator
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.window_agg import ColumnarInput, ColumnarWindowOperator
 from penstock.operators.operator import OperatorContext, RuntimeInfo
 from penstock.state.chunks import FrozenChunks
 from penstock.state.heap.backend import heap_state

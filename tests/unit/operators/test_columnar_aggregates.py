@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.errors import ConfigError
-from penstock.operators.columnar import AggregatePlan, Avg, Count, Max, Min, Panes, Sum
-from penstock.operators.columnar.grouping import grouped
+from penstock.operators.columnar.aggregates import Avg, Count, Max, Min, Sum
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.plan import AggregatePlan, grouped
 
 
 def aggregated(plan, *batches):

@@ -8,8 +8,10 @@ import pytest
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, TimestampError
-from penstock.operators.columnar import AggregatePlan, Count, Panes, PreAggregateOperator, Sum
-from penstock.operators.columnar.fold import Folder
+from penstock.operators.columnar.aggregates import Count, Sum
+from penstock.operators.columnar.fold import Folder, PreAggregateOperator
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.plan import AggregatePlan
 
 PLAN = AggregatePlan(["k"], [Count("c"), Sum("v", "s")])
 PANES = Panes.tumbling(10)

@@ -14,13 +14,9 @@ from hypothesis import strategies as st
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_, TimestampError
 from penstock.core.ids import MAX_TIME, MIN_TIME
-from penstock.operators.columnar import (
-    ColumnarInput,
-    ColumnarWindowOperator,
-    Count,
-    Panes,
-    Sum,
-)
+from penstock.operators.columnar.aggregates import Count, Sum
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.window_agg import ColumnarInput, ColumnarWindowOperator
 from penstock.state.heap.backend import heap_state
 
 

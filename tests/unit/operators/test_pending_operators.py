@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from penstock.operators.async_io.operator import AsyncWaitOperator
-from penstock.operators.chain import OperatorInput
+from penstock.operators.chain import OperatorInput, PendingOperators
 from penstock.operators.operator import Operator
-from penstock.operators.pending import PendingOperators
 from penstock.operators.stateless import MapOperator
 
 

@@ -13,9 +13,10 @@ from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import ConfigError, GraphError, KeyError_
 from penstock.core.ids import MIN_TIME
-from penstock.operators.functions import KeyedProcessFunction, ProcessFunction, TimeDomain
+from penstock.operators.functions import KeyedProcessFunction, ProcessFunction
 from penstock.operators.output_tag import OutputTag
 from penstock.operators.process import KeyedProcessOperator, ProcessOperator
+from penstock.operators.timer_service import TimeDomain
 from penstock.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 
 LATE = OutputTag("late")

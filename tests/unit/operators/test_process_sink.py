@@ -5,7 +5,7 @@ from process_harness import batch, opened
 from penstock.connectors.sink import Sink, SinkWriter
 from penstock.core.clock import ManualClock
 from penstock.operators.sink_operator import SinkOperator
-from penstock.snapshot.rescale import redistribute
+from penstock.snapshot.state_assignment import redistribute
 from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore
 
 

@@ -7,12 +7,6 @@ from process_harness import batch, copy_of, opened
 
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from penstock.operators.co_process import (
-    CoFlatMapOperator,
-    CoMapOperator,
-    CoProcessOperator,
-    KeyedCoProcessOperator,
-)
 from penstock.operators.functions import (
     BroadcastProcessFunction,
     CoFlatMapFunction,
@@ -22,6 +16,12 @@ from penstock.operators.functions import (
     KeyedCoProcessFunction,
 )
 from penstock.operators.output_tag import OutputTag
+from penstock.operators.process import (
+    CoFlatMapOperator,
+    CoMapOperator,
+    CoProcessOperator,
+    KeyedCoProcessOperator,
+)
 from penstock.state.descriptors import MapStateDescriptor, ValueStateDescriptor
 from penstock.state.operator_state import OperatorStateStore
 

@@ -10,7 +10,8 @@ from process_harness import opened
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
-from penstock.event_time.watermark_tracker import WatermarkGenerator, WatermarkStrategy
+from penstock.event_time.watermark_generators import WatermarkGenerator
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.operators.source_operator import SourceOperator
 from penstock.operators.source_splits import claim
 from penstock.state.operator_state import ListMode, ListSnapshot, OperatorStateStore

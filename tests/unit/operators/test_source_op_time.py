@@ -9,7 +9,7 @@ from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.ids import MAX_TIME, MIN_TIME
 from penstock.core.metrics import MetricGroup
-from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.operators.source_operator import SourceOperator
 from penstock.operators.source_splits import claim
 from penstock.operators.timestamps import LEARNED_STATE, AssignTimestampsOperator

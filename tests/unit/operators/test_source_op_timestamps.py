@@ -7,7 +7,8 @@ from process_harness import batch, opened
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.ids import MAX_TIME
-from penstock.event_time.watermark_tracker import WatermarkGenerator, WatermarkStrategy
+from penstock.event_time.watermark_generators import WatermarkGenerator
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.operators.timestamps import AssignTimestampsOperator
 
 

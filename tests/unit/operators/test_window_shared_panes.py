@@ -17,14 +17,13 @@ from penstock.datastream.window import SlidingEventTimeWindows, TimeWindow
 from penstock.operators.functions import AggregateFunction
 from penstock.operators.operator import OperatorContext, RuntimeInfo
 from penstock.operators.window.operator import WindowOperator
-from penstock.operators.window.running import NOTHING, Running
 from penstock.operators.window.triggers import CountTrigger, EventTimeTrigger
-from penstock.operators.window.window_state import AggregateContents
+from penstock.operators.window.window_state import NOTHING, AggregateContents, Running
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 from penstock.testing import EndOfInput, Harness, Record, WatermarkTo, verify
 from penstock.testing.operator_run import Collector
 

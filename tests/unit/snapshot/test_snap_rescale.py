@@ -11,8 +11,7 @@ from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.core.ids import KeyGroup, OperatorId, SubtaskIndex
 from penstock.core.keygroups import key_group_range, owner
-from penstock.snapshot.operator_mapping import match
-from penstock.snapshot.rescale import assign, redistribute, resolve_max_parallelism
+from penstock.snapshot.state_assignment import assign, match, redistribute, resolve_max_parallelism
 
 
 def test_snap_key_group_ranges_have_the_known_values() -> None:

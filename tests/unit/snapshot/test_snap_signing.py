@@ -19,7 +19,7 @@ from penstock.snapshot.recovery import read_manifest, signing_of
 from penstock.snapshot.signing import KEY_VARIABLE, UNSIGNED, Signing
 from penstock.snapshot.strict_json import canonical
 from penstock.snapshot.verification import check_snapshot
-from penstock.storage.key_files import read_key
+from penstock.storage.own_files import read_key
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.core.errors import ConfigError, SnapshotError
-from penstock.core.hashing import hash_array, key_groups
 from penstock.core.ids import MIN_TIME
+from penstock.core.keygroups import hash_array, key_groups
 from penstock.state.chunks import ChunkStore, split
 
 

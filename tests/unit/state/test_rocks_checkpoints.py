@@ -17,8 +17,8 @@ from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, 
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
+from penstock.state.rocks.database import RocksSettings
 from penstock.state.rocks.files import NativeBlocks
-from penstock.state.rocks.settings import RocksSettings
 
 GROUPS = 128
 

@@ -15,7 +15,7 @@ import pytest
 from penstock.core.errors import ConfigError
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.settings import PREFIX, RocksSettings, default_base, local_directory
+from penstock.state.rocks.database import PREFIX, RocksSettings, default_base, local_directory
 from penstock.storage.work_place import sweep
 
 
@@ -56,7 +56,7 @@ _CHILD = """
 import sys
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.keyed import KeyedState
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 state = KeyedState(RocksBackend(RocksSettings(sys.argv[1]), 128))
 state.table("t").put("k", 1)
 state.checkpoint()

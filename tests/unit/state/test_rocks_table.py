@@ -11,7 +11,7 @@ import pytest
 from penstock.state.backend import EntryShape
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 from penstock.state.rocks.timers import RocksTimerQueue, TimerTable
 
 

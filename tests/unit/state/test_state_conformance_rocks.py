@@ -9,7 +9,7 @@ import pytest
 from penstock.state.backend import StateBackend
 from penstock.state.rocks import large_collections
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 from penstock.testing.conformance import StateConformance
 from penstock.testing.operator_run import KEY_GROUPS
 

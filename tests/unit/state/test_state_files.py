@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.errors import CorruptSnapshotError
-from penstock.core.hashing import hash_value
 from penstock.core.ids import SubtaskIndex
-from penstock.core.keygroups import key_group_range
+from penstock.core.keygroups import hash_value, key_group_range
 from penstock.core.row import Row
 from penstock.state.backend import EntryShape
 from penstock.state.files import CHUNK, StateBlocks, write_blocks

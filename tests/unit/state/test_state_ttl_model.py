@@ -18,9 +18,8 @@ from ttl_rig import (
 )
 
 from penstock.core.clock import ManualClock
-from penstock.core.hashing import hash_value
 from penstock.core.ids import SubtaskIndex
-from penstock.core.keygroups import key_group_range
+from penstock.core.keygroups import hash_value, key_group_range
 from penstock.datastream.state import StateTtlConfig
 from penstock.state.files import StateBlocks
 from penstock.state.keyed import KeyedState

@@ -15,16 +15,16 @@ import pandas as pd
 import pytest
 from test_rocks_checkpoints import Subtasks
 
-from penstock.core import hashing
+from penstock.core import keygroups
 from penstock.core.errors import SnapshotError
 from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import key_group_range
 from penstock.core.keys import NAN
 from penstock.state import files
+from penstock.state.evolution import Rehashed
 from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
-from penstock.state.rekeying import Rehashed
 from penstock.state.rocks import cache, table, values
 
 GROUPS = 128
@@ -69,7 +69,7 @@ def restored(pieces: list[bytes], parallelism: int, rehashes: bool = True) -> li
 
 
 def owner(key: Any, parallelism: int) -> int:
-    return hashing.hash_value(key) % GROUPS * parallelism // GROUPS
+    return keygroups.hash_value(key) % GROUPS * parallelism // GROUPS
 
 
 def test_decimals_of_any_length_are_found_again() -> None:
@@ -120,7 +120,7 @@ def test_rows_outside_of_their_piece_are_counted_and_refused() -> None:
 def test_a_key_that_changed_after_it_came_is_not_written_elsewhere() -> None:
     state = heap_state()
     state.table("count").put("a", 1)
-    group = hashing.hash_value("a") % GROUPS
+    group = keygroups.hash_value("a") % GROUPS
     assert list(write_blocks(state.freeze(), GROUPS, (group, group)))
     with pytest.raises(SnapshotError, match="1 keys that belong to another subtask, such as 'a'"):
         list(write_blocks(state.freeze(), GROUPS, (group + 1, GROUPS)))

@@ -22,7 +22,7 @@ from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 
 GROUPS = 16
 TTL = 100

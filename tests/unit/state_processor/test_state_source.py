@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.core.errors import ConfigError, SnapshotError
-from penstock.spark.state_source import StateDataSource
+from penstock.spark.state_frames import StateDataSource
 from penstock.state_processor import SavepointWriter
 
 

@@ -25,7 +25,7 @@ from penstock.state.files import write_blocks
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.settings import RocksSettings
+from penstock.state.rocks.database import RocksSettings
 from penstock.state_processor import SavepointWriter, open_snapshot
 from penstock.state_processor.blocks import outlines
 from penstock.storage.own_files import write_file

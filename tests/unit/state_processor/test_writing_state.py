@@ -11,7 +11,7 @@ from click_job import COUNT, HOURS, TIMER, click, run_until, settings, start
 
 from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import ConfigError, KeyError_, SnapshotError
-from penstock.core.hashing import hash_value
+from penstock.core.keygroups import hash_value
 from penstock.core.row import Row
 from penstock.operators.window.windows import TimeWindow
 from penstock.state_processor import SavepointWriter, open_snapshot

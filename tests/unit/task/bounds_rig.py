@@ -13,11 +13,10 @@ from task_rig import FEED, Collect, Feed, Rig
 from penstock.connectors.source import Split
 from penstock.core.ids import Generation
 from penstock.core.messages import AssignSplits, Deploy, TaskFailed
-from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
-from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.graph.settings import PlanSettings
+from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan
 from penstock.operators.operator import Operator
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.task import Task

@@ -23,12 +23,11 @@ from penstock.core.messages import (
     TriggerSnapshot,
 )
 from penstock.core.signals import SnapshotKind
-from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.channel import InputChannel
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
-from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.graph.settings import PlanSettings
+from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.source_operator import SourceOperator
 from penstock.snapshot.storage import MemoryStore

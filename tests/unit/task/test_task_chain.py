@@ -13,8 +13,7 @@ from penstock.core.errors import UserCodeError
 from penstock.core.ids import OperatorId, SubtaskIndex, VertexId
 from penstock.core.metrics import MetricGroup
 from penstock.graph.nodes import Node, NodeId, NodeKind
-from penstock.graph.plan import PlannedOperator, Vertex
-from penstock.graph.settings import PlanSettings
+from penstock.graph.plan import PlannedOperator, PlanSettings, Vertex
 from penstock.state.heap.backend import HeapBackend
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore

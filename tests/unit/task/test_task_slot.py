@@ -24,7 +24,7 @@ from penstock.core.messages import (
 )
 from penstock.core.signals import SnapshotKind
 from penstock.operators.chain import OperatorInput
-from penstock.task import failures
+from penstock.task import chain
 from penstock.task.slot import SlotPhase
 
 
@@ -241,10 +241,10 @@ def test_a_slot_tells_when_it_wants_to_be_woken() -> None:
 
 
 def test_a_program_beside_the_engine_is_not_taken_for_the_engine() -> None:
-    beside = failures._PACKAGE.rstrip("/\\") + "-jobs/job.py"
+    beside = chain._PACKAGE.rstrip("/\\") + "-jobs/job.py"
     namespace: dict[str, Any] = {}
     exec(compile("def broken():\n    raise ValueError('mine')\n", beside, "exec"), namespace)
-    step = OperatorInput(Relay(), lambda error, operator: failures.explain_failure(error, "s", "0", operator))
+    step = OperatorInput(Relay(), lambda error, operator: chain.explain_failure(error, "s", "0", operator))
     with pytest.raises(UserCodeError) as caught:
         step.run(namespace["broken"])
     assert beside in caught.value.trace and "chain.py" not in caught.value.trace

@@ -16,7 +16,7 @@ from penstock.core.errors import UserCodeError
 from penstock.core.ids import Epoch, EventTime
 from penstock.core.messages import AbortSnapshot, SnapshotAck, TaskFinished, TriggerSnapshot
 from penstock.core.signals import SnapshotKind
-from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.channel_state import decode
 from penstock.operators.functions import KeyedProcessFunction
 from penstock.operators.process import KeyedProcessOperator

@@ -11,7 +11,7 @@ from bounds_rig import LIMIT, Line
 from task_rig import FEED, OUT, FeedReader
 
 from penstock.core.batch import Batch
-from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.operators.columnar.aggregates import Count
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.window_agg import ColumnarWindowOperator

@@ -25,16 +25,15 @@ from penstock.core.messages import (
     TriggerSnapshot,
 )
 from penstock.core.signals import CancelBarrier, SnapshotKind
-from penstock.event_time.watermark_tracker import WatermarkStrategy
+from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.channel_state import encode
 from penstock.exchange.partition import Hash, Rebalance
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
-from penstock.graph.plan import Plan, PlanOptions, compile_plan
-from penstock.graph.settings import PlanSettings
+from penstock.graph.plan import Plan, PlanOptions, PlanSettings, compile_plan
 from penstock.operators.source_operator import SourceOperator
 from penstock.snapshot.storage import MemoryStore
-from penstock.task.channel_state import recovered
 from penstock.task.pacing import BUDGET_S, FIRST_ROWS, GROWTH, Pace
+from penstock.task.restoring import recovered
 from penstock.task.task import Task
 
 

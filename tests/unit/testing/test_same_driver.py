@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import Any
 
 import penstock.testing
-from penstock.coordinator.cluster import Cluster
 from penstock.coordinator.driver import JobDriver
-from penstock.coordinator.ports import Lane, Storage
+from penstock.coordinator.ports import Cluster, Lane, Storage
 from penstock.testing.local import LocalCluster
 from penstock.testing.sim.driver_ports import AuditedStorage, SimLane
 

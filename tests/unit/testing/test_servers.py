@@ -22,7 +22,7 @@ from penstock.testing.servers import (
     RedisServer,
     Server,
 )
-from penstock.testing.servers.ports import ask, free_port
+from penstock.testing.servers.process import ask, free_port
 from tests.patience import PATIENCE_S
 from tests.servers import skip_without
 

@@ -20,7 +20,9 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.operators.columnar import ColumnarWindowOperator, Count, Panes, Sum
+from penstock.operators.columnar.aggregates import Count, Sum
+from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.window_agg import ColumnarWindowOperator
 from penstock.operators.operator import Operator
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.window_state import ListContents, ReduceContents

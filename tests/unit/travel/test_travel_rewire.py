@@ -18,7 +18,7 @@ from penstock.core.errors import GraphError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.job import Program, run_as
 from penstock.graph.bounded import runs_in_batch
-from penstock.graph.job import JobSpec
+from penstock.graph.nodes import JobSpec
 from penstock.replay.forking import BoundedSource, Until
 from penstock.replay.substitute import Nowhere, refuse_stamped_later
 

@@ -1,13 +1,17 @@
-"""``spark.read.format("penstock-state")``: snapshots as DataFrames, one task per piece of state.
+"""``spark.read.format("penstock-state")``: snapshots as DataFrames, and state files out of them.
 
-The planning half runs on the driver: it finds the snapshot, looks at the heads of blocks and settles columns
-and types.  Each task then reads its own piece.  Once planned, a DataFrame stays with the snapshot it found,
-also if it was named by a job's directory and the job goes on.
+Reading has one task per piece of state.  The planning half runs on the driver: it finds the snapshot, looks
+at the heads of blocks and settles columns and types.  Each task then reads its own piece.  Once planned, a
+DataFrame stays with the snapshot it found, also if it was named by a job's directory and the job goes on.
+
+Writing has two steps: every row is told the number of its file (Penstock's own hash of the key), then Spark
+brings the rows of a file together and a task writes it.  Only handles come back to the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +19,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from penstock.core.errors import ConfigError, SnapshotError
+from penstock.core.handles import KeyedHandle
 from penstock.snapshot.store import open_store
+from penstock.spark.failures import wrong_python
 from penstock.spark.shipping import share
+from penstock.state_processor.files import Target, entries_of, keys_of, write_rows
 from penstock.state_processor.scan import Piece, Scan
 from penstock.state_processor.snapshot import Snapshot
 from penstock.state_processor.values import MisfitError, to_text
@@ -190,3 +197,46 @@ _TABLES: dict[str, Callable[[Snapshot, str, str], Scan | pa.Table]] = {
     "sizes": lambda snapshot, operator, state: snapshot.sizes(),
 }
 _NEED_OPERATOR = {"state", "timers", "keys"}
+
+
+_PART = "__part"
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def write_frame(rows: DataFrame, url: str, target: Target) -> dict[int, KeyedHandle]:
+    """Write the rows as the state ``target`` below ``url``; gives the handle of each file by its number."""
+    share(rows.sparkSession)
+    numbered = StructType([*rows.schema.fields, StructField(_PART, IntegerType())])
+    divided = rows.mapInArrow(_numbering(target), numbered).repartitionById(target.parallelism, _PART)
+    try:
+        written = divided.mapInArrow(_writing(url, target), "part int, handle binary").collect()
+    except Exception as error:
+        raise wrong_python(error, rows.sparkSession.sparkContext.pythonExec) or error from None
+    return {row.part: pickle.loads(bytes(row.handle)) for row in written}
+
+
+def _numbering(target: Target) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def number(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                parts = pa.array(target.parts(keys_of(batch)), pa.int32())
+                yield batch.append_column(_PART, parts)
+
+    return number
+
+
+def _writing(url: str, target: Target) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def write(batches: Batches) -> Iterator[pa.RecordBatch]:
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        table = pa.Table.from_batches(held).drop_columns([_PART])
+        store = open_store(url)
+        handles = write_rows(store, target, keys_of(table), entries_of(target, table))
+        pickled = [pickle.dumps(handle) for handle in handles.values()]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(list(handles), pa.int32()), pa.array(pickled, pa.binary())], ["part", "handle"]
+        )
+
+    return write
