@@ -1,6 +1,6 @@
 """Epochs as files: each epoch's rows are staged as Parquet files and handed to a function on the driver.
 
-The ladder of one epoch:
+The phases of one epoch:
 
 1. writers gather rows as Arrow columns; beyond 64 MB they go to files of their own;
 2. on the barrier each writer completes its Parquet files and names them after the epoch;

@@ -16,7 +16,7 @@ Generation = NewType("Generation", int)
 """Number of an attempt to run the job.  Messages of an older generation are refused."""
 
 SlotId = NewType("SlotId", int)
-"""One Spark task of the gang: the process that hosts one subtask of every vertex."""
+"""One Spark task of the worker group: the process that hosts one subtask of every vertex."""
 
 SubtaskIndex = NewType("SubtaskIndex", int)
 """Position of a parallel instance among its siblings, from 0."""

@@ -1,6 +1,6 @@
 """The snapshots of one job: claim, publish, find, retain.  Strings the pure parts and a store together.
 
-Publishing is a ladder; each rung's failure reaction is in ``docs/design/002-journal-and-fencing.md``:
+Publishing has phases; what happens when one fails is in ``docs/design/002-journal-and-fencing.md``:
 
 1. ``_write_manifest``  create ``chk-N/_metadata`` (a savepoint: in its own directory)
 2. ``_append``          create the journal entry: the moment of truth
@@ -288,7 +288,7 @@ class Repository:
         check_inline(manifest, self.root.max_state_bytes)
 
     def _write_manifest(self, manifest: Manifest, raw: bytes, savepoint: SnapshotStore | None) -> str:
-        """Rung 1.  A name taken by a fenced driver's manifest is left alone; ours goes beside it."""
+        """Phase 1.  A name taken by a fenced driver's manifest is left alone; ours goes beside it."""
         if manifest.kind is SnapshotKind.SAVEPOINT:
             if savepoint is None:
                 raise SnapshotError("a savepoint needs the directory it was written to")
@@ -303,7 +303,7 @@ class Repository:
         )
 
     def _append(self, manifest: Manifest, location: str, raw: bytes) -> Published:
-        """Rung 2.  Losing the number to anything but an own earlier write means being fenced."""
+        """Phase 2.  Losing the number to anything but an own earlier write means being fenced."""
         confirmed = self._entries[-1]
         entries = self._entries
         for _ in range(_TRIES):

@@ -1,1 +1,1 @@
-"""The only importer of pyspark: gangs of slots in barrier stages, and everything about executors."""
+"""The only importer of pyspark: worker groups in barrier stages, and everything about executors."""

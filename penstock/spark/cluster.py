@@ -1,4 +1,4 @@
-"""Gangs of slots on Spark: one barrier job per attempt.
+"""Worker groups on Spark: one barrier job per attempt.
 
 Spark never retries a failed barrier stage, so each attempt is a Spark job of its own and the
 coordinator is the restart loop.  Threads: one per attempt, blocked in the Spark action.
@@ -37,7 +37,7 @@ _GRACE_S = 5.0
 
 
 class _Attempt:
-    """One gang: whether anybody still wants it, and whether its Spark job is over."""
+    """One worker group: whether anybody still wants it, and whether its Spark job is over."""
 
     def __init__(self, generation: Generation) -> None:
         self.generation = generation
@@ -53,7 +53,7 @@ class _Attempt:
 
 
 class SparkCluster(Cluster):
-    """Starts gangs in a Spark session."""
+    """Starts worker groups in a Spark session."""
 
     def __init__(
         self, spark: SparkSession, job: Assembled, clock: Clock, shipment: Shipment | None = None
@@ -98,7 +98,7 @@ class SparkCluster(Cluster):
             target=self._run,
             args=(self._attempt, slots),
             daemon=True,
-            name=f"penstock-gang-{generation}",
+            name=f"penstock-workers-{generation}",
         ).start()
 
     def send(self, slot: SlotId, message: ToSlot) -> None:
@@ -123,7 +123,7 @@ class SparkCluster(Cluster):
                     if not (attempt.seen or self._has_begun(generation)):
                         self._tell_end(attempt, ClusterError(f"Spark had not begun attempt {generation}"))
                 except Exception as error:
-                    if not attempt.over.is_set():  # else the session has ended, and the gang with it
+                    if not attempt.over.is_set():  # else the session has ended
                         _log.error("Spark cannot be told to end attempt %d: %s", generation, error)
                     return
 
@@ -149,11 +149,11 @@ class SparkCluster(Cluster):
             context = self._spark.sparkContext
             name = self._job.plan.job_name
             context.setJobGroup(self._group(generation), f"penstock: {name}, attempt {generation}", True)
-            gang = self._spark.range(slots, numPartitions=slots)
+            workers = self._spark.range(slots, numPartitions=slots)
             function = slot_function(self._info(generation), self._shipment)
             with wearing(context, self._shipment.python):
-                slots_of_gang = gang.mapInArrow(function, "slot long", barrier=True)
-            slots_of_gang.collect()
+                worker_slots = workers.mapInArrow(function, "slot long", barrier=True)
+            worker_slots.collect()
         except BaseException as caught:
             error = self._translated(as_error(caught))
         finally:

@@ -66,7 +66,7 @@ def in_one_sentence(master: str) -> Iterator[None]:
 
 
 def refuse_connect() -> None:
-    """Refuse sessions of Spark Connect: they have no way to start a gang, nor to be called by one."""
+    """Refuse sessions of Spark Connect: they have no way to start a worker group, nor to be called by one."""
     if is_remote() or ("SPARK_REMOTE" in os.environ and SparkSession.getActiveSession() is None):
         raise ClusterError(
             "the program uses Spark Connect (SPARK_REMOTE, or a session made by .remote()), through which a "

@@ -1,4 +1,4 @@
-"""Does Spark have what a gang needs?  Asked before it is started, answered in one sentence."""
+"""Does Spark have what a worker group needs?  Asked before it is started, answered in one sentence."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def check_cluster(spark: SparkSession) -> None:
     """Refuse settings that barrier stages cannot live with."""
     if _may_grow(spark):
         raise ClusterError(
-            "Spark's dynamic allocation is switched on, and a gang of long-lived slots cannot use it; set "
+            "Spark's dynamic allocation is switched on, and long-lived slots cannot use it; set "
             "spark.dynamicAllocation.enabled=false and a fixed number of executors"
         )
 

@@ -27,7 +27,7 @@ from penstock.task.chain import Chain, ChainSetup, build_chain, runtime_of
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.first_keys import watch_first_keys
 from penstock.task.restoring import recovered, recovered_inside, restored_keyed, restored_lists
-from penstock.task.snapshot import SnapshotLadder
+from penstock.task.snapshot import SnapshotPhases
 from penstock.task.task import Task
 from penstock.task.writing import StateWriter
 
@@ -116,7 +116,7 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
     gate = _gate(place, vertex, index) if vertex.head.node.links else None
     key_groups = key_group_range(index, vertex.parallelism, vertex.max_parallelism)
     writer = StateWriter(subtask, key_groups, vertex.max_parallelism, env, plan.edge_name)
-    ladder = SnapshotLadder(subtask, operators, writer, env)
+    phases = SnapshotPhases(subtask, operators, writer, env)
     inputs = dict(operators)
     for target, batch in recovered_inside(
         plan, vertex, index, place.deploy.channels, _restored_storage(place)
@@ -127,7 +127,7 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         operators,
         gate,
         list(edges.values()),
-        ladder,
+        phases,
         env,
         vertex.buffer_timeout_ms,
         plan.settings.max_rows,

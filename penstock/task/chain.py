@@ -68,7 +68,7 @@ def _trace(error: Exception) -> str:
 _is_suspended = attrgetter("is_suspended")
 
 
-class LeftOver:
+class SuspendedWork:
     """What the operators of one chain have left over."""
 
     def __init__(self, operators: Sequence[OperatorInput]) -> None:

@@ -1,4 +1,4 @@
-"""A subtask's part of a snapshot: the ladder, and the snapshots that the task has heard of.
+"""A subtask's part of a snapshot, in phases, and the snapshots that the task has heard of.
 
 1. ``prepare``   operators may still emit; sinks flush and hand out committables
 2. ``forward``   the barrier goes out on all outputs
@@ -7,8 +7,8 @@
                  overtook has come in
 5. ``ack``       handles go to the coordinator, frozen layers are released
 
-Rungs 1 to 3 run on the task's thread in one go, so no record slips in between.  A failure on rung 4
-declines the snapshot; a failure on rungs 1 to 3 fails the task.
+Phases 1 to 3 run on the task's thread in one go, so no record slips in between.  A failure on phase 4
+declines the snapshot; a failure on phases 1 to 3 fails the task.
 
 Committables are handed on with every acknowledgement until a snapshot that holds them is published: a
 snapshot that is given up must not take prepared output with it.
@@ -32,7 +32,7 @@ from penstock.task.environment import TaskEnvironment
 from penstock.task.writing import FrozenOperator, StateWriter
 
 
-class AskedSnapshots:
+class RequestedSnapshots:
     """Each is taken once at most, in the order of their epochs."""
 
     def __init__(self) -> None:
@@ -69,8 +69,8 @@ class AskedSnapshots:
 
 
 @dataclass(slots=True)
-class _Climb:
-    """A snapshot above rung 3."""
+class _Pending:
+    """A snapshot above phase 3."""
 
     barrier: Barrier
     finished: bool
@@ -87,7 +87,7 @@ class _Climb:
                 part.release()
 
 
-class SnapshotLadder:
+class SnapshotPhases:
     """Takes snapshots of one subtask's operators."""
 
     def __init__(
@@ -102,7 +102,7 @@ class SnapshotLadder:
         self._writer = writer
         self._env = environment
         self._aborted: set[Epoch] = set()
-        self._recording: dict[Epoch, _Climb] = {}
+        self._recording: dict[Epoch, _Pending] = {}
         self._writing: set[Epoch] = set()
         self._prepared: list[Committable] = []
 
@@ -114,7 +114,7 @@ class SnapshotLadder:
         alignment_ms: float,
         overtaken: Overtaken | None = None,
     ) -> None:
-        """Climb rungs 1 to 3 now, and start rung 4 unless records that count are still to come."""
+        """Go through phases 1 to 3 now, and start phase 4 unless records that count are still to come."""
         started = self._env.clock.monotonic()
         committables = self._prepare(barrier.epoch)
         forward()
@@ -122,33 +122,34 @@ class SnapshotLadder:
         if overtaken is not None:
             overtaken.seal()
         sync_ms = (self._env.clock.monotonic() - started) * 1000
-        climb = _Climb(barrier, finished, committables, frozen, overtaken, sync_ms, alignment_ms)
+        pending = _Pending(barrier, finished, committables, frozen, overtaken, sync_ms, alignment_ms)
         if overtaken is None or overtaken.complete:
-            self._write(climb)
+            self._write(pending)
         else:
-            self._recording[barrier.epoch] = climb
+            self._recording[barrier.epoch] = pending
 
     def recorded(self, epoch: Epoch, alignment_ms: float) -> None:
-        """All that the barrier overtook is there: rung 4."""
-        climb = self._recording.pop(epoch, None)
-        if climb is not None:
-            climb.alignment_ms = alignment_ms
-            self._write(climb)
+        """All that the barrier overtook is there: phase 4."""
+        pending = self._recording.pop(epoch, None)
+        if pending is not None:
+            pending.alignment_ms = alignment_ms
+            self._write(pending)
 
-    def _write(self, climb: _Climb) -> None:
-        epoch = climb.barrier.epoch
+    def _write(self, pending: _Pending) -> None:
+        epoch = pending.barrier.epoch
         self._writing.add(epoch)
         written_from = self._env.clock.monotonic()
 
         def done(result: SubtaskSnapshot | None, error: Exception | None) -> None:
             self._writing.discard(epoch)
-            climb.release()
+            pending.release()
             if epoch not in self._aborted:
                 async_ms = (self._env.clock.monotonic() - written_from) * 1000
-                self._ack(climb, result, error, async_ms)
+                self._ack(pending, result, error, async_ms)
 
         self._env.background.submit(
-            lambda: self._writer.write(climb.barrier, climb.frozen, climb.finished, climb.overtaken), done
+            lambda: self._writer.write(pending.barrier, pending.frozen, pending.finished, pending.overtaken),
+            done,
         )
 
     def abort(self, epoch: Epoch) -> None:
@@ -156,9 +157,9 @@ class SnapshotLadder:
 
         The frozen layers stay until the writer is through with them.
         """
-        climb = self._recording.pop(epoch, None)
-        if climb is not None:
-            climb.release()
+        pending = self._recording.pop(epoch, None)
+        if pending is not None:
+            pending.release()
         self._aborted = {other for other in self._aborted if other in self._writing}
         if epoch in self._writing:
             self._aborted.add(epoch)
@@ -185,14 +186,14 @@ class SnapshotLadder:
         return frozen
 
     def _ack(
-        self, climb: _Climb, snapshot: SubtaskSnapshot | None, error: Exception | None, async_ms: float
+        self, pending: _Pending, snapshot: SubtaskSnapshot | None, error: Exception | None, async_ms: float
     ) -> None:
-        epoch = climb.barrier.epoch
+        epoch = pending.barrier.epoch
         if snapshot is None:
             reason = f"writing state failed: {error}"
             self._env.report(SnapshotDeclined(epoch, self._subtask, reason))
             return
         size = sum(blob.length for operator in snapshot.operators for blob in operator.blobs())
         size += snapshot.persisted
-        times = (climb.sync_ms, async_ms, climb.alignment_ms)
-        self._env.report(SnapshotAck(epoch, snapshot, climb.committables, *times, size))
+        times = (pending.sync_ms, async_ms, pending.alignment_ms)
+        self._env.report(SnapshotAck(epoch, snapshot, pending.committables, *times, size))

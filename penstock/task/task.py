@@ -38,11 +38,11 @@ from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
 from penstock.operators.chain import OperatorInput, PendingOperators
 from penstock.operators.source_operator import SourceOperator
-from penstock.task.chain import LeftOver
+from penstock.task.chain import SuspendedWork
 from penstock.task.environment import TaskEnvironment
 from penstock.task.pacing import BUDGET_S, Pace, SourcePolls
 from penstock.task.phases import Phase, TimeShares
-from penstock.task.snapshot import AskedSnapshots, SnapshotLadder
+from penstock.task.snapshot import RequestedSnapshots, SnapshotPhases
 
 EVENTS_PER_STEP = 64
 """How many gate events one step may serve before the other tasks of the slot get their turn."""
@@ -57,7 +57,7 @@ class Task:
         operators: list[tuple[OperatorId, OperatorInput]],
         gate: InputGate | None,
         edges: list[OutputEdge],
-        ladder: SnapshotLadder,
+        phases: SnapshotPhases,
         environment: TaskEnvironment,
         buffer_timeout_ms: int,
         max_rows: int,
@@ -71,16 +71,16 @@ class Task:
         self._timed, self._unfinished = self._operators, list(self._operators)
         self._pending = PendingOperators(self._operators)
         self._gate = gate
-        self._left_over = LeftOver(self._operators)
+        self._left_over = SuspendedWork(self._operators)
         source = self._head.operator
         self._polls = SourcePolls(self._head, source) if isinstance(source, SourceOperator) else None
         self._outputs = Outputs(edges)
-        self._ladder = ladder
+        self._phases = phases
         self._env = environment
         self._buffer_timeout = buffer_timeout_ms / 1000
         self._pace = Pace(max_rows if gate is None else ALL, max(self._outputs.limit, SEGMENT_BYTES))
         self._last_flush = environment.clock.monotonic()
-        self._asked = AskedSnapshots()
+        self._asked = RequestedSnapshots()
         self._in_snapshot = False
         self._input_ended = self._ending = False
         self._records_in = metrics.counter("numRecordsIn")
@@ -251,10 +251,10 @@ class Task:
         elif isinstance(event, BarrierReady):
             self._snapshot(event.barrier, event.alignment_ms, event.overtaken)
         elif isinstance(event, OvertakenComplete):
-            self._ladder.recorded(event.epoch, event.alignment_ms)
+            self._phases.recorded(event.epoch, event.alignment_ms)
         elif isinstance(event, SnapshotsCancelled):
             for epoch in event.epochs:
-                self._ladder.abort(epoch)
+                self._phases.abort(epoch)
                 self._outputs.broadcast(CancelBarrier(epoch))
                 reason = "a newer snapshot overtook it"
                 self._env.report(SnapshotDeclined(epoch, self.subtask, reason, overtaken=True))
@@ -326,7 +326,7 @@ class Task:
         finished = self.phase is Phase.FINISHED
         forward = (lambda: None) if finished else partial(self._outputs.broadcast, barrier)
         self._in_snapshot = True
-        self._ladder.take(barrier, forward, finished, alignment_ms, overtaken)
+        self._phases.take(barrier, forward, finished, alignment_ms, overtaken)
         self._in_snapshot = False
 
     def end_input(self) -> None:
@@ -338,13 +338,13 @@ class Task:
     def abort(self, message: AbortSnapshot) -> None:
         """The coordinator gave a snapshot up."""
         self._asked.give_up(message.epoch)
-        self._ladder.abort(message.epoch)
+        self._phases.abort(message.epoch)
         if self._gate is not None and self.phase is Phase.RUNNING:
             self._gate.cancel(message.epoch)
 
     def completed(self, message: SnapshotCompleted) -> None:
         """A snapshot was published."""
-        self._ladder.completed(message.epoch)
+        self._phases.completed(message.epoch)
         for operator in self._operators:
             operator.run(partial(operator.operator.on_snapshot_complete, message.epoch))
 

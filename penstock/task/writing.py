@@ -1,4 +1,4 @@
-"""Rung 4 of the ladder: a subtask's frozen state as one file, or inline in the acknowledgement.
+"""Phase 4 of a snapshot: a subtask's frozen state as one file, or inline in the acknowledgement.
 
 Files of a backend that outlive one snapshot are stored beside it, once (``state/backend.py``).
 """
@@ -33,7 +33,7 @@ from penstock.task.environment import StateStorage, TaskEnvironment
 
 @dataclass(frozen=True, slots=True)
 class FrozenOperator:
-    """Rung 3's result for one operator."""
+    """Phase 3's result for one operator."""
 
     operator_id: OperatorId
     step: str
@@ -86,7 +86,7 @@ class StateWriter:
         finished: bool,
         overtaken: Overtaken | None = None,
     ) -> SubtaskSnapshot:
-        """Rung 4, on the background thread: everything of this subtask into one file, or inline."""
+        """Phase 4, on the background thread: everything of this subtask into one file, or inline."""
         name = f"{self._subtask.vertex}-{self._subtask.index}-{self._env.generation}.state"
         if barrier.location is None:
             writer = _SegmentWriter(f"chk-{barrier.epoch}/{name}", self._env.storage)

@@ -13,8 +13,8 @@ Nothing moves by itself: event time advances by :meth:`Harness.watermark`, the c
 and lets you look inside.  There is one subtask of each step, no thread and no Spark.
 
 A piece of a program is written with the ordinary stream classes.  Each of its steps becomes a
-:class:`~penstock.testing.operator_run.Trial`; what one emits goes to the next by a plain call, with the keys
-that the link asks for.  Partitioning other than by key means nothing.
+:class:`~penstock.testing.operator_run.OperatorRun`; what one emits goes to the next by a plain call, with
+the keys that the link asks for.  Partitioning other than by key means nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from penstock.operators.timer_service import TimeDomain
 from penstock.state.backend import EVENT_TIMERS, PROCESSING_TIMERS, EntryShape, FrozenTable
 from penstock.state.keyed import KeyedState
 from penstock.testing.items import ProcessingTimeTo, Record, WatermarkTo, atoms_of, operator_for
-from penstock.testing.operator_run import Collector, Trial, TrialSnapshot, run_clock
+from penstock.testing.operator_run import Collector, OperatorRun, OperatorRunSnapshot, run_clock
 
 Build = Callable[[DataStream], DataStream]
 
@@ -53,13 +53,13 @@ class Stage:
     """One step of the piece."""
 
     name: str
-    trial: Trial
+    trial: OperatorRun
 
 
 class _Entry:
     """A step seen as the output of the one before it."""
 
-    def __init__(self, trial: Trial, partitioning: Partitioning | None) -> None:
+    def __init__(self, trial: OperatorRun, partitioning: Partitioning | None) -> None:
         self._trial = trial
         self._partitioning = partitioning
 
@@ -119,7 +119,7 @@ def stages_of(build: Build, collector: Collector, clock: ManualClock) -> tuple[l
         is_read = node.id == end.source and end.tag is None
         plain = _Tap(consumers, collector) if is_read else FanOut(consumers)
         out = typed_output(plain, node.output_type if node.casts else None, node.side_types)
-        trial = Trial(_maker(node), out=out, clock=clock)
+        trial = OperatorRun(_maker(node), out=out, clock=clock)
         stages.append(Stage(node.uid or node.name, trial))
         outputs[link.source].append((link.tag, _Entry(trial, link.partitioning)))
     if not stages:
@@ -131,7 +131,7 @@ def single_stage(
     make: Callable[[], Operator], collector: Collector, clock: ManualClock
 ) -> tuple[list[Stage], Output]:
     """The same for one operator, whose input brings its keys."""
-    trial = Trial(make, out=collector, clock=clock)
+    trial = OperatorRun(make, out=collector, clock=clock)
     return [Stage(type(trial.operators[0]).__name__, trial)], _Entry(trial, None)
 
 
@@ -178,7 +178,7 @@ class PendingTimer:
 class HarnessSnapshot:
     """What :meth:`Harness.snapshot` gives: state files and timers, nothing that an object knows by heart."""
 
-    steps: tuple[TrialSnapshot, ...]
+    steps: tuple[OperatorRunSnapshot, ...]
     watermark: EventTime
 
 

@@ -1,6 +1,6 @@
 """One run of an operator by hand: batches, watermarks and clock in, results out, snapshots in between.
 
-:class:`Trial` holds the instances of one operator, one per subtask, and can replace them by new ones
+:class:`OperatorRun` holds the instances of one operator, one per subtask, and can replace them by new ones
 that are restored from real state files, at another parallelism if asked.  Routing, cutting and dealing
 follow the engine: key groups for keyed state, ``redistribute`` for operator state.  What an instance
 knows only by heart does not survive; that is the point.
@@ -76,7 +76,7 @@ class Collector:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialSnapshot:
+class OperatorRunSnapshot:
     """What a snapshot of a trial holds: one state file and one pickle of operator state per subtask."""
 
     files: tuple[bytes, ...]
@@ -84,7 +84,7 @@ class TrialSnapshot:
     watermark: EventTime
 
 
-class Trial:
+class OperatorRun:
     """The instances of one operator. ``make`` gives a new one that has seen nothing yet.
 
     ``out`` is where results go; by default they are kept in ``results``.
@@ -172,7 +172,7 @@ class Trial:
         for operator in self._operators:
             operator.close()
 
-    def snapshot(self) -> TrialSnapshot:
+    def snapshot(self) -> OperatorRunSnapshot:
         """Do what a barrier makes the instances do, and write their state."""
         self._epoch += 1
         files, lists = [], []
@@ -180,9 +180,9 @@ class Trial:
             operator.prepare_barrier(Epoch(self._epoch))
             files.append(_write_keyed(operator.ctx.keyed))
             lists.append(_write_lists(operator.ctx.operator_state))
-        return TrialSnapshot(tuple(files), tuple(lists), self._watermark)
+        return OperatorRunSnapshot(tuple(files), tuple(lists), self._watermark)
 
-    def load(self, snapshot: TrialSnapshot, parallelism: int) -> None:
+    def load(self, snapshot: OperatorRunSnapshot, parallelism: int) -> None:
         """Drop the instances and go on with new ones restored from ``snapshot``.
 
         The new ones are told the watermark of then at once: the sources would repeat it.
@@ -235,7 +235,7 @@ def _as_it_is(error: Exception, operator: Operator) -> Exception:
     raise error
 
 
-def run_clock(clock: ManualClock, trials: list[Trial], now_ms: int) -> None:
+def run_clock(clock: ManualClock, trials: list[OperatorRun], now_ms: int) -> None:
     """Move the clock of several trials to ``now_ms``; everything due on the way is fired at its time."""
     while True:
         due = [time for trial in trials if (time := trial.next_due()) is not None]

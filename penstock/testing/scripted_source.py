@@ -34,7 +34,7 @@ _NEVER = -1
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Raise :class:`CrashedOnCue` here, the first ``times`` times that this place is reached."""
+    """Raise :class:`ScriptedCrash` here, the first ``times`` times that this place is reached."""
 
     times: int = 1
 
@@ -54,7 +54,7 @@ class AwaitCheckpoint:
     """
 
 
-class CrashedOnCue(ConnectorError):
+class ScriptedCrash(ConnectorError):
     """The error that a :class:`Crash` raises."""
 
 
@@ -71,10 +71,10 @@ def cued_source(*splits: Iterable[Any], directory: str | Path | None = None) -> 
     if directory is None:
         directory = tempfile.mkdtemp(prefix="penstock-cue-")
         atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return CuedSource([list(script) for script in splits], Path(directory))
+    return ScriptedSource([list(script) for script in splits], Path(directory))
 
 
-class CuedSource(Source):
+class ScriptedSource(Source):
     """What :func:`cued_source` makes."""
 
     def __init__(self, scripts: list[list[Any]], directory: Path) -> None:
@@ -88,10 +88,10 @@ class CuedSource(Source):
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         """A reader at an item of the script."""
         marks = self._directory / split.id
-        return _CuedReader(self._scripts[split.info], position or 0, clock, marks)
+        return _ScriptedReader(self._scripts[split.info], position or 0, clock, marks)
 
 
-class _CuedReader(SplitReader):
+class _ScriptedReader(SplitReader):
     """``position`` counts items of the script, cues included."""
 
     def __init__(self, script: list[Any], index: int, clock: Clock, marks: Path) -> None:
@@ -136,7 +136,7 @@ class _CuedReader(SplitReader):
             mark = self._marks / f"item-{self._index}-crash-{time}"
             if not mark.exists():
                 mark.touch()
-                raise CrashedOnCue(
+                raise ScriptedCrash(
                     f"item {self._index} of {self._marks.name} is a crash, reached for the {time}. time of "
                     f"{crash.times}"
                 )
@@ -164,4 +164,4 @@ def _is_cue(item: Any) -> bool:
     return isinstance(item, Crash | Pause | AwaitCheckpoint)
 
 
-__all__ = ["AwaitCheckpoint", "Crash", "CrashedOnCue", "CuedSource", "Pause", "cued_source"]
+__all__ = ["AwaitCheckpoint", "Crash", "Pause", "ScriptedCrash", "ScriptedSource", "cued_source"]

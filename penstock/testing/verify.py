@@ -37,7 +37,7 @@ from penstock.core.pickling import dumps
 from penstock.core.signals import EndOfInput
 from penstock.operators.operator import Operator
 from penstock.testing.items import ProcessingTimeTo, Record, WatermarkTo, atoms_of, is_keyed, operator_for
-from penstock.testing.operator_run import KEY_GROUPS, Result, Trial, owners_of
+from penstock.testing.operator_run import KEY_GROUPS, OperatorRun, Result, owners_of
 
 _LINES = 30
 
@@ -279,7 +279,7 @@ class Verifier:
     def _run(self, mode: _Mode) -> list[Result]:
         position = 0
         try:
-            trial = Trial(self._make, mode.restores.get(_START, 1))
+            trial = OperatorRun(self._make, mode.restores.get(_START, 1))
             for step, position in _steps(pickle.loads(self._atoms), mode):
                 trial.at(position)
                 _feed(trial, step)
@@ -323,7 +323,7 @@ def _steps(atoms: list[Any], mode: _Mode) -> Iterator[tuple[Any, int]]:
         yield concat(pending), last
 
 
-def _feed(trial: Trial, step: Any) -> None:
+def _feed(trial: OperatorRun, step: Any) -> None:
     if isinstance(step, Batch):
         trial.process(step)
     elif isinstance(step, WatermarkTo):

@@ -26,7 +26,7 @@ from penstock.operators.join.functions import JoinKind, ProcessJoinFunction
 from penstock.operators.join.interval import Interval, IntervalJoinOperator
 from penstock.operators.join.temporal import TemporalJoinOperator
 from penstock.operators.operator import Operator
-from penstock.testing.operator_run import Trial, owners_of
+from penstock.testing.operator_run import OperatorRun, owners_of
 
 KEYS = ("a", "b", "c")
 DISORDER = 30
@@ -98,7 +98,7 @@ def as_columns(events: list[Event]) -> Batch:
     return Batch.of_columns(columns, rows.times, ("key",))
 
 
-class TwoSided(Trial):
+class TwoSided(OperatorRun):
     """A trial whose batches have a side."""
 
     def feed(self, side: int, batch: Batch) -> None:

@@ -16,7 +16,7 @@ from window_cases import Case, cases, early_and_late, fixed, overlapping, short
 
 from penstock.core.batch import Batch
 from penstock.core.row import Row
-from penstock.testing.operator_run import Result, Trial
+from penstock.testing.operator_run import OperatorRun, Result
 
 RECORD, WATERMARK, CLOCK, RESTORE, KEEP, CRASH = "record", "watermark", "clock", "restore", "keep", "crash"
 
@@ -58,7 +58,7 @@ def resolved(steps: list[Any]) -> list[Any]:
 
 
 class ModelTrial:
-    """The model behind the calls of a ``Trial``: a snapshot is a copy, a restore repeats the watermark."""
+    """The model behind an ``OperatorRun``: a snapshot is a copy, a restore repeats the watermark."""
 
     def __init__(self, slow: model.Model) -> None:
         self.slow = slow
@@ -104,7 +104,7 @@ class ModelTrial:
 class Run:
     """One of the two over the steps."""
 
-    def __init__(self, trial: Trial | ModelTrial, steps: list[Any], batch: Any) -> None:
+    def __init__(self, trial: OperatorRun | ModelTrial, steps: list[Any], batch: Any) -> None:
         self.trial = trial
         self.batch = batch
         self.steps = steps
@@ -159,7 +159,7 @@ def one_row(key: str, number: int, time: int) -> Batch:
 
 def check(case: Case, steps: list[Any], make: Any = None, batch: Any = one_row) -> None:
     steps = resolved(steps)
-    got = Run(Trial(make or case.operator), steps, batch).results()
+    got = Run(OperatorRun(make or case.operator), steps, batch).results()
     wanted = Run(ModelTrial(case.model()), steps, one_row).results()
     assert sorted(got, key=repr) == sorted(wanted, key=repr)
 

@@ -31,7 +31,7 @@ from penstock.snapshot.journal import Append, Refused, Seq, history, link, may_p
 from penstock.snapshot.retain import Deletions, plan_deletions
 from penstock.state.backend import EVENT_TIMERS
 from penstock.state.keyed import KeyedState
-from penstock.task.snapshot import SnapshotLadder
+from penstock.task.snapshot import SnapshotPhases
 
 
 def skip_alignment(patch: Patch) -> None:
@@ -59,7 +59,7 @@ class _EarlyStorage:
 
 
 def acknowledge_before_writing(patch: Patch) -> None:
-    original = SnapshotLadder.__init__
+    original = SnapshotPhases.__init__
 
     def init(self: Any, subtask: Any, operators: Any, writer: Any, env: Any) -> None:
         early = _EarlyStorage(env.storage)
@@ -72,7 +72,7 @@ def acknowledge_before_writing(patch: Patch) -> None:
         writer._env = dataclasses.replace(env, storage=early)
         original(self, subtask, operators, writer, dataclasses.replace(env, background=Background()))
 
-    patch.setattr(SnapshotLadder, "__init__", init)
+    patch.setattr(SnapshotPhases, "__init__", init)
 
 
 def commit_before_publication(patch: Patch) -> None:

@@ -12,7 +12,7 @@ import penstock.coordinator.restore_source
 from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 from penstock.coordinator.job_storage import JobStorage
 from penstock.coordinator.manifests import ManifestMaker
-from penstock.task.snapshot import SnapshotLadder
+from penstock.task.snapshot import SnapshotPhases
 
 
 def no_checkpoint_behind_it(patch: Patch) -> None:
@@ -56,14 +56,14 @@ def prepared_output_left_out(patch: Patch) -> None:
 
 def prepared_output_given_away(patch: Patch) -> None:
     """What the sinks prepared for a savepoint is in no checkpoint."""
-    original = SnapshotLadder.take
+    original = SnapshotPhases.take
 
-    def take(self: SnapshotLadder, barrier: Any, *rest: Any) -> None:
+    def take(self: SnapshotPhases, barrier: Any, *rest: Any) -> None:
         original(self, barrier, *rest)
         if barrier.location is not None:
             self.completed(barrier.epoch)
 
-    patch.setattr(SnapshotLadder, "take", take)
+    patch.setattr(SnapshotPhases, "take", take)
 
 
 MUTATIONS: dict[str, Planted] = {

@@ -8,14 +8,14 @@ from penstock.core.errors import SnapshotError
 from penstock.testing import Faults
 from penstock.testing.conformance.store_suite import StoreSuite
 from penstock.testing.sim.audit import Auditor
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.faults import Injector
 from penstock.testing.sim.scheduler import START_MS, Scheduler, VirtualClock
 from penstock.testing.sim.storage import SimStore
 
 
 def store_with(faults: Faults, seed: int = 1) -> SimStore:
-    world = World(seed, faults)
+    world = SimulatedEnvironment(seed, faults)
     return SimStore(world, Auditor(world, "job", 1), 0)
 
 

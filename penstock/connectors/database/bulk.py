@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.database import commit_log as ledger
-from penstock.connectors.database.committer import LedgerCommitter
+from penstock.connectors.database.committer import CommitLogCommitter
 from penstock.connectors.database.connection import Link
 from penstock.connectors.database.dialect import Dialect, Fault, Target, names
 from penstock.connectors.database.names import Maker
@@ -101,7 +101,7 @@ class BulkWriter(SinkWriter):
         self._again = False
 
 
-class BulkCommitter(LedgerCommitter):
+class BulkCommitter(CommitLogCommitter):
     """Merges staging tables."""
 
     def __init__(self, link: Link, target: Target, database: str, clock: Clock | None = None) -> None:

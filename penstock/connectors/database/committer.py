@@ -50,7 +50,7 @@ class _Unreachable(Exception):
     """There is no use in trying the next one now."""
 
 
-class LedgerCommitter(Committer):
+class CommitLogCommitter(Committer):
     """Commits in order with one connection, and tidies the ledger now and then."""
 
     def __init__(self, link: Link, clock: Clock | None = None) -> None:
@@ -136,7 +136,7 @@ class LedgerCommitter(Committer):
             _log.warning("old rows of %s stay: %s", ledger.TABLE, self._link.dialect.sentence(e))
 
 
-class TwoPhaseCommitter(LedgerCommitter):
+class TwoPhaseCommitter(CommitLogCommitter):
     """Commits prepared transactions, and writes rows that could not be prepared."""
 
     def __init__(self, link: Link, target: Target, database: str, clock: Clock | None = None) -> None:

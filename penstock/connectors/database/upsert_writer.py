@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from penstock.connectors.database.connection import Link
 from penstock.connectors.database.dialect import Fault
 from penstock.connectors.database.rows import Changed
-from penstock.connectors.database.write_target import Destination, refused
+from penstock.connectors.database.write_target import WriteTarget, refused
 from penstock.connectors.sink import SinkWriter
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
@@ -38,7 +38,7 @@ class EagerWriter(SinkWriter):
     def __init__(
         self,
         link: Link,
-        destination: Destination,
+        destination: WriteTarget,
         changes: Waiting,
         batch_rows: int,
         interval_ms: int,

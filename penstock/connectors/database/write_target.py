@@ -22,7 +22,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True)
-class Destination:
+class WriteTarget:
     """What writers write to, and what errors call it."""
 
     dialect: Dialect
@@ -32,26 +32,26 @@ class Destination:
     """Carry changes out on a connection; begins and ends no transaction."""
 
 
-def to_table(dialect: Dialect, target: Target) -> Destination:
+def to_table(dialect: Dialect, target: Target) -> WriteTarget:
     """A table."""
 
     def apply(connection: Any, changed: Changed) -> None:
         dialect.apply(connection, target, changed.rows, changed.gone)
 
-    return Destination(dialect, f"table {target.table!r} of {dialect.address}", target.columns, apply)
+    return WriteTarget(dialect, f"table {target.table!r} of {dialect.address}", target.columns, apply)
 
 
-def to_statement(dialect: Dialect, statement: str, columns: Sequence[str]) -> Destination:
+def to_statement(dialect: Dialect, statement: str, columns: Sequence[str]) -> WriteTarget:
     """A statement with a parameter per column, run for every row in the order they came."""
 
     def apply(connection: Any, changed: Changed) -> None:
         with connection.cursor() as cursor:
             dialect.run_each(cursor, statement, changed.rows)
 
-    return Destination(dialect, f"the statement {statement!r} at {dialect.address}", columns, apply)
+    return WriteTarget(dialect, f"the statement {statement!r} at {dialect.address}", columns, apply)
 
 
-def refused(destination: Destination, changed: Changed, error: BaseException) -> ConnectorError:
+def refused(destination: WriteTarget, changed: Changed, error: BaseException) -> ConnectorError:
     """The error to raise for a batch that failed with a data error."""
     found = first_refused(len(changed), lambda count: _rolled_back(destination, changed.first(count)))
     if found is None:
@@ -79,7 +79,7 @@ def first_refused(
     return fails, reason
 
 
-def _rolled_back(destination: Destination, changed: Changed) -> BaseException | None:
+def _rolled_back(destination: WriteTarget, changed: Changed) -> BaseException | None:
     """The data error that these changes meet in a transaction of their own, which never commits."""
     dialect = destination.dialect
     try:
@@ -101,7 +101,7 @@ def _rolled_back(destination: Destination, changed: Changed) -> BaseException | 
     return None
 
 
-def _message(destination: Destination, error: BaseException, row: tuple[Any, ...]) -> ConnectorError:
+def _message(destination: WriteTarget, error: BaseException, row: tuple[Any, ...]) -> ConnectorError:
     shown = show(destination.columns, row)
     return ConnectorError(
         f"{destination.where} refuses a row: {destination.dialect.sentence(error)}. The row: {shown}. Filter "

@@ -185,7 +185,7 @@ class Lane:
             ) from None
 
 
-class Supply:
+class ProducerPool:
     """Gives out lanes, and uses ids again once their transactions are known to be committed."""
 
     def __init__(self, settings: ClientSettings, naming: Naming, own: Owner, parallelism: int) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.connectors.kafka.client import log
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
-from penstock.connectors.kafka.shared_consumer import Feed
+from penstock.connectors.kafka.shared_consumer import SharedConsumer
 from penstock.connectors.source import EndOfSplit, OnTruncated, SplitReader
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConnectorError, PositionGoneError
@@ -158,7 +158,12 @@ class KafkaReader(SplitReader):
     """
 
     def __init__(
-        self, feed: Feed | None, wanted: RangeToRead, decoder: MessageDecoder, bad: BadRecords, commits: bool
+        self,
+        feed: SharedConsumer | None,
+        wanted: RangeToRead,
+        decoder: MessageDecoder,
+        bad: BadRecords,
+        commits: bool,
     ) -> None:
         self._errors = require("confluent_kafka", "kafka").KafkaError
         self._where = wanted.where

@@ -19,7 +19,7 @@ _PATIENCE = 8
 """For how many rounds a full lane may be passed over before it is paused."""
 
 
-class _Lane:
+class _PartitionBuffer:
     __slots__ = ("messages", "passed_over", "paused")
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class _Lane:
         self.paused = False
 
 
-class Feed:
+class SharedConsumer:
     """Messages of several partitions out of one consumer. Used by the readers of one task, on its thread."""
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -39,11 +39,11 @@ class Feed:
             ClientKind.CONSUMER, ClientSettings(settings, on_commit=self._committed), self._trouble
         )
         self._not_committed: str | None = None
-        self._lanes: dict[KafkaTopicPartition, _Lane] = {}
+        self._lanes: dict[KafkaTopicPartition, _PartitionBuffer] = {}
         self._waiting = 0
         """Messages in all lanes that are not paused."""
         self._refusals = 0
-        self._only: _Lane | None = None
+        self._only: _PartitionBuffer | None = None
         """The lane, as long as there has been only one: then nothing is to be sorted."""
         self._to_commit: dict[KafkaTopicPartition, int] = {}
         self.is_closed = False
@@ -53,7 +53,7 @@ class Feed:
 
     def add(self, where: KafkaTopicPartition, offset: int) -> None:
         """Begin to read a partition."""
-        lane = _Lane()
+        lane = _PartitionBuffer()
         self._only = lane if self._only is None and not self._lanes else None
         self._lanes[where] = lane
         self._consumer.incremental_assign([self._partition(*where, offset)])

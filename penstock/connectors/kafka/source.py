@@ -34,7 +34,7 @@ from penstock.connectors.kafka.reader import (
     RecordDecoder,
     ValueDecoder,
 )
-from penstock.connectors.kafka.shared_consumer import Feed
+from penstock.connectors.kafka.shared_consumer import SharedConsumer
 from penstock.connectors.source import (
     AtOffset,
     AtTime,
@@ -77,7 +77,7 @@ class KafkaSource(Source):
         if self._commits and self._group is None:
             raise ConfigError(f"{COMMIT_ON_CHECKPOINT} needs a group to commit for: call set_group_id()")
         self._on_truncated = _on_truncated(settings.properties)
-        self._feeds: list[Feed] = []
+        self._feeds: list[SharedConsumer] = []
         self._topic_ids: dict[str, str] = {}
         self.bounded = settings.bounded
         self.diverts_to = settings.policy.tag
@@ -156,13 +156,13 @@ class KafkaSource(Source):
             self._topic_ids |= self._brokers().topic_ids([part.topic])
         return self._topic_ids.get(part.topic, part.topic_id) != part.topic_id
 
-    def _feed(self, where: KafkaTopicPartition) -> Feed:
+    def _feed(self, where: KafkaTopicPartition) -> SharedConsumer:
         """A feed that does not read this partition yet: the first, unless somebody opens a split twice."""
         self._feeds = [feed for feed in self._feeds if not feed.is_closed]
         for feed in self._feeds:
             if where not in feed:
                 return feed
-        self._feeds.append(Feed(self._client))
+        self._feeds.append(SharedConsumer(self._client))
         return self._feeds[-1]
 
     def _brokers(self) -> Brokers:

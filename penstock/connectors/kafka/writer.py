@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from penstock.connectors.kafka.client import ClientKind, ClientSettings, new_client
-from penstock.connectors.kafka.producer_pool import Deliveries, Lane, Supply
+from penstock.connectors.kafka.producer_pool import Deliveries, Lane, ProducerPool
 from penstock.connectors.kafka.sink_records import RecordEncoder
 from penstock.connectors.kafka.transactions import Naming, Owner, PreparedTransaction
 from penstock.connectors.kafka.wire import Unavailable
@@ -72,7 +72,7 @@ class TransactionalWriter(SinkWriter):
     ) -> None:
         self._encoder = encoder
         self._timeout_ms = int(settings["transaction.timeout.ms"])
-        self._supply = Supply(settings, naming, own, parallelism)
+        self._supply = ProducerPool(settings, naming, own, parallelism)
         self._lane: Lane | None = None
         self._records = 0
         self._topics: set[str] = set()

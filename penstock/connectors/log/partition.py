@@ -1,6 +1,6 @@
 """Appending to a partition, from many processes at once.
 
-Every change happens under the partition's lock, on this ladder:
+Every change happens under the partition's lock, in this order:
 
 1. *catch up*: walk the frames others have appended since, move on to the newest segment;
 2. *repair*: cut off a torn tail, so that a frame always starts where the last valid one ends;

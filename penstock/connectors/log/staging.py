@@ -1,6 +1,6 @@
 """Transactions: records staged outside the log, then appended to it once, whatever crashes.
 
-The ladder of one transaction (one sink subtask, one epoch, one partition):
+The phases of one transaction (one sink subtask, one epoch, one partition):
 
 1. the writer spools rows to ``pending/<transaction>.open``, or keeps them in memory if they are few;
 2. on the barrier it completes the frame, fsyncs it and renames it to ``pending/<transaction>-<epoch>.frame``;

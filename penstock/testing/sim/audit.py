@@ -26,7 +26,7 @@ from penstock.snapshot.journal import (
 from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.paths import JOURNAL, METADATA, epoch_of
 from penstock.storage.contract import is_temporary
-from penstock.testing.sim.environment import Savepoint, World
+from penstock.testing.sim.environment import Savepoint, SimulatedEnvironment
 from penstock.testing.sim.limits import Limits
 
 _LONGEST_NAME = 255
@@ -39,7 +39,7 @@ class Auditor:
 
     def __init__(
         self,
-        world: World,
+        world: SimulatedEnvironment,
         directory: str,
         retained: int,
         job: str = "",

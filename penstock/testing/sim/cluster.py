@@ -9,7 +9,7 @@ from penstock.coordinator.ports import Cluster, Notify
 from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.limits import ChannelBound
 from penstock.testing.sim.network import GroupNetwork
 from penstock.testing.sim.process import Process
@@ -35,7 +35,9 @@ class _WorkerGroup:
 class SimCluster(Cluster):
     """Runs the slots of one driver."""
 
-    def __init__(self, world: World, store: SimStore, bound: ChannelBound, apart: bool) -> None:
+    def __init__(
+        self, world: SimulatedEnvironment, store: SimStore, bound: ChannelBound, apart: bool
+    ) -> None:
         """``apart``: slots have globals of their own."""
         self._world = world
         self._bound = bound

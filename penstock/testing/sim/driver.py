@@ -39,7 +39,7 @@ from penstock.snapshot.repository import Repository
 from penstock.testing.sim.audit import SAVED, Auditor
 from penstock.testing.sim.cluster import SimCluster
 from penstock.testing.sim.driver_ports import AtOnce, AuditedStorage, SimLane
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.limits import ChannelBound
 from penstock.testing.sim.process import Process
@@ -84,7 +84,7 @@ class SimDriver(EventQueue):
 
     def __init__(
         self,
-        world: World,
+        world: SimulatedEnvironment,
         auditor: Auditor,
         job: SimJob,
         number: str,

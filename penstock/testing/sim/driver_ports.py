@@ -11,7 +11,7 @@ from penstock.coordinator.events import Claimed, Event, Publish, PublishDone, Sa
 from penstock.coordinator.ports import Failed, Lane, Storage, Work, Worker
 from penstock.core.errors import FencedError
 from penstock.testing.sim.audit import Auditor
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.limits import remembered
 from penstock.testing.sim.scheduler import Action, Scheduler
 
@@ -94,7 +94,7 @@ class AuditedStorage(Storage):
     def __init__(
         self,
         real: Storage,
-        world: World,
+        world: SimulatedEnvironment,
         auditor: Auditor,
         coordinator: Coordinator,
         driver: str,

@@ -60,7 +60,7 @@ class Savepoint:
     manifest: Manifest
 
 
-class World:
+class SimulatedEnvironment:
     """Shared by all actors of one run."""
 
     def __init__(self, seed: int, faults: Faults, backends: StateBackends = BUILT_IN) -> None:
@@ -118,10 +118,10 @@ class World:
         return InvariantBroken(text)
 
 
-_stack: list[World] = []
+_stack: list[SimulatedEnvironment] = []
 
 
-def current() -> World:
+def current() -> SimulatedEnvironment:
     """The world of the run that goes on."""
     if not _stack:
         raise RuntimeError("simulation sources and sinks work only inside penstock.testing.simulate")
@@ -129,7 +129,7 @@ def current() -> World:
 
 
 @contextmanager
-def entered(world: World) -> Iterator[None]:
+def entered(world: SimulatedEnvironment) -> Iterator[None]:
     """Make ``world`` the current one."""
     _stack.append(world)
     try:

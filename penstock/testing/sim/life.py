@@ -10,7 +10,7 @@ from penstock.core.restart import NoRestart
 from penstock.testing.sim.audit import Auditor
 from penstock.testing.sim.connectors import SimSink
 from penstock.testing.sim.driver import SimDriver, SimJob
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.limits import Limits
 from penstock.testing.sim.requests import Lineage
@@ -48,7 +48,9 @@ class Compiled:
 class Life:
     """One job in a world. ``label`` tells its drivers from those of other jobs."""
 
-    def __init__(self, world: World, compiled: Compiled, faults: Faults, label: str = "") -> None:
+    def __init__(
+        self, world: SimulatedEnvironment, compiled: Compiled, faults: Faults, label: str = ""
+    ) -> None:
         self._world = world
         self._compiled = compiled
         self._label = label

@@ -18,7 +18,7 @@ from penstock.coordinator.coordinator import Coordinator
 from penstock.core.batch import Batch
 from penstock.graph.plan import Plan
 from penstock.task.task import Task
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class ChannelBound:
 class MemoryWatch:
     """Weighs the channels of one slot after each of its steps."""
 
-    def __init__(self, world: World, bound: ChannelBound) -> None:
+    def __init__(self, world: SimulatedEnvironment, bound: ChannelBound) -> None:
         self._world = world
         self._bound = bound
         self._weighed: dict[int, tuple[Batch, int]] = {}

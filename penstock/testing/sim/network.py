@@ -17,7 +17,7 @@ from penstock.exchange.channel import InputChannel, Sender
 from penstock.exchange.codec import ChannelDecoder
 from penstock.exchange.frames import Buffer, Frame, FrameKind
 from penstock.exchange.network import Peer, RemoteSender
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 
 Inside = Callable[[], AbstractContextManager[None]]
 _FRAME_BYTES = 112 << 10
@@ -29,7 +29,7 @@ _USUAL_MS = (0.1, 4.0)
 class _Link:
     """One channel: what is on its way, and who waits at its ends."""
 
-    def __init__(self, world: World, channel: ChannelId) -> None:
+    def __init__(self, world: SimulatedEnvironment, channel: ChannelId) -> None:
         self._world = world
         slow = world.faults.hit("slow_channel", str(channel))
         self._latency = _SLOW_MS if slow else _USUAL_MS
@@ -97,7 +97,7 @@ def small_frames() -> Iterator[None]:
 class GroupNetwork:
     """All channels of one worker group."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatedEnvironment) -> None:
         self._world = world
         self._links: dict[ChannelId, _Link] = {}
 

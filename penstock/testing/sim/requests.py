@@ -10,7 +10,7 @@ from penstock.coordinator.ports import Clients
 from penstock.snapshot.decode import from_json
 from penstock.snapshot.paths import METADATA, epoch_of
 from penstock.testing.sim.audit import Auditor, home_of
-from penstock.testing.sim.environment import Savepoint, World
+from penstock.testing.sim.environment import Savepoint, SimulatedEnvironment
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +26,7 @@ class Lineage:
 class SimClients(Clients):
     """The clients of one driver: each is answered once, and what a good answer promises is there."""
 
-    def __init__(self, world: World, auditor: Auditor, driver: str) -> None:
+    def __init__(self, world: SimulatedEnvironment, auditor: Auditor, driver: str) -> None:
         self.ended_with: str | None = None
         """The savepoint that the job was ended with."""
         self._world = world

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from penstock.state.registry import BUILT_IN, StateBackends
 from penstock.testing.sim.audit import home_of, transactions_in
-from penstock.testing.sim.environment import InvariantBroken, Savepoint, World, entered
+from penstock.testing.sim.environment import InvariantBroken, Savepoint, SimulatedEnvironment, entered
 from penstock.testing.sim.faults import Faults
 from penstock.testing.sim.life import Compiled, Life, Outputs
 from penstock.testing.sim.scheduler import START_MS
@@ -98,7 +98,7 @@ class Run:
         forks: bool = False,
         backends: StateBackends = BUILT_IN,
     ) -> None:
-        self._world = World(seed, faults, backends)
+        self._world = SimulatedEnvironment(seed, faults, backends)
         self._compiled = compiled
         self._seed = seed
         self._forks = forks

@@ -16,7 +16,7 @@ from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import Deploy, FromSlot, SnapshotAck, SnapshotCompleted, TaskFailed, ToSlot
 from penstock.task.environment import TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.limits import ChannelBound, MemoryWatch
 from penstock.testing.sim.network import GroupNetwork, SlotNetwork
 from penstock.testing.sim.process import Process
@@ -45,7 +45,7 @@ class SimSlot:
 
     def __init__(
         self,
-        world: World,
+        world: SimulatedEnvironment,
         number: int,
         generation: Generation,
         store: SimStore,

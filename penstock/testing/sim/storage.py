@@ -10,7 +10,7 @@ from penstock.storage.contract import TEMPORARY, FoundFile
 from penstock.storage.memory import MemoryStorage, name_of
 from penstock.storage.places import register_scheme
 from penstock.testing.sim.audit import Auditor
-from penstock.testing.sim.environment import World, current
+from penstock.testing.sim.environment import SimulatedEnvironment, current
 from penstock.testing.sim.faults import SIMULATED
 
 SCHEME = "sim"
@@ -22,7 +22,7 @@ class SimStorage(MemoryStorage):
 
     def __init__(
         self,
-        world: World,
+        world: SimulatedEnvironment,
         auditor: Auditor,
         on_use: Callable[[str], None] = lambda operation: None,
         vanish: Callable[[], None] | None = None,
@@ -104,7 +104,7 @@ class SimStore(SnapshotStore):
 
     def __init__(
         self,
-        world: World,
+        world: SimulatedEnvironment,
         auditor: Auditor,
         inline_limit: int,
         on_use: Callable[[str], None] = lambda operation: None,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.coordinator.events import RequestKind
 from penstock.testing.sim.driver import SimDriver
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 
 _LOOK_MS = (10.0, 60.0)
 _WISHES = {
@@ -23,7 +23,9 @@ class Users:
     ``mistake`` is called when somebody takes the job's name for another program.
     """
 
-    def __init__(self, world: World, drivers: list[SimDriver], mistake: Callable[[], None]) -> None:
+    def __init__(
+        self, world: SimulatedEnvironment, drivers: list[SimDriver], mistake: Callable[[], None]
+    ) -> None:
         self._world = world
         self._drivers = drivers
         self._mistake = mistake
@@ -42,7 +44,7 @@ class Users:
         scheduler.after(scheduler.between(*_LOOK_MS), self.look)
 
 
-def starts_in_vain(world: World, make: Callable[[], SimDriver]) -> None:
+def starts_in_vain(world: SimulatedEnvironment, make: Callable[[], SimDriver]) -> None:
     """Start the program that ``make`` gives, and check that nobody can tell afterwards that it was there."""
     before = dict(world.files)
     with world.faults.paused():

@@ -18,7 +18,7 @@ from penstock.state.heap.backend import HeapBackend
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import ChainSetup, build_chain, runtime_of
-from penstock.testing.operator_run import Trial
+from penstock.testing.operator_run import OperatorRun
 
 
 class Closed(KeyedState):
@@ -110,5 +110,5 @@ def test_an_operator_that_is_run_by_hand_fails_as_its_author_wrote() -> None:
             raise LookupError("not here") from ValueError("the cause")
 
     with pytest.raises(LookupError, match="not here") as caught:
-        Trial(lambda: Broken("broken"))
+        OperatorRun(lambda: Broken("broken"))
     assert isinstance(caught.value.__cause__, ValueError)

@@ -17,7 +17,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.testing import Record, local_cluster
 from penstock.testing.conformance import SourceConformance
-from penstock.testing.scripted_source import AwaitCheckpoint, Crash, CrashedOnCue, Pause, cued_source
+from penstock.testing.scripted_source import AwaitCheckpoint, Crash, Pause, ScriptedCrash, cued_source
 
 
 class TestCuedSource(SourceConformance):
@@ -98,7 +98,7 @@ def test_the_crash_is_raised_in_the_reader(tmp_path: Path) -> None:
         reader = source.open_split(split, None, ManualClock())
         batch = reader.poll(10)
         assert batch is not None and batch.to_rows() == [1]
-        with pytest.raises(CrashedOnCue):
+        with pytest.raises(ScriptedCrash):
             reader.poll(10)
     reader = source.open_split(split, 1, ManualClock())
     batch = reader.poll(10)

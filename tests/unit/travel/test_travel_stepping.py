@@ -12,7 +12,7 @@ from penstock.core.clock import ManualClock
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.replay.debugger import Cause, Step, watched
-from penstock.testing.operator_run import Trial
+from penstock.testing.operator_run import OperatorRun
 
 
 class Reminder(KeyedProcessFunction):
@@ -31,14 +31,14 @@ class Reminder(KeyedProcessFunction):
         self.last.clear()
 
 
-def steps_of(key: str) -> tuple[Trial, list[Step]]:
+def steps_of(key: str) -> tuple[OperatorRun, list[Step]]:
     """A keyed step at the clock's time 5000, watched."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([("a", 1)]).key_by(lambda v: v[0]).process(Reminder()).uid("reminder")
     (node,) = [node for node in env.graph.nodes if node.uid == "reminder"]
     steps: list[Step] = []
     watching = watched(node, key, steps.append, lambda state: None)
-    return Trial(watching.factory, clock=ManualClock(5000)), steps
+    return OperatorRun(watching.factory, clock=ManualClock(5000)), steps
 
 
 def test_timers_of_processing_time_are_told_as_they_are_set_and_as_they_fire() -> None:

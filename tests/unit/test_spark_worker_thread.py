@@ -1,4 +1,4 @@
-"""The thread that waits for a gang's Spark job tells its end, whatever Spark does."""
+"""The thread that waits for a worker group's Spark job tells its end, whatever Spark does."""
 
 from __future__ import annotations
 
