@@ -31,7 +31,6 @@ from functools import partial
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from penstock.connectors.http.connection import Caller, Connection, Refused
@@ -193,9 +192,7 @@ class WebhookServer:
     def __enter__(self) -> WebhookServer:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def source(self, value_format: Any = None, **settings: Any) -> LogSource:

@@ -6,7 +6,6 @@ Records are partitioned by a stable hash of their key; those without a key go ro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -107,9 +106,7 @@ class Producer:
     def __enter__(self) -> Producer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def send(
@@ -199,9 +196,7 @@ class Consumer:
     def __enter__(self) -> Consumer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def poll(self, max_records: int = 5000) -> list[tuple[int, pa.RecordBatch]]:
