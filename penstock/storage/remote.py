@@ -39,7 +39,7 @@ _proven: set[tuple[str, str]] = set()
 class RemoteStorage(Storage):
     """The file system of a URL; ``options`` go to fsspec (credentials, endpoint).
 
-    Stores without a rename copy and delete: see ``connectors/files/commit.py``.  fsspec is imported here
+    Stores without a rename copy and delete: see ``connectors/files/writer.py``.  fsspec is imported here
     because that takes a tenth of a second and local paths do not need it.
     """
 
