@@ -26,14 +26,14 @@ from penstock.storage.places import join, normalise, storage_of, url_of
 from penstock.storage.remote import RemoteStorage
 from penstock.testing import Faults
 from penstock.testing.sim.audit import Auditor
-from penstock.testing.sim.environment import World
+from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.storage import SimStorage
 
 Place = tuple[Storage, str]
 
 
 def simulated() -> SimStorage:
-    world = World(1, Faults())
+    world = SimulatedEnvironment(1, Faults())
     return SimStorage(world, Auditor(world, "place", 1))
 
 
