@@ -57,6 +57,8 @@ class Entry:
     """Options of the ``penstock run`` that started the driver."""
     socket: str = ""
     """Name of its socket in the directory of the file."""
+    rest: str = ""
+    """Address of its page and of REST; the token is the same."""
 
     def __repr__(self) -> str:
         return f"Entry({self.id}, {self.name!r}, pid {self.pid})"
@@ -126,15 +128,19 @@ def register(
     most_slots: Callable[[], int | None] | None = None,
     parallelism_limit: tuple[int, str] | None = None,
     command: Mapping[str, Any] | None = None,
+    rest: tuple[str, str] | None = None,
 ) -> Registration | None:
-    """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
+    """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same.
+
+    ``rest``: address and token of its page.
+    """
     outcomes = RemoteRequests(snapshot)
 
     def cancelling() -> Mapping[str, Any]:
         cancel()
         return status()
 
-    token = secrets.token_hex(32)
+    page, token = rest or ("", secrets.token_hex(32))
     started = (clock or SystemClock()).now_ms()
     try:
         make_home()
@@ -149,7 +155,7 @@ def register(
         }
         listener, door = _listen(token, answers)
         given = None if command is None else dict(command)
-        entry = Entry(job_id, name, os.getpid(), started, listener.port, token, given, door)
+        entry = Entry(job_id, name, os.getpid(), started, listener.port, token, given, door, page)
         _warn_about_namesakes(entry)
         _publish(entry, listener)
     except (OSError, ConfigError) as error:

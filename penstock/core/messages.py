@@ -91,6 +91,8 @@ class AbortSnapshot:
     """The snapshot was given up: release what is held for it."""
 
     epoch: Epoch
+    reason: str = field(default="", compare=False)
+    """For people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ class SnapshotAck:
     async_ms: float
     alignment_ms: float
     state_bytes: int
+    start_delay_ms: float = 0.0
+    """From the trigger to the first barrier at this subtask, by the clocks of two processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +243,8 @@ class Heartbeat:
     metrics: dict[Subtask, dict[str, float]] = field(default_factory=dict)
     used_bytes: int = 0
     """Memory of the slot's process; 0 if it does not know."""
+    process: dict[str, float] = field(default_factory=dict)
+    """What else it says of its process now and then, see ``spark/process_facts.py``."""
 
 
 FromSlot = (

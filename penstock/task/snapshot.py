@@ -43,6 +43,7 @@ class _Climb:
     overtaken: Overtaken | None
     sync_ms: float
     alignment_ms: float
+    start_delay_ms: float
 
     def release(self) -> None:
         """Let the frozen layers go."""
@@ -79,6 +80,7 @@ class SnapshotLadder:
         overtaken: Overtaken | None = None,
     ) -> None:
         """Climb rungs 1 to 3 now, and start rung 4 unless records that count are still to come."""
+        delay_ms = max(0.0, self._env.clock.now_ms() - barrier.triggered_ms - alignment_ms)
         started = self._env.clock.monotonic()
         committables = self._prepare(barrier.epoch)
         forward()
@@ -86,7 +88,8 @@ class SnapshotLadder:
         if overtaken is not None:
             overtaken.seal()
         sync_ms = (self._env.clock.monotonic() - started) * 1000
-        climb = _Climb(barrier, finished, committables, frozen, overtaken, sync_ms, alignment_ms)
+        times = (sync_ms, alignment_ms, delay_ms)
+        climb = _Climb(barrier, finished, committables, frozen, overtaken, *times)
         if overtaken is None or overtaken.complete:
             self._write(climb)
         else:
@@ -159,4 +162,4 @@ class SnapshotLadder:
         size = sum(blob.length for operator in snapshot.operators for blob in operator.blobs())
         size += snapshot.persisted
         times = (climb.sync_ms, async_ms, climb.alignment_ms)
-        self._env.report(SnapshotAck(epoch, snapshot, climb.committables, *times, size))
+        self._env.report(SnapshotAck(epoch, snapshot, climb.committables, *times, size, climb.start_delay_ms))

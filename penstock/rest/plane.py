@@ -1,0 +1,171 @@
+"""The control plane of one job: what requests look at, and what they may do to it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import socket
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.coordinator.running_job import RunningJob
+from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import LOGGERS, shown
+from penstock.core.rest_options import REST_READ_ONLY
+from penstock.rest.look import Driver, Look, Refused
+from penstock.rest.requests import Requests
+from penstock.snapshot.memory import MemoryStore
+
+_LINES = 5000
+_NUMBERS = ("restarts", "late_dropped", "outputs_dropped")
+
+Room = Callable[[], "int | None"]
+"""How many slots the job could have, if that is known."""
+
+
+class Plane:
+    """Made once for each job; every method may be called from any thread."""
+
+    def __init__(
+        self,
+        running: RunningJob,
+        clock: Clock,
+        room: Room | None = None,
+        limit: tuple[int, str] | None = None,
+    ) -> None:
+        self.running = running
+        self.clock = clock
+        self.read_only = bool(running.job.configuration.get(REST_READ_ONLY))
+        self.requests = Requests(running.request, running.status)
+        self._room = room
+        self._limit = limit
+        self._log = LogTail()
+        self._gc = GcMeter(SystemClock())
+
+    def look(self) -> Look:
+        """The job as it is now."""
+        running, job = self.running, self.running.job
+        facts = {} if job.plan.settings.batch else running.facts()  # of a BATCH job they ask Spark
+        numbers = {name: facts[name] for name in _NUMBERS if name in facts}
+        memory = isinstance(job.store, MemoryStore)
+        return Look(
+            job.job_id.hex,
+            job.plan,
+            job.settings,
+            job.configuration,
+            running.history.view(),
+            running.status(),
+            self.clock.now_ms(),
+            None if memory else job.repository.root.url,
+            self.read_only,
+            self._driver(),
+            self._log.lines(),
+            numbers,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """What lists show, with what a rescale must know."""
+        room = self._room() if self._room is not None else None
+        return {**self.running.facts(), "most_slots": room, "parallelism_limit": self._limit}
+
+    def cancel(self) -> None:
+        """Ask for the end of the job; refused if it has ended."""
+        status = self.running.status()
+        if status.is_terminal_state():
+            raise Refused(409, f"the job is {status.name} already")
+        self.running.cancel()
+
+    def close(self) -> None:
+        """The job has ended and everybody was told."""
+        self._log.close()
+        self._gc.close()
+
+    def _driver(self) -> Driver:
+        used, limit = _memory()
+        times = os.times()
+        return Driver(
+            os.getpid(),
+            socket.gethostname(),
+            used,
+            limit,
+            times.user + times.system,
+            self._gc.spent_ms,
+            threading.active_count(),
+            os.cpu_count() or 1,
+        )
+
+
+def _memory() -> tuple[int, int]:
+    """Bytes that this process uses, and that the machine has; zeros where the system does not say."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        page = os.sysconf("SC_PAGE_SIZE")
+        used = int(Path("/proc/self/statm").read_text().split()[1]) * page
+        return used, os.sysconf("SC_PHYS_PAGES") * page
+    return 0, 0
+
+
+def stacks() -> dict[str, str]:
+    """Where every thread of this process is."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return {
+        f"{names.get(number, 'unknown')} ({number})": shown("".join(traceback.format_stack(frame)))
+        for number, frame in sys._current_frames().items()
+    }
+
+
+class LogTail(logging.Filter):
+    """The newest lines of Penstock's loggers, kept in memory.
+
+    A filter that lets everything pass: with a handler of ours, Python would no longer show warnings to a user
+    who has set up no logging.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: deque[str] = deque(maxlen=_LINES)
+        self._format = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+        for name in LOGGERS:
+            logging.getLogger(name).addFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self._lines.append(self._format.format(record))
+        return True
+
+    def lines(self) -> tuple[str, ...]:
+        """All that is kept."""
+        return tuple(self._lines)
+
+    def close(self) -> None:
+        """Keep nothing more."""
+        for name in LOGGERS:
+            logging.getLogger(name).removeFilter(self)
+
+
+class GcMeter:
+    """How long Python's garbage collector has stopped this process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.spent_ms = 0.0
+        self._clock = clock
+        self._since: float | None = None
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, info: dict[str, int]) -> None:
+        now = self._clock.monotonic()
+        if phase == "start":
+            self._since = now
+        elif self._since is not None:
+            self.spent_ms += (now - self._since) * 1000
+            self._since = None
+
+    def close(self) -> None:
+        """Measure no more."""
+        with contextlib.suppress(ValueError):
+            gc.callbacks.remove(self._note)
