@@ -10,6 +10,7 @@ from enum import Enum
 from penstock.core.ids import Generation, SlotId, Subtask, WallMs
 from penstock.graph.plan import Plan
 
+_NEVER = WallMs(0)
 _PAST = 50
 """Attempts that are remembered."""
 
@@ -56,8 +57,8 @@ class SlotRecord:
     host: str = ""
     port: int = 0
     """Where other slots reach it."""
-    registered_ms: WallMs = WallMs(0)
-    heard_ms: WallMs = WallMs(0)
+    registered_ms: WallMs = _NEVER
+    heard_ms: WallMs = _NEVER
     """When it last gave a sign of life."""
     used_bytes: int = 0
     process: Mapping[str, float] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """What happened to a job, kept for whoever asks later: the page, Flink's tools, ``penstock events``.
 
-The driver tells it every event that it hears and every instruction that it carries out.  All of it is bounded,
-whatever the job goes through.  One thread tells; any may look, and gets a copy that no longer changes.
+The driver tells it every event that it hears and every instruction that it carries out.  All of it is
+bounded, whatever the job goes through.  One thread tells; any may look, and gets a copy that does not change.
 """
 
 from __future__ import annotations

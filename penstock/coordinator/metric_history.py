@@ -1,6 +1,6 @@
 """The newest metrics of every subtask, and how fast they change.  Pure.
 
-Rates are counted by the task's own clock: what it says it was busy, waiting and idle is the time that went by.
+Rates are counted by the task's own clock: what it was busy, waiting and idle is the time that went by.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class RunningJob(ABC):
 
     def __init__(self, job: Assembled, result: JobResult) -> None:
         self.job = job
-        self.page: str | None = None
-        """Address of its page and of REST, if they are served."""
+        self.page: Callable[[], str] | None = None
+        """Makes an address of its page that lets one browser in, if it has a page."""
         self.history: JobHistory
         """What happened to it."""
         self.savepoints_asked = 0

@@ -47,7 +47,8 @@ REST_READ_ONLY: Option[bool] = _add(
     "penstock.rest.read-only",
     Kind.BOOLEAN,
     "false",
-    "Whether the page and REST only show: no savepoint, stop, checkpoint or cancel. The command line still can.",
+    "Whether the page and REST only show: no savepoint, stop, checkpoint or cancel; the command line still "
+    "can.",
 )
 REST_TOKEN_FILE: Option[str | None] = _add(
     "penstock.rest.token-file",

@@ -1,6 +1,6 @@
 """The routes of the control plane, under ``/`` and ``/v1/``, behind the guard and its limits.
 
-Views are quick and run on the server's own thread; what may block (a savepoint's directory, Spark) has another.
+Views are quick and run on the server's own thread; what may block (a savepoint's directory, Spark) does not.
 """
 
 from __future__ import annotations
@@ -50,20 +50,19 @@ _HEADERS = [
 
 def build(plane: Plane, guard: Guard) -> ASGIApp:
     """The application of one door."""
-    routes = [*_routes(plane, guard)]
-    versioned: list[BaseRoute] = [Mount("/v1", routes=[*_routes(plane, guard)])]
+    versioned: list[BaseRoute] = [Mount("/v1", routes=_routes(plane))]
     page = console_files()
     root: list[BaseRoute] = [Route("/", partial(_page, plane, guard, page), methods=["GET"])]
     if page is not None:
         root.append(Mount("/", StaticFiles(directory=page)))
     app = Starlette(
-        routes=[*versioned, *routes, *root],
+        routes=[*versioned, *_routes(plane), *root],
         exception_handlers={HTTPException: _unknown, Refused: _refused, PenstockError: _failed},
     )
     return _Limits(app, guard)
 
 
-def _routes(plane: Plane, guard: Guard) -> list[BaseRoute]:
+def _routes(plane: Plane) -> list[Route]:
     """Fixed names before those in braces: ``/jobs/overview`` is no job."""
     made = [Route(path, partial(_view, plane, view), methods=["GET"]) for path, view in VIEWS.items()]
     made += [
@@ -79,7 +78,6 @@ def _routes(plane: Plane, guard: Guard) -> list[BaseRoute]:
         Route("/openapi.json", _openapi, methods=["GET"]),
         Route("/jobmanager/thread-dump", _threads, methods=["GET"]),
         Route("/jobs/{jobid}/facts", partial(_facts, plane), methods=["GET"]),
-        Route("/penstock/code", partial(_code, guard), methods=["POST"]),
     ]
     return sorted(made, key=lambda route: route.path.count("{"))
 
@@ -134,10 +132,6 @@ async def _facts(plane: Plane, request: Request) -> Response:
     return JSONResponse(await anyio.to_thread.run_sync(plane.facts))
 
 
-async def _code(guard: Guard, request: Request) -> Response:
-    return JSONResponse({"code": guard.sessions.new_code()})
-
-
 async def _page(plane: Plane, guard: Guard, page: str | None, request: Request) -> Response:
     """The page; a browser that comes with a code gets its cookie first.
 
@@ -157,8 +151,8 @@ async def _page(plane: Plane, guard: Guard, page: str | None, request: Request) 
         return await files.get_response("index.html", request.scope)
     name = html.escape(plane.running.job.plan.job_name)
     return HTMLResponse(
-        f"<!doctype html><title>{name}</title><h1>{name}</h1><p>REST is at <a href='jobs/overview'>jobs/overview"
-        "</a>, what it can do at <a href='openapi.json'>openapi.json</a>.</p>"
+        f"<!doctype html><title>{name}</title><h1>{name}</h1><p>REST is at <a href='jobs/overview'>"
+        "jobs/overview</a>, what it can do at <a href='openapi.json'>openapi.json</a>.</p>"
     )
 
 

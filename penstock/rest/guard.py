@@ -1,7 +1,7 @@
-"""Who may ask: the job's token, sessions of browsers, hosts and origins.  Decides from values; no server here.
+"""Who may ask: the job's token, sessions of browsers, hosts and origins.  Decides from values.
 
-A request shows the token (``Authorization: Bearer``), or a cookie that a browser got for a code that works once.
-What comes from another site's page is refused before that, whoever's cookie the browser sends along: by
+A request shows the token (``Authorization: Bearer``), or a cookie that a browser got for a code that works
+once.  What comes from another site's page is refused before that, whatever the browser sends along: by
 ``Sec-Fetch-Site`` and ``Origin``, and by ``Host`` against names that were made to lead here.
 """
 
@@ -143,8 +143,8 @@ class Guard:
 
 
 UNKNOWN = (
-    "show the job's token as Authorization: Bearer; it is in the job's file in $PENSTOCK_HOME/jobs. For a browser, "
-    "`penstock ui` opens the page"
+    "show the job's token as Authorization: Bearer; it is in the job's file in $PENSTOCK_HOME/jobs. For a "
+    "browser, `penstock ui` opens the page"
 )
 
 

@@ -215,6 +215,6 @@ def refuse_rescaling(look: Look) -> dict[str, Any]:
     """Slots come all at once: a running job does not change its parallelism."""
     raise Refused(
         409,
-        "a running job does not change its parallelism: `penstock rescale JOB N` stops it with a savepoint and "
-        "starts it from there",
+        "a running job does not change its parallelism: `penstock rescale JOB -p N` stops it with a "
+        "savepoint and starts it from there",
     )

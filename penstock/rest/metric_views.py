@@ -1,4 +1,4 @@
-"""Metrics by Flink's names: of subtasks, of vertices, of the job, of processes; single and together.  Pure."""
+"""Metrics by Flink's names: of subtasks, vertices, the job, processes; single and together.  Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The OpenAPI document, made of ``contract.json``: the calls, their parameters and the shapes of their answers.
+"""The OpenAPI document, made of ``contract.json``: the calls, their parameters, the shapes of answers.
 
-In a shape, a name with ``?`` may be absent, ``*`` stands for any name, ``a|b`` for one of these words, ``id`` for 32
-hexadecimal digits.  Every field may be null: Flink's clients take that for absent.
+In a shape, a name with ``?`` may be absent, ``*`` stands for any name, ``a|b`` for one of these words, ``id``
+for 32 hexadecimal digits.  Every field may be null: Flink's clients take that for absent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``/metrics``: Flink's names and labels in Prometheus' text format.
 
-Everything is a gauge, as Flink's own reporter has it.  The names are ``flink_<scope>_<metric>``; what only Penstock
-has begins with ``penstock_``.
+Everything is a gauge, as Flink's own reporter has it.  The names are ``flink_<scope>_<metric>``; what only
+Penstock has begins with ``penstock_``.
 """
 
 from __future__ import annotations

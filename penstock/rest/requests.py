@@ -1,4 +1,4 @@
-"""Savepoints, stops, checkpoints and disposals asked for from outside: begun at once, their outcome asked for later.
+"""Savepoints, stops, checkpoints and disposals on request: begun at once, their outcome asked for later.
 
 A client that chooses the id itself may ask again without harm: the same id is the same request.  When the job
 ends, its driver waits a moment for clients that have not fetched how a request went.

@@ -1,4 +1,4 @@
-"""uvicorn on one thread of the driver: serves the plane until the job has ended.  Read ``serving.py`` first."""
+"""uvicorn on one thread of the driver: serves the plane until the job ends.  Read ``serving.py`` first."""
 
 from __future__ import annotations
 

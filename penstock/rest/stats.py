@@ -19,7 +19,7 @@ def summary(values: Iterable[float]) -> dict[str, int | float | str]:
     """Smallest, largest, mean and percentiles: what is shown of checkpoints."""
     ordered = sorted(values)
     if not ordered:
-        return {"min": 0, "max": 0, "avg": 0} | dict.fromkeys(_PERCENTILES, "NaN")
+        return {"min": 0, "max": 0, "avg": 0, **dict.fromkeys(_PERCENTILES, "NaN")}
     whole: dict[str, int | float | str] = {
         "min": int(ordered[0]),
         "max": int(ordered[-1]),

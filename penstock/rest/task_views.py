@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.coordinator.attempt_history import TaskRecord, TaskState
@@ -125,7 +125,7 @@ def subtask_view(look: Look, subtask: Subtask) -> dict[str, Any]:
     }
 
 
-def aggregated(views: list[Mapping[str, Any]]) -> dict[str, Any]:
+def aggregated(views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Spreads of the numbers of several subtasks."""
     return {
         "metrics": {name: spread(view["metrics"][name] for view in views) for name in (*_IO, *_TIMES)},

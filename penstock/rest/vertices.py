@@ -115,7 +115,7 @@ def subtask_accumulators(look: Look, found: Vertex) -> dict[str, Any]:
 
 def backpressure(look: Look, found: Vertex) -> dict[str, Any]:
     """Which share of its time each subtask waits for room downstream, works, or waits for input."""
-    made = []
+    made: list[dict[str, Any]] = []
     for subtask in found.subtasks():
         rates = look.history.rates.get(subtask, {})
         shares = {

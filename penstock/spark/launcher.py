@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from penstock.batch.job import start_batch
 from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.events import RequestKind
-from penstock.coordinator.registry import register
+from penstock.coordinator.registry import Page, register
 from penstock.coordinator.restore import parallelism_limit
 from penstock.coordinator.running_job import RunningJob
 from penstock.coordinator.start import start
@@ -112,7 +112,7 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
     limit = parallelism_limit(running.job.plan)
     serving = serve(running, room, limit)
     if serving is not None:
-        running.page = serving.url
+        running.page = serving.link
         running.listeners.append(lambda _: serving.close())
         running.result().add_done_callback(lambda _: serving.close())
     registration = register(
@@ -124,7 +124,7 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
         most_slots=room,
         parallelism_limit=limit,
         command=running.job.started_by.command,
-        rest=None if serving is None else (serving.url, serving.token),
+        page=None if serving is None else Page(serving.url, serving.token, serving.link),
     )
     if registration is not None:
         running.listeners.append(lambda _: registration.close())

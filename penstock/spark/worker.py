@@ -33,6 +33,7 @@ from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 from penstock.spark.memory import Machine
+from penstock.spark.process_facts import ProcessFacts
 from penstock.spark.witness import Will, leave_will
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
@@ -234,6 +235,19 @@ def _loop(
     clock: SystemClock,
 ) -> None:
     """The loop: step the tasks, push bytes out, take bytes in, wait when there is nothing to do."""
+    with ProcessFacts(clock, _MACHINE) as facts:
+        _rounds(slot, selector, network, link, files, clock, facts)
+
+
+def _rounds(
+    slot: Slot,
+    selector: selectors.BaseSelector,
+    network: TcpNetwork,
+    link: ControlLink,
+    files: _FileThread,
+    clock: SystemClock,
+    facts: ProcessFacts,
+) -> None:
     report_at = clock.monotonic()
     watching_writes = False
     while slot.phase is not SlotPhase.LEFT:
@@ -241,7 +255,8 @@ def _loop(
         worked = slot.step()
         if clock.monotonic() >= report_at:
             report_at = clock.monotonic() + _METRICS_INTERVAL_S
-            link.report(replace(slot.heartbeat(), used_bytes=_MACHINE.used_bytes()))
+            used = _MACHINE.used_bytes()
+            link.report(replace(slot.heartbeat(), used_bytes=used, process=facts.now()))
         network.send_all()
         if link.flush() != watching_writes:
             watching_writes = not watching_writes
