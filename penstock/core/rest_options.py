@@ -51,7 +51,7 @@ REST_READ_ONLY: Option[bool] = _add(
     "can.",
 )
 REST_TOKEN_FILE: Option[str | None] = _add(
-    "penstock.rest.token-file",
+    "penstock.rest.bearer-file",
     Kind.STRING,
     None,
     "A file that only you can read, on the driver, with the token that requests must show; without it "

@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.clock import Clock, SystemClock
-from penstock.core.discreet import LOGGERS, shown
+from penstock.core.discreet import loggers, shown
 from penstock.core.rest_options import REST_READ_ONLY
 from penstock.rest.look import Driver, Look, Refused
 from penstock.rest.requests import Requests
@@ -131,8 +131,8 @@ class LogTail(logging.Filter):
         super().__init__()
         self._lines: deque[str] = deque(maxlen=_LINES)
         self._format = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-        for name in LOGGERS:
-            logging.getLogger(name).addFilter(self)
+        for logger in loggers():
+            logger.addFilter(self)
 
     def filter(self, record: logging.LogRecord) -> bool:
         self._lines.append(self._format.format(record))
@@ -144,8 +144,8 @@ class LogTail(logging.Filter):
 
     def close(self) -> None:
         """Keep nothing more."""
-        for name in LOGGERS:
-            logging.getLogger(name).removeFilter(self)
+        for logger in loggers():
+            logger.removeFilter(self)
 
 
 class GcMeter:

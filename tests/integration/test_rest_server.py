@@ -367,7 +367,7 @@ def test_settings_that_will_not_do_are_one_warning(tmp_path: Path, caplog: pytes
     with local_cluster(1) as launcher:
         for number, settings in enumerate(
             [
-                {"penstock__rest__token_file": str(loose)},
+                {"penstock__rest__bearer_file": str(loose)},
                 {"security__ssl__rest__enabled": "true"},
                 {"rest__bind_address": "203.0.113.7"},
             ]

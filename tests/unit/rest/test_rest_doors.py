@@ -47,17 +47,17 @@ def test_a_token_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{'s3cret' * 4}\n")
     file.chmod(0o600)
-    assert token_of(settings(penstock__rest__token_file=str(file))) == "s3cret" * 4
+    assert token_of(settings(penstock__rest__bearer_file=str(file))) == "s3cret" * 4
     assert token_of(settings()) != token_of(settings())
     file.chmod(0o640)
     with pytest.raises(ConfigError, match="others may read"):
-        token_of(settings(penstock__rest__token_file=str(file)))
+        token_of(settings(penstock__rest__bearer_file=str(file)))
     file.chmod(0o600)
     file.write_text("short")
     with pytest.raises(ConfigError, match="16 or more"):
-        token_of(settings(penstock__rest__token_file=str(file)))
+        token_of(settings(penstock__rest__bearer_file=str(file)))
     with pytest.raises(ConfigError, match="cannot be read"):
-        token_of(settings(penstock__rest__token_file=str(tmp_path / "none")))
+        token_of(settings(penstock__rest__bearer_file=str(tmp_path / "none")))
 
 
 def test_tls_without_a_usable_key_store_is_refused(tmp_path: Path) -> None:
