@@ -34,6 +34,9 @@ class TaskState(Enum):
         return self in (TaskState.FINISHED, TaskState.CANCELED, TaskState.FAILED)
 
 
+_ORDER = list(TaskState)
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
     """A subtask in the newest attempt."""
@@ -43,8 +46,11 @@ class TaskRecord:
     """When it came into each state that it has been in."""
 
     def moved(self, state: TaskState, now: WallMs) -> TaskRecord:
-        """The same subtask, a state further; what is over stays as it is."""
-        if self.state.is_over or state is self.state:
+        """The same subtask, a state further; what is over stays as it is, and nobody goes back.
+
+        A slot may say what it opens when it has opened everything: another thread of it says so.
+        """
+        if self.state.is_over or _ORDER.index(state) <= _ORDER.index(self.state):
             return self
         return TaskRecord(state, {**self.since, state: now})
 

@@ -31,6 +31,7 @@ from penstock.coordinator.events import (
     PublishFailed,
     ReportFailure,
     RequestKind,
+    SamplesWanted,
     Send,
     SendAll,
     SlotSaid,
@@ -50,7 +51,14 @@ from penstock.core.clock import Now, mono_ms
 from penstock.core.errors import SnapshotError, as_error
 from penstock.core.ids import MonoMs, SlotId, Subtask
 from penstock.core.job import JobStatus
-from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, Remark
+from penstock.core.messages import (
+    DriverMessage,
+    DriverMessageTaken,
+    Heartbeat,
+    Remark,
+    Samples,
+    TakeSamples,
+)
 from penstock.graph.plan import Plan
 
 _log = logging.getLogger("penstock")
@@ -125,6 +133,10 @@ class JobDriver:
             self._lanes.requests.submit(prepare, failed)
         return name, future
 
+    def sample(self) -> None:
+        """Ask the slots what they spend their time with; the history has it a second later."""
+        self._events.post(SamplesWanted())
+
     # --- from the event loop ----------------------------------------------------------------
 
     def next_wake(self) -> MonoMs | None:
@@ -158,6 +170,9 @@ class JobDriver:
         if cause is not None:
             self.last_failure = cause
             self.history.explained(cause)
+        if isinstance(event, SamplesWanted):
+            self._send_all(SendAll(TakeSamples()))
+            return Tick()
         if not isinstance(event, SlotSaid):
             return event
         message = event.message
@@ -168,7 +183,7 @@ class JobDriver:
         if isinstance(message, Heartbeat):
             self.metrics.update(message.metrics)
         self.reporter.hear(event.generation, message, self._now)
-        return Tick() if isinstance(message, Heartbeat | Remark) else event
+        return Tick() if isinstance(message, Heartbeat | Remark | Samples) else event
 
     def _now(self) -> MonoMs:
         return mono_ms(self._clock)

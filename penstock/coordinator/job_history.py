@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.coordinator.attempt_history import (
@@ -56,6 +56,7 @@ from penstock.core.messages import (
     FromSlot,
     Heartbeat,
     Opening,
+    Samples,
     SnapshotAck,
     SnapshotDeclined,
     TaskFailed,
@@ -106,6 +107,8 @@ class HistoryView:
     """What each maker of watermarks said last."""
     stalled: str | None
     held: str | None
+    samples: Mapping[SlotId, tuple[WallMs, Samples]] = field(default_factory=dict)
+    """What slots were seen at last, if anybody asked."""
 
 
 class JobHistory:
@@ -124,6 +127,7 @@ class JobHistory:
         self._metrics = MetricHistory()
         self._watermarks: dict[tuple[OperatorId, int], WatermarkReport] = {}
         self._events: deque[Happening] = deque(maxlen=_EVENTS)
+        self._samples: dict[SlotId, tuple[WallMs, Samples]] = {}
         self._stalled: str | None = None
         self._held: str | None = None
         self._hearers: dict[type, Callable[[Any, Now], None]] = {
@@ -220,6 +224,7 @@ class JobHistory:
                 dict(self._watermarks),
                 self._stalled,
                 self._held,
+                dict(self._samples),
             )
 
     # --- what is heard ----------------------------------------------------------------------
@@ -273,6 +278,8 @@ class JobHistory:
             case TaskFinished():
                 attempts.move(message.subtask, TaskState.FINISHED, now.wall)
                 self._metrics.take(message.subtask, message.metrics, now.mono)
+            case Samples():
+                self._samples[slot] = now.wall, message
             case TaskFailed():
                 subtask = message.subtask if message.subtask in attempts.tasks else None
                 place_of = (subtask, slot, self._host(slot))
@@ -297,6 +304,7 @@ class JobHistory:
         self._failures.new_attempt()
         self._metrics.new_attempt()
         self._watermarks.clear()
+        self._samples.clear()
         begun = f"attempt {self._attempts.begun - 1} begins with {instruction.slots} slots"
         self._happened(now.wall, "attempt", begun)
 

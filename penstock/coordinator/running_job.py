@@ -114,6 +114,10 @@ class RunningJob(ABC):
         ``accepted`` is called when there is a directory for it; if there cannot be, the future fails first.
         """
 
+    def sample(self) -> None:
+        """Have the slots look what they spend their time with, if there are any; the history has it soon."""
+        return
+
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job has; fails if the job did."""
         return self._result.finished
@@ -172,6 +176,9 @@ class StreamingJob(RunningJob):
     def interrupt(self) -> Future[None]:
         self.driver.cancel(keep=not self.job.is_aside)
         return self._result.stopped
+
+    def sample(self) -> None:
+        self.driver.sample()
 
     def what_is_kept(self) -> str:
         job = self.job

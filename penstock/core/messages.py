@@ -116,6 +116,11 @@ class DriverMessageTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeSamples:
+    """Somebody wants to know what the slot spends its time with; :class:`Samples` is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Close everything and return from the Spark task."""
 
@@ -132,6 +137,7 @@ ToSlot = (
     | SnapshotCompleted
     | AlignWatermarks
     | DriverMessageTaken
+    | TakeSamples
     | Leave
 )
 
@@ -247,6 +253,18 @@ class Heartbeat:
     """What else it says of its process now and then, see ``spark/process_facts.py``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Where the slot's threads were, see ``task/sampling.py``."""
+
+    rounds: int
+    """How often they were looked at."""
+    stacks: dict[str, dict[str, int]]
+    """Of each vertex: frames from the outermost on, with semicolons, and how often they were seen."""
+    threads: dict[str, str]
+    """Name and stack of every thread, the last time."""
+
+
 FromSlot = (
     Opening
     | Deployed
@@ -258,4 +276,5 @@ FromSlot = (
     | Remark
     | DriverMessage
     | Heartbeat
+    | Samples
 )

@@ -27,13 +27,14 @@ from penstock.rest import openapi, overview, processes, prometheus
 from penstock.rest.guard import Guard
 from penstock.rest.look import Refused
 from penstock.rest.plane import Plane, stacks
-from penstock.rest.routes import VIEWS, Asked, View, answer
+from penstock.rest.routes import SAMPLED, VIEWS, Asked, View, answer
 from penstock.rest.static import console_files
 from penstock.rest.steering import ACTIONS, OUTCOMES, Action, body_of
 
 _log = logging.getLogger("penstock")
 
 MAX_BODY = 1 << 20
+_SAMPLED = [VIEWS[path] for path in SAMPLED]
 REQUEST_S = 30.0
 """How long one request may take, a slow reader's included."""
 _HEADERS = [
@@ -87,6 +88,8 @@ def _asked(request: Request) -> Asked:
 
 
 async def _view(plane: Plane, view: View, request: Request) -> Response:
+    if view in _SAMPLED:
+        plane.sample()
     found = answer(view, plane.look(), _asked(request))
     return PlainTextResponse(found) if isinstance(found, str) else JSONResponse(found)
 

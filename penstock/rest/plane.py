@@ -24,6 +24,7 @@ from penstock.rest.requests import Requests
 from penstock.snapshot.memory import MemoryStore
 
 _LINES = 5000
+_SAMPLE_EVERY_S = 2.0
 _NUMBERS = ("restarts", "late_dropped", "outputs_dropped")
 
 Room = Callable[[], "int | None"]
@@ -47,6 +48,8 @@ class Plane:
         self._room = room
         self._limit = limit
         self._log = LogTail()
+        self._sampling = threading.Lock()
+        self._sample_again = 0.0
         self._gc = GcMeter(SystemClock())
 
     def look(self) -> Look:
@@ -81,6 +84,15 @@ class Plane:
         if status.is_terminal_state():
             raise Refused(409, f"the job is {status.name} already")
         self.running.cancel()
+
+    def sample(self) -> None:
+        """Have the slots look what they spend their time with; not again before they have had the time."""
+        with self._sampling:
+            now = self.clock.monotonic()
+            if now < self._sample_again:
+                return
+            self._sample_again = now + _SAMPLE_EVERY_S
+        self.running.sample()
 
     def close(self) -> None:
         """The job has ended and everybody was told."""

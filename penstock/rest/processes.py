@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.coordinator.attempt_history import SlotRecord
+from penstock.core.discreet import shown
 from penstock.graph.plan import Plan
 from penstock.rest.look import Driver, Look, Refused
 from penstock.rest.metric_views import Values, process_metrics
@@ -153,6 +154,14 @@ def environment() -> dict[str, Any]:
         "jvm": {"version": f"Python {sys.version.split()[0]}", "arch": sys.platform, "options": []},
         "classpath": list(sys.path),
     }
+
+
+def slot_threads(look: Look, slot: SlotRecord) -> dict[str, Any]:
+    """Where a slot's threads were when somebody last asked; nothing the first time."""
+    seen = look.history.samples.get(slot.slot)
+    return thread_dump(
+        {} if seen is None else {name: shown(stack) for name, stack in seen[1].threads.items()}
+    )
 
 
 def thread_dump(stacks: Mapping[str, str]) -> dict[str, Any]:

@@ -79,11 +79,11 @@ def _subtask_metrics(look: Look, asked: Asked) -> Any:
 
 
 def _flame_graph(look: Look, asked: Asked) -> Any:
-    look.vertex(asked.path["vertexid"])
+    found = look.vertex(asked.path["vertexid"])
     kind = asked.query.get("type", "FULL").upper()
     if kind not in ("FULL", "ON_CPU", "OFF_CPU"):
         raise Refused(400, f"there is no flame graph of type {kind}; there are full, on_cpu and off_cpu")
-    return vertices.flame_graph(look)
+    return vertices.flame_graph(look, found, kind, asked.query.get("subtaskindex"))
 
 
 def _managers_metrics(look: Look, asked: Asked) -> Any:
@@ -198,9 +198,11 @@ VIEWS: dict[str, View] = {
     f"{_MANAGER}/log": _ELSEWHERE,
     f"{_MANAGER}/logs/{{logname}}": _ELSEWHERE,
     f"{_MANAGER}/stdout": _ELSEWHERE,
-    f"{_MANAGER}/thread-dump": _of_manager(lambda look, slot: processes.thread_dump({})),
+    f"{_MANAGER}/thread-dump": _of_manager(processes.slot_threads),
 }
 """All that only look, but for ``/config`` and the driver's threads, which ask the machine."""
+SAMPLED = (f"{_VERTEX}/flamegraph", f"{_MANAGER}/thread-dump")
+"""Views of what slots were seen at: whoever asks has them look."""
 
 
 def answer(view: View, look: Look, asked: Asked) -> Any:

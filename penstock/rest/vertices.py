@@ -165,6 +165,34 @@ def watermarks(look: Look, found: Vertex) -> list[dict[str, str]]:
     ]
 
 
-def flame_graph(look: Look) -> dict[str, Any]:
-    """Flink's answer where sampling is switched off, or the task is over."""
-    return {"endTimestamp": -1 if look.status.is_terminal_state() else -2, "data": None}
+def flame_graph(look: Look, found: Vertex, kind: str, index: str | None) -> dict[str, Any]:
+    """What its subtasks, or one of them, were seen at: a tree of frames, each with how often it was.
+
+    Of a thread that was in a task nobody can tell whether it waited for something there: ``OFF_CPU`` is not
+    told (-2).  -3 says that the first samples are on their way, -1 that the task is over.
+    """
+    if kind == "OFF_CPU" or look.is_batch:
+        return {"endTimestamp": -2, "data": None}
+    if look.status.is_terminal_state():
+        return {"endTimestamp": -1, "data": None}
+    chosen = {
+        slot: seen for slot, seen in look.history.samples.items() if index is None or str(int(slot)) == index
+    }
+    if not chosen:
+        return {"endTimestamp": -3, "data": None}
+    root: dict[str, Any] = {"name": "root", "value": 0, "children": []}
+    for _, samples in chosen.values():
+        for stack, count in samples.stacks.get(found.id, {}).items():
+            _add(root, stack.split(";"), count)
+    return {"endTimestamp": max(at for at, _ in chosen.values()), "data": root}
+
+
+def _add(node: dict[str, Any], frames: list[str], count: int) -> None:
+    node["value"] += count
+    for name in frames:
+        child = next((one for one in node["children"] if one["name"] == name), None)
+        if child is None:
+            child = {"name": name, "value": 0, "children": []}
+            node["children"].append(child)
+        child["value"] += count
+        node = child

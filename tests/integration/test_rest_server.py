@@ -6,13 +6,14 @@ import logging
 import socket
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from local_jobs import environment, kill_slot, until
+from local_jobs import environment, kill_slot, number_stream, until
 from rest_client import COUNT, HALF, Client, Served, served
 
 from penstock.core.job import JobStatus
@@ -200,6 +201,36 @@ def test_a_killed_slot_is_an_exception_and_a_restart(tmp_path: Path) -> None:
         assert (
             {"status", "attempt", "failure", "slot", "restore"} >= kinds >= {"status", "attempt", "failure"}
         )
+
+
+def slow_map(value: int) -> int:
+    """What a flame graph must show."""
+    time.sleep(0.002)
+    return value
+
+
+def test_a_flame_graph_shows_the_users_function(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    env = environment(None, rest__port="0")
+    with local_cluster(1) as launcher:
+        number_stream(env, 10**9, 1, gate=gate).rebalance().map(slow_map).print()
+        env.execute_async("slow")
+        (job,) = launcher.jobs
+        serving = serve(job)
+        assert serving is not None and serving.is_ready.wait(PATIENCE_S)
+        client, base = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}"
+        mapped = vertex_ids(client, base)[1]
+        path = f"{base}/vertices/{mapped}/flamegraph?type=full"
+        assert client.get(path)["endTimestamp"] in (-3, -1) or client.get(path)["data"]
+        until(lambda: "slow_map" in str(client.get(path)["data"]), "the function was seen at work")
+        data = client.get(path)["data"]
+        assert data["value"] == sum(child["value"] for child in data["children"]) > 0
+        assert client.get(path.replace("full", "off_cpu"))["endTimestamp"] == -2
+        assert client.ask(path.replace("full", "sideways")).status == 400
+        threads = client.get("/taskmanagers/slot-0/thread-dump")["threadInfos"]
+        assert any("penstock-rest" in one["threadName"] for one in threads)
+        job.cancel().result(PATIENCE_S)
+        serving.close()
 
 
 BAD: list[tuple[str, str, Any, int]] = [

@@ -9,12 +9,13 @@ import pytest
 from coord_rig import CALENDAR, restored
 from rest_rig import JOB, Told
 
+from penstock.coordinator.attempt_history import TaskState
 from penstock.coordinator.events import CancelRequested, SlotLost
 from penstock.core.errors import UserCodeError
 from penstock.core.handles import SubtaskSnapshot
 from penstock.core.ids import MIN_TIME, Epoch, Generation, SlotId, Subtask, SubtaskIndex
 from penstock.core.job import JobStatus
-from penstock.core.messages import Heartbeat, SnapshotAck, TaskFailed, WatermarkReport
+from penstock.core.messages import Heartbeat, Opening, SnapshotAck, TaskFailed, WatermarkReport
 from penstock.rest import checkpoints, job, metric_views, openapi, overview, processes, vertices
 from penstock.rest.look import Look, Refused, rest_id, vertex_name
 from penstock.rest.routes import VIEWS, Asked, answer
@@ -184,6 +185,12 @@ def test_a_checkpoint_is_told_by_subtask() -> None:
     assert first["alignment"]["duration"] == 3 and first["checkpointed_size"] == 7
     with pytest.raises(Refused, match="no checkpoint 9"):
         checkpoints.found(look, "9")
+
+
+def test_word_of_an_opening_that_comes_late_changes_nothing() -> None:
+    told = running()
+    told.said(Opening(told.plan.subtasks()[0], "source"))
+    assert {one.state for one in told.history.view().tasks.values()} == {TaskState.RUNNING}
 
 
 def test_a_failed_checkpoint_says_why() -> None:
