@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "port": ("penstock.cli.port:port", "Rewrite the imports of PyFlink programs."),
     "list": ("penstock.cli.jobs:list_jobs", "List the jobs that run on this machine."),
     "cancel": ("penstock.cli.jobs:cancel", "Cancel a running job."),
+    "events": ("penstock.cli.events:events", "Show what happened to a running job."),
     "ui": ("penstock.cli.ui:ui", "Open the page of a running job."),
     "savepoint": ("penstock.cli.savepoint:savepoint", "Take or delete a savepoint."),
     "stop": ("penstock.cli.savepoint:stop", "Stop a job with a savepoint."),

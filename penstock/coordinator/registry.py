@@ -92,6 +92,10 @@ class Entry:
         """An address of the job's page that lets one browser in; ``None`` if there is none."""
         return (self._ask("page") or {}).get("link") or None
 
+    def events(self) -> list[dict[str, Any]] | None:
+        """What happened to the job, oldest first; ``None`` if its driver does not answer."""
+        return (self._ask("events") or {}).get("events")
+
     def request(self, kind: str, directory: str | None) -> dict[str, Any] | None:
         """Ask for a snapshot: its number, or an error; ``None`` if the driver does not answer."""
         return self._ask("snapshot", kind=kind, directory=directory)
@@ -145,6 +149,7 @@ def register(
     parallelism_limit: tuple[int, str] | None = None,
     command: Mapping[str, Any] | None = None,
     page: Page | None = None,
+    events: Callable[[], list[dict[str, Any]]] = list,
 ) -> Registration | None:
     """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
     outcomes = RemoteRequests(snapshot)
@@ -167,6 +172,7 @@ def register(
             "most_slots": lambda: {"slots": most_slots() if most_slots is not None else None},
             "parallelism_limit": lambda: {"limit": parallelism_limit},
             "page": lambda: {"link": shown.link()},
+            "events": lambda: {"events": events()},
         }
         listener, door = _listen(token, answers)
         given = None if command is None else dict(command)

@@ -124,6 +124,7 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
         most_slots=room,
         parallelism_limit=limit,
         command=running.job.started_by.command,
+        events=running.history.events,
         page=None if serving is None else Page(serving.url, serving.token, serving.link),
     )
     if registration is not None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import socket
+import ssl
 import sys
 import threading
 import time
+import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from local_jobs import environment, kill_slot, number_stream, until
 from rest_client import COUNT, HALF, Client, Served, served
 
@@ -331,6 +338,37 @@ def test_no_secret_is_told(tmp_path: Path) -> None:
             assert "hunter2" not in str(job.client.get(path)) and job.serving.token not in str(
                 job.client.get(path)
             )
+
+
+def key_store(path: Path) -> None:
+    """A key and a certificate of its own for localhost, in one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(now - datetime.timedelta(1))
+    made = made.not_valid_after(now + datetime.timedelta(1))
+    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    path.write_bytes(secret + made.sign(key, hashes.SHA256()).public_bytes(pem))
+
+
+def test_it_speaks_tls(tmp_path: Path) -> None:
+    store = tmp_path / "rest.pem"
+    key_store(store)
+    settings = {"security__ssl__rest__enabled": "true", "security__ssl__rest__keystore": str(store)}
+    with served(tmp_path, rest__address="localhost", **settings) as job:
+        assert job.serving.url.startswith("https://localhost:")
+        trusting = Client(
+            job.serving.url, job.serving.token, tls=ssl.create_default_context(cafile=str(store))
+        )
+        assert trusting.get("/jobs")["jobs"]
+        browser = Client(job.serving.url, None, tls=trusting.tls)
+        first = browser.ask(job.serving.link().removeprefix(job.serving.url))
+        assert "Secure" in str(first.headers)
+        with pytest.raises(urllib.error.URLError):
+            job.client.get("/jobs")
 
 
 def test_two_hundred_clients_take_nothing_from_the_job(tmp_path: Path) -> None:
