@@ -68,7 +68,7 @@ class SlotRecord:
     """When it last gave a sign of life."""
     used_bytes: int = 0
     process: Mapping[str, float] = field(default_factory=dict)
-    """What it says of its process: ``pid``, ``cpu_s``, ``gc_ms``, ``threads``, ``limit_bytes``."""
+    """What it says of its process, see ``core/process_facts.py``; and ``limit_bytes``."""
     lost: bool = False
 
 

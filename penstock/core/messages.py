@@ -250,7 +250,7 @@ class Heartbeat:
     used_bytes: int = 0
     """Memory of the slot's process; 0 if it does not know."""
     process: dict[str, float] = field(default_factory=dict)
-    """What else it says of its process now and then, see ``spark/process_facts.py``."""
+    """What else it says of its process now and then, see ``core/process_facts.py``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,17 +30,25 @@ class Refused(PenstockError):
 
 
 @dataclass(frozen=True, slots=True)
-class Driver:
-    """What the driver's process says of itself."""
+class Process:
+    """What a process says of itself."""
 
     pid: int = 0
     host: str = ""
     used_bytes: int = 0
     limit_bytes: int = 0
     cpu_s: float = 0.0
+    cpu_load: float = 0.0
     gc_ms: float = 0.0
+    gc_ms_per_s: float = 0.0
     threads: int = 0
-    cpus: int = 0
+
+    @classmethod
+    def of(cls, facts: Mapping[str, float], host: str, used: int, limit: int) -> Process:
+        """From what :class:`~penstock.core.process_facts.ProcessFacts` gave; zeros if it gave nothing."""
+        whole = {name: int(facts.get(name, 0)) for name in ("pid", "threads")}
+        parts = {name: facts.get(name, 0.0) for name in ("cpu_s", "cpu_load", "gc_ms", "gc_ms_per_s")}
+        return cls(host=host, used_bytes=used, limit_bytes=limit, **whole, **parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class Look:
     root: str | None = None
     """Where its checkpoints are."""
     read_only: bool = False
-    driver: Driver = field(default_factory=Driver)
+    driver: Process = field(default_factory=Process)
     log: tuple[str, ...] = ()
     """The newest lines of the driver's log."""
     numbers: Mapping[str, float] = field(default_factory=dict)

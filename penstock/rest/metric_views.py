@@ -8,7 +8,7 @@ from typing import Any
 from penstock.core.ids import MIN_TIME, Subtask
 from penstock.core.job import JobStatus
 from penstock.graph.plan import Vertex
-from penstock.rest.look import Driver, Look, Refused, metric_scope
+from penstock.rest.look import Look, Process, Refused, metric_scope
 from penstock.rest.stats import aggregates
 
 AGGREGATES = ("min", "max", "avg", "sum", "skew")
@@ -172,7 +172,7 @@ def cluster_metrics(look: Look) -> Values:
     }
 
 
-def process_metrics(process: Driver) -> Values:
+def process_metrics(process: Process) -> Values:
     """A Python process under the names that dashboards have for a JVM; see ``docs/rest.md``."""
     used, limit = process.used_bytes, process.limit_bytes
     return {
@@ -186,9 +186,11 @@ def process_metrics(process: Driver) -> Values:
         "Status.JVM.Memory.Metaspace.Max": -1,
         "Status.JVM.Memory.Direct.MemoryUsed": 0,
         "Status.JVM.Memory.Mapped.MemoryUsed": 0,
+        "Status.JVM.CPU.Load": process.cpu_load,
         "Status.JVM.CPU.Time": int(process.cpu_s * 1e9),
         "Status.JVM.Threads.Count": process.threads,
         "Status.JVM.GarbageCollector.All.Time": process.gc_ms,
+        "Status.JVM.GarbageCollector.All.TimeMsPerSecond": process.gc_ms_per_s,
         "Status.Flink.Memory.Managed.Used": 0,
         "Status.Flink.Memory.Managed.Total": 0,
         "Status.Shuffle.Netty.UsedMemory": 0,

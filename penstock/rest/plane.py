@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import socket
@@ -18,8 +17,9 @@ from typing import Any
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.discreet import loggers, shown
+from penstock.core.process_facts import ProcessFacts
 from penstock.core.rest_options import REST_READ_ONLY
-from penstock.rest.look import Driver, Look, Refused
+from penstock.rest.look import Look, Process, Refused
 from penstock.rest.requests import Requests
 from penstock.snapshot.memory import MemoryStore
 
@@ -50,7 +50,8 @@ class Plane:
         self._log = LogTail()
         self._sampling = threading.Lock()
         self._sample_again = 0.0
-        self._gc = GcMeter(SystemClock())
+        self._measuring = contextlib.ExitStack()
+        self._process = self._measuring.enter_context(ProcessFacts(SystemClock()))
 
     def look(self) -> Look:
         """The job as it is now."""
@@ -97,21 +98,10 @@ class Plane:
     def close(self) -> None:
         """The job has ended and everybody was told."""
         self._log.close()
-        self._gc.close()
+        self._measuring.close()
 
-    def _driver(self) -> Driver:
-        used, limit = _memory()
-        times = os.times()
-        return Driver(
-            os.getpid(),
-            socket.gethostname(),
-            used,
-            limit,
-            times.user + times.system,
-            self._gc.spent_ms,
-            threading.active_count(),
-            os.cpu_count() or 1,
-        )
+    def _driver(self) -> Process:
+        return Process.of(self._process.now(), socket.gethostname(), *_memory())
 
 
 def _memory() -> tuple[int, int]:
@@ -158,26 +148,3 @@ class LogTail(logging.Filter):
         """Keep nothing more."""
         for logger in loggers():
             logger.removeFilter(self)
-
-
-class GcMeter:
-    """How long Python's garbage collector has stopped this process."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.spent_ms = 0.0
-        self._clock = clock
-        self._since: float | None = None
-        gc.callbacks.append(self._note)
-
-    def _note(self, phase: str, info: dict[str, int]) -> None:
-        now = self._clock.monotonic()
-        if phase == "start":
-            self._since = now
-        elif self._since is not None:
-            self.spent_ms += (now - self._since) * 1000
-            self._since = None
-
-    def close(self) -> None:
-        """Measure no more."""
-        with contextlib.suppress(ValueError):
-            gc.callbacks.remove(self._note)

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.coordinator.attempt_history import SlotRecord
 from penstock.core.discreet import shown
 from penstock.graph.plan import Plan
-from penstock.rest.look import Driver, Look, Refused
+from penstock.rest.look import Look, Process, Refused
 from penstock.rest.metric_views import Values, process_metrics
 from penstock.rest.task_views import manager_id
 
@@ -68,19 +68,10 @@ def task_manager(look: Look, slot: SlotRecord) -> dict[str, Any]:
     }
 
 
-def process_of(slot: SlotRecord) -> Driver:
+def process_of(slot: SlotRecord) -> Process:
     """What a slot says of its process."""
-    facts: Mapping[str, float] = slot.process
-    return Driver(
-        pid=int(facts.get("pid", 0)),
-        host=slot.host,
-        used_bytes=slot.used_bytes,
-        limit_bytes=int(facts.get("limit_bytes", 0)),
-        cpu_s=facts.get("cpu_s", 0.0),
-        gc_ms=facts.get("gc_ms", 0.0),
-        threads=int(facts.get("threads", 0)),
-        cpus=1,
-    )
+    facts = slot.process
+    return Process.of(facts, slot.host, slot.used_bytes, int(facts.get("limit_bytes", 0)))
 
 
 def manager_metrics(slot: SlotRecord) -> Values:

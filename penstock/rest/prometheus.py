@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -112,5 +113,6 @@ def _of_watermarks(look: Look) -> Iterator[Sample]:
         yield "penstock_watermark_held_by", labels, values, mark
 
 
+@cache
 def _named(scope: str, metric: str) -> str:
     return re.sub(r"[^A-Za-z0-9:_]", "_", f"flink_{scope}_{metric}")

@@ -24,6 +24,7 @@ from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.message_bytes import from_bytes, to_bytes
 from penstock.core.messages import FromSlot, Heartbeat, Opening, TakeSamples, TaskFailed
+from penstock.core.process_facts import ProcessFacts
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, queue_message
 from penstock.exchange.frames import FramedSocket
@@ -33,7 +34,6 @@ from penstock.snapshot.memory import MemoryStore
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 from penstock.spark.memory import Machine
-from penstock.spark.process_facts import ProcessFacts
 from penstock.spark.witness import Will, leave_will
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.sampling import sample
@@ -236,7 +236,7 @@ def _loop(
     clock: SystemClock,
 ) -> None:
     """The loop: step the tasks, push bytes out, take bytes in, wait when there is nothing to do."""
-    with ProcessFacts(clock, _MACHINE) as facts:
+    with ProcessFacts(clock) as facts:
         _rounds(slot, selector, network, link, files, clock, facts)
 
 
@@ -249,6 +249,7 @@ def _rounds(
     clock: SystemClock,
     facts: ProcessFacts,
 ) -> None:
+    limit = {"limit_bytes": float(_MACHINE.limit_bytes())}
     report_at = clock.monotonic()
     watching_writes = False
     while slot.phase is not SlotPhase.LEFT:
@@ -257,7 +258,7 @@ def _rounds(
         if clock.monotonic() >= report_at:
             report_at = clock.monotonic() + _METRICS_INTERVAL_S
             used = _MACHINE.used_bytes()
-            link.report(replace(slot.heartbeat(), used_bytes=used, process=facts.now()))
+            link.report(replace(slot.heartbeat(), used_bytes=used, process={**facts.now(), **limit}))
         network.send_all()
         if link.flush() != watching_writes:
             watching_writes = not watching_writes

@@ -12,7 +12,7 @@ from penstock.core.clock import Now
 from penstock.core.config import Configuration
 from penstock.core.ids import MonoMs, WallMs
 from penstock.core.job import JobStatus
-from penstock.rest.look import Driver, Look
+from penstock.rest.look import Look, Process
 
 JOB = "0123456789abcdef" * 2
 
@@ -44,6 +44,6 @@ class Told(Rig):
             self.history.view(),
             self.status,
             CALENDAR + self.now,
-            driver=Driver(7, "here", 100, 1000, 1.5, 2.0, 3, 4),
+            driver=Process(7, "here", 100, 1000, 1.5, 0.5, 2.0, 1.0, 3),
             **more,
         )
