@@ -256,7 +256,7 @@ class JobHistory:
         failure = failure_of(ProcessLostError(event.reason), now.wall, None, event.slot, host)
         self._failures.heard(ProcessLostError(event.reason), failure)
         self._attempts.lost(event.slot, now.wall)
-        self._happened(now.wall, "slot", f"slot {event.slot} is lost: {event.reason}")
+        self._happened(now.wall, "slot", event.reason)
 
     def _on_said(self, event: SlotSaid, now: Now) -> None:
         message, slot = event.message, event.slot

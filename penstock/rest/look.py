@@ -46,9 +46,10 @@ class Process:
     @classmethod
     def of(cls, facts: Mapping[str, float], host: str, used: int, limit: int) -> Process:
         """From what :class:`~penstock.core.process_facts.ProcessFacts` gave; zeros if it gave nothing."""
-        whole = {name: int(facts.get(name, 0)) for name in ("pid", "threads")}
-        parts = {name: facts.get(name, 0.0) for name in ("cpu_s", "cpu_load", "gc_ms", "gc_ms_per_s")}
-        return cls(host=host, used_bytes=used, limit_bytes=limit, **whole, **parts)
+        said = {"pid": 0.0, "threads": 0.0, "cpu_s": 0.0, "cpu_load": 0.0, "gc_ms": 0.0, "gc_ms_per_s": 0.0}
+        said |= facts
+        times = (said["cpu_s"], said["cpu_load"], said["gc_ms"], said["gc_ms_per_s"])
+        return cls(int(said["pid"]), host, used, limit, *times, int(said["threads"]))
 
 
 @dataclass(frozen=True, slots=True)
