@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import pickle
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
@@ -28,10 +29,12 @@ from penstock.batch.vertex import EPOCH
 from penstock.batch.work import Delivery, Run, feeds_of, in_order, vertex_work
 from penstock.connectors.source import Split, SplitsFinished
 from penstock.coordinator.assemble import Assembled
+from penstock.coordinator.attempt_history import TaskState
 from penstock.coordinator.commits import CommitQueue
 from penstock.coordinator.connectors import JobConnectors
 from penstock.coordinator.events import Discover, RequestKind
 from penstock.coordinator.job_directory import check_owner
+from penstock.coordinator.job_history import JobHistory
 from penstock.coordinator.reporting import JobReporter
 from penstock.coordinator.resuming import what_became
 from penstock.coordinator.running_job import JobResult, RunningJob
@@ -55,6 +58,11 @@ from penstock.snapshot.state_assignment import match
 _log = logging.getLogger("penstock")
 _BACKOFF_MS = 1000
 _LOOK_AGAIN_S = 0.1
+_LAST_STATE = {
+    JobStatus.FINISHED: TaskState.FINISHED,
+    JobStatus.CANCELED: TaskState.CANCELED,
+    JobStatus.FAILED: TaskState.FAILED,
+}
 
 
 class BatchRun(RunningJob):
@@ -71,6 +79,7 @@ class BatchRun(RunningJob):
         self._reporter = JobReporter(
             job.plan.job_name, late_ms=0
         )  # nothing is late before the end of all input
+        self.history = JobHistory(job.plan, clock.now_ms())
         self._repository = job.repository
         self._repository.first_generation = first_generation(clock.now_ms())
 
@@ -101,6 +110,7 @@ class BatchRun(RunningJob):
     def cancel(self) -> Future[None]:
         if not self._result.finished.done():
             self._status = JobStatus.CANCELLING
+            self.history.status(self._status, self._clock.now_ms())
             self._stop.set()
             self._runner.cancel()
         return self._result.stopped
@@ -114,7 +124,9 @@ class BatchRun(RunningJob):
             return f"job {name!r} was interrupted, but had finished by then"
         return f"{what_became(name, self._status)}; in BATCH mode it begins anew; {how_to_go_on()}"
 
-    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
+    def request(
+        self, kind: RequestKind, directory: str | None = None, accepted: Callable[[], None] | None = None
+    ) -> tuple[str, Future[str]]:
         future: Future[str] = Future()
         future.set_exception(
             GraphError(
@@ -129,6 +141,8 @@ class BatchRun(RunningJob):
     def _run(self) -> None:
         try:
             self._status = JobStatus.RUNNING
+            self.history.status(self._status, self._clock.now_ms())
+            self.history.all_tasks(TaskState.SCHEDULED, self._clock.now_ms())
             self._course()
         except BaseException as error:
             stopped = self._stop.is_set()
@@ -139,6 +153,11 @@ class BatchRun(RunningJob):
     def _end(self, status: JobStatus, error: Exception | None) -> None:
         self._connectors.close()
         self._status = status
+        now = self._clock.now_ms()
+        self.history.all_tasks(_LAST_STATE[status], now)
+        if error is not None and status is JobStatus.FAILED:
+            self.history.failed(error, now)
+        self.history.status(status, now)
         self._result.resolve(status, error)
 
     def _course(self) -> None:
@@ -188,6 +207,7 @@ class BatchRun(RunningJob):
             )
             for vertex in in_order(shipped)
         ]
+        self.history.all_tasks(TaskState.RUNNING, self._clock.now_ms())
         try:
             return self._prepared_by(stages)
         except BaseException:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 from rich.console import Console
@@ -14,12 +16,16 @@ from rich.text import Text
 from penstock.cli.output import console, table
 from penstock.core.clock import SystemClock
 from penstock.core.errors import ConfigError
+from penstock.demo import drive
 from penstock.demo.chart import bars, check_can_draw, draw, top_countries
 from penstock.demo.drive import DemoSettings, Outcome, run_demo
 from penstock.demo.modes import Mode
 from penstock.demo.verdict import Standing
 from penstock.spark.told import is_submitted
 
+T = TypeVar("T")
+Run = Callable[[DemoSettings, Callable[[Standing], None], Callable[[str], None]], T]
+"""What runs the demo: it shows the standing, and says what is worth a line."""
 _PLAIN_EVERY = 100
 """Without a terminal, one standing in so many is printed."""
 
@@ -35,6 +41,7 @@ _PLAIN_EVERY = 100
 @click.option(
     "--chart", metavar="FILE", type=click.Path(path_type=Path), help="Draw a picture, too: penstock[charts]."
 )
+@click.option("--stay", is_flag=True, help="Kill nothing, and run until Ctrl-C: to look at the job's page.")
 @click.pass_context
 def demo(
     ctx: click.Context,
@@ -44,6 +51,7 @@ def demo(
     master: str | None,
     keep: bool,
     chart: Path | None,
+    stay: bool,
 ) -> None:
     """Count clicks per country and hour while workers are killed; then compare with the truth.
 
@@ -62,12 +70,16 @@ def demo(
     clock = SystemClock()
     started = clock.monotonic()
     out = console()
-    out.print(f"Counting {events:,} clicks on Spark {shown}; {crashes} worker(s) will be killed.")
     chosen = None if master is None and given else shown
+    if stay:
+        out.print(f"Counting clicks on Spark {shown}, {events:,} a day.")
+        _watched(DemoSettings(events, 0, chosen, keep, mode=Mode(mode), stay=True), out, drive.stay)
+        return
+    out.print(f"Counting {events:,} clicks on Spark {shown}; {crashes} worker(s) will be killed.")
     settings = DemoSettings(events, crashes, chosen, keep, mode=Mode(mode))
     if settings.mode.note:
         out.print(settings.mode.note)
-    outcome = _watched(settings, out)
+    outcome = _watched(settings, out, run_demo)
     out.print(_summary(outcome))
     if chart is not None:
         draw(outcome.verdict, outcome.threshold, chart)
@@ -94,10 +106,10 @@ def _is_here(master: str) -> bool:
     return master.startswith(("local", *(f"spark://{name}:" for name in names)))
 
 
-def _watched(settings: DemoSettings, out: Console) -> Outcome:
+def _watched(settings: DemoSettings, out: Console, run: Run[T]) -> T:
     if out.is_terminal:
         with Live(console=out, refresh_per_second=8, transient=True) as live:
-            return run_demo(settings, lambda now: live.update(_line(now, settings)), out.print)
+            return run(settings, lambda now: live.update(_line(now, settings)), out.print)
     seen = 0
 
     def show(now: Standing) -> None:
@@ -106,11 +118,11 @@ def _watched(settings: DemoSettings, out: Console) -> Outcome:
         if seen % _PLAIN_EVERY == 0:
             out.print(_line(now, settings))
 
-    return run_demo(settings, show, out.print)
+    return run(settings, show, out.print)
 
 
 def _line(now: Standing, settings: DemoSettings) -> Text:
-    done = int(20 * now.produced / settings.events)
+    done = min(20, int(20 * now.produced / settings.events))
     return Text(
         f"{'━' * done}{'╌' * (20 - done)} in {now.produced:>9,}  counted {now.counted:>9,}  "
         f"alerts {now.alerts:>3}  checkpoints {now.checkpoints:>3}  crashes {now.crashes}  {now.status}"

@@ -218,11 +218,11 @@ class CheckpointCoordinator:
 
     def _abort(self, pending: PendingSnapshot, kind: FailureKind, detail: str) -> Outcome:
         self._pending.pop(pending.epoch, None)
-        out: list[Instruction] = [SendAll(AbortSnapshot(pending.epoch))]
+        reason = f"{kind.text} ({detail})" if detail else kind.text
+        out: list[Instruction] = [SendAll(AbortSnapshot(pending.epoch, reason))]
         drained = self._is_drained(pending)
         # A manifest that may have been written keeps its files.
         discard = kind is not FailureKind.NOT_PUBLISHED
-        reason = f"{kind.text} ({detail})" if detail else kind.text
         out += self.requests.failed(pending.epoch, reason, discard)
         if pending.kind is SnapshotKind.SAVEPOINT:
             error = SnapshotError(f"the input was ended for a savepoint, which then failed: {reason}")

@@ -31,6 +31,7 @@ from penstock.coordinator.events import (
     PublishFailed,
     ReportFailure,
     RequestKind,
+    SamplesWanted,
     Send,
     SendAll,
     SlotSaid,
@@ -43,13 +44,21 @@ from penstock.coordinator.events import (
     Tick,
 )
 from penstock.coordinator.failure_reporting import FailureReporter
+from penstock.coordinator.job_history import JobHistory
 from penstock.coordinator.ports import DriverPorts
 from penstock.coordinator.reporting import JobReporter
 from penstock.core.clock import Now, mono_ms
 from penstock.core.errors import SnapshotError, as_error
 from penstock.core.ids import MonoMs, SlotId, Subtask
 from penstock.core.job import JobStatus
-from penstock.core.messages import DriverMessage, DriverMessageTaken, Heartbeat, Remark
+from penstock.core.messages import (
+    DriverMessage,
+    DriverMessageTaken,
+    Heartbeat,
+    Remark,
+    Samples,
+    TakeSamples,
+)
 from penstock.graph.plan import Plan
 
 _log = logging.getLogger("penstock")
@@ -92,6 +101,8 @@ class JobDriver:
         self._failures = FailureReporter(plan.job_name)
         self._ending: EndJob | None = None
         self._actions = self._action_table()
+        self._decided_at = Now.of(ports.clock)
+        self.history = JobHistory(plan, self._decided_at.wall)
 
     # --- from any thread --------------------------------------------------------------------
 
@@ -99,12 +110,19 @@ class JobDriver:
         """Ask for the end of the job; its checkpoints stay if ``keep``."""
         self._events.post(CancelRequested(keep))
 
-    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
-        """Ask for a snapshot: the request's id, and the place of the snapshot to come."""
+    def request(
+        self, kind: RequestKind, directory: str | None = None, accepted: Callable[[], None] | None = None
+    ) -> tuple[str, Future[str]]:
+        """Ask for a snapshot: the request's id, and the place of the snapshot to come.
+
+        ``accepted`` is called, on another thread, when there is a directory for it; else the future fails.
+        """
         name, future = self._clients.enter()
 
         def prepare() -> Event:
             place = None if kind is RequestKind.CHECKPOINT else self._storage.new_savepoint(directory)
+            if accepted is not None:
+                accepted()
             return SnapshotRequested(SnapshotRequest(name, kind, place))
 
         def failed(error: Exception) -> Event:
@@ -115,6 +133,10 @@ class JobDriver:
             self._lanes.requests.submit(prepare, failed)
         return name, future
 
+    def sample(self) -> None:
+        """Ask the slots what they spend their time with; the history has it a second later."""
+        self._events.post(SamplesWanted())
+
     # --- from the event loop ----------------------------------------------------------------
 
     def next_wake(self) -> MonoMs | None:
@@ -123,24 +145,34 @@ class JobDriver:
 
     def decide(self, event: Event) -> list[Instruction]:
         """What is to be done about an event."""
-        return self._coordinator.handle(self._intercept(event), Now.of(self._clock))
+        taken = self._intercept(event)
+        self._decided_at = now = Now.of(self._clock)
+        self.history.heard(event, now)
+        return self._coordinator.handle(taken, now)
 
     def carry_out(self, instruction: Instruction) -> None:
         """Do it, or set it going; the event that says what came of it is posted."""
+        self.history.did(instruction, self._decided_at)
         self._actions[type(instruction)](instruction)
 
     def fail(self, error: BaseException) -> None:
         """The event loop itself has failed: the job ends here, whatever it is at."""
         _log.error("the coordinator of job %r failed", self._plan.job_name, exc_info=error)
         if self._ending is None:
-            self._end(EndJob(JobStatus.FAILED, as_error(error), delete_snapshots=False))
+            self.carry_out(EndJob(JobStatus.FAILED, as_error(error), delete_snapshots=False))
         elif not self.has_ended:
             self._leave_as_it_is(as_error(error))
             self._tell_end(self._ending)
 
     def _intercept(self, event: Event) -> Event:
         """Take out what is not the coordinator's; a flood of that must not keep the time from it."""
-        self.last_failure = self._failures.heard(event, self._now()) or self.last_failure
+        cause = self._failures.heard(event, self._now())
+        if cause is not None:
+            self.last_failure = cause
+            self.history.explained(cause)
+        if isinstance(event, SamplesWanted):
+            self._send_all(SendAll(TakeSamples()))
+            return Tick()
         if not isinstance(event, SlotSaid):
             return event
         message = event.message
@@ -151,7 +183,7 @@ class JobDriver:
         if isinstance(message, Heartbeat):
             self.metrics.update(message.metrics)
         self.reporter.hear(event.generation, message, self._now)
-        return Tick() if isinstance(message, Heartbeat | Remark) else event
+        return Tick() if isinstance(message, Heartbeat | Remark | Samples) else event
 
     def _now(self) -> MonoMs:
         return mono_ms(self._clock)
@@ -199,6 +231,7 @@ class JobDriver:
 
     def _report(self, instruction: ReportFailure) -> None:
         self.last_failure = self._failures.failed(instruction.error, instruction.restart_in_ms, self._now())
+        self.history.failed(self.last_failure, self._decided_at.wall)
 
     def _answer(self, instruction: Answer) -> None:
         self._clients.answer(instruction, self._storage.url)
@@ -225,6 +258,8 @@ class JobDriver:
         self.has_ended = True
         self.status = instruction.status
         cause = self._failures.cause_of(instruction.error)
+        if cause is not None:
+            self.history.failed(cause, self._decided_at.wall)
         self._on_end(instruction.status, self._storage.explained(cause))
 
     def _leave_as_it_is(self, error: Exception) -> None:

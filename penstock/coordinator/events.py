@@ -211,6 +211,11 @@ class SnapshotRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class SamplesWanted:
+    """Somebody wants to see what the slots spend their time with. The driver passes it on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
@@ -232,6 +237,7 @@ Event = (
     | CommitFailed
     | CancelRequested
     | SnapshotRequested
+    | SamplesWanted
     | Tick
 )
 

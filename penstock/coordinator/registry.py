@@ -57,6 +57,10 @@ class Entry:
     """Options of the ``penstock run`` that started the driver."""
     socket: str = ""
     """Name of its socket in the directory of the file."""
+    rest: str = ""
+    """Address of its page and of REST."""
+    rest_token: str = ""
+    """What requests to REST must show."""
 
     def __repr__(self) -> str:
         return f"Entry({self.id}, {self.name!r}, pid {self.pid})"
@@ -84,6 +88,14 @@ class Entry:
         limit = (self._ask("parallelism_limit") or {}).get("limit")
         return None if limit is None else (limit[0], limit[1])
 
+    def page_link(self) -> str | None:
+        """An address of the job's page that lets one browser in; ``None`` if there is none."""
+        return (self._ask("page") or {}).get("link") or None
+
+    def events(self) -> list[dict[str, Any]] | None:
+        """What happened to the job, oldest first; ``None`` if its driver does not answer."""
+        return (self._ask("events") or {}).get("events")
+
     def request(self, kind: str, directory: str | None) -> dict[str, Any] | None:
         """Ask for a snapshot: its number, or an error; ``None`` if the driver does not answer."""
         return self._ask("snapshot", kind=kind, directory=directory)
@@ -98,6 +110,16 @@ class Entry:
             return ask(where, self.token, request, **arguments)
         except TransportError:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A job's page and REST; empty where it has none."""
+
+    url: str = ""
+    token: str = ""
+    link: Callable[[], str] = str
+    """Makes an address that lets one browser in."""
 
 
 class Registration:
@@ -126,6 +148,8 @@ def register(
     most_slots: Callable[[], int | None] | None = None,
     parallelism_limit: tuple[int, str] | None = None,
     command: Mapping[str, Any] | None = None,
+    page: Page | None = None,
+    events: Callable[[], list[dict[str, Any]]] = list,
 ) -> Registration | None:
     """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
     outcomes = RemoteRequests(snapshot)
@@ -134,6 +158,7 @@ def register(
         cancel()
         return status()
 
+    shown = page or Page()
     token = secrets.token_hex(32)
     started = (clock or SystemClock()).now_ms()
     try:
@@ -146,10 +171,14 @@ def register(
             "outcome": outcomes.outcome,
             "most_slots": lambda: {"slots": most_slots() if most_slots is not None else None},
             "parallelism_limit": lambda: {"limit": parallelism_limit},
+            "page": lambda: {"link": shown.link()},
+            "events": lambda: {"events": events()},
         }
         listener, door = _listen(token, answers)
         given = None if command is None else dict(command)
-        entry = Entry(job_id, name, os.getpid(), started, listener.port, token, given, door)
+        entry = Entry(
+            job_id, name, os.getpid(), started, listener.port, token, given, door, shown.url, shown.token
+        )
         _warn_about_namesakes(entry)
         _publish(entry, listener)
     except (OSError, ConfigError) as error:

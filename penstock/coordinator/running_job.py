@@ -13,6 +13,7 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.driver import JobDriver
 from penstock.coordinator.events import RequestKind
+from penstock.coordinator.job_history import JobHistory
 from penstock.coordinator.resuming import what_is_kept
 from penstock.core.clock import Clock
 from penstock.core.errors import JobFailedError
@@ -66,6 +67,10 @@ class RunningJob(ABC):
 
     def __init__(self, job: Assembled, result: JobResult) -> None:
         self.job = job
+        self.page: Callable[[], str] | None = None
+        """Makes an address of its page that lets one browser in, if it has a page."""
+        self.history: JobHistory
+        """What happened to it."""
         self.savepoints_asked = 0
         """A user may go back to one of them when the job is over."""
         self._result = result
@@ -101,8 +106,17 @@ class RunningJob(ABC):
         """What the interrupted job could go on from, and how, in one line."""
 
     @abstractmethod
-    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
-        """Ask for a snapshot: the request's id, and the place of the snapshot to come."""
+    def request(
+        self, kind: RequestKind, directory: str | None = None, accepted: Callable[[], None] | None = None
+    ) -> tuple[str, Future[str]]:
+        """Ask for a snapshot: the request's id, and the place of the snapshot to come.
+
+        ``accepted`` is called when there is a directory for it; if there cannot be, the future fails first.
+        """
+
+    def sample(self) -> None:
+        """Have the slots look what they spend their time with, if there are any; the history has it soon."""
+        return
 
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job has; fails if the job did."""
@@ -125,6 +139,7 @@ class StreamingJob(RunningJob):
     ) -> None:
         super().__init__(job, result)
         self.driver = driver
+        self.history = driver.history
         self.coordinator = coordinator
 
     def status(self) -> JobStatus:
@@ -158,11 +173,16 @@ class StreamingJob(RunningJob):
         self.driver.cancel(keep=not self.job.is_aside)
         return self._result.stopped
 
+    def sample(self) -> None:
+        self.driver.sample()
+
     def what_is_kept(self) -> str:
         job = self.job
         root = None if job.is_aside else job.repository.root
         return what_is_kept(job.plan.job_name, self.status(), root, job.configuration)
 
-    def request(self, kind: RequestKind, directory: str | None = None) -> tuple[str, Future[str]]:
+    def request(
+        self, kind: RequestKind, directory: str | None = None, accepted: Callable[[], None] | None = None
+    ) -> tuple[str, Future[str]]:
         self.savepoints_asked += kind is not RequestKind.CHECKPOINT
-        return self.driver.request(kind, directory)
+        return self.driver.request(kind, directory, accepted)

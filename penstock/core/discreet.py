@@ -47,6 +47,11 @@ LOGGERS = ("penstock", "penstock.database", "penstock.kafka", "penstock.news", "
 """All loggers we write to: a filter of a logger does not see what its children are told."""
 
 
+def loggers() -> list[logging.Logger]:
+    """All of them."""
+    return [logging.getLogger(_name) for _name in LOGGERS]
+
+
 def is_secret(name: str) -> bool:
     """Whether the name of a setting says that its value is nobody's business."""
     return _SECRET_NAME.search(name) is not None
@@ -105,5 +110,5 @@ class DiscreetFilter(logging.Filter):
         return True
 
 
-for _name in LOGGERS:  # errors.py imports this module, and everything imports errors.py
-    logging.getLogger(_name).addFilter(DiscreetFilter())
+for _logger in loggers():  # errors.py imports this module, and everything imports errors.py
+    _logger.addFilter(DiscreetFilter())

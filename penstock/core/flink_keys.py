@@ -78,7 +78,7 @@ INSTEAD = {
     "python.logging.": "Python's own logging",
     "python.operator-chaining.enabled": "pipeline.operator-chaining.enabled",
     "resourcemanager.": _SPARK_SLOTS,
-    "rest.": "spark.ui.port, penstock jobs",
+    "rest.": "rest.port, rest.bind-address",
     "s3.": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL in the environment",
     "security.kerberos.": "spark.kerberos.*",
     "security.ssl.": _SSL,
@@ -98,7 +98,7 @@ INSTEAD = {
     "taskmanager.memory.network.": "taskmanager.memory.network.max",
     "taskmanager.network.memory.": "taskmanager.memory.network.max",
     "taskmanager.numberOfTaskSlots": "spark.executor.cores, or local[n] as penstock.spark.master",
-    "web.": "spark.ui.port, penstock jobs",
+    "web.": "rest.port, penstock ui",
     "yarn.": "spark.yarn.*",
 }
 """What does for keys that begin so, where a user would look for an effect; the longest beginning counts."""

@@ -91,6 +91,8 @@ class AbortSnapshot:
     """The snapshot was given up: release what is held for it."""
 
     epoch: Epoch
+    reason: str = field(default="", compare=False)
+    """For people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,11 @@ class DriverMessageTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeSamples:
+    """Somebody wants to know what the slot spends its time with; :class:`Samples` is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Close everything and return from the Spark task."""
 
@@ -130,6 +137,7 @@ ToSlot = (
     | SnapshotCompleted
     | AlignWatermarks
     | DriverMessageTaken
+    | TakeSamples
     | Leave
 )
 
@@ -160,6 +168,8 @@ class SnapshotAck:
     async_ms: float
     alignment_ms: float
     state_bytes: int
+    start_delay_ms: float = 0.0
+    """From the trigger to the first barrier at this subtask, by the clocks of two processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +249,20 @@ class Heartbeat:
     metrics: dict[Subtask, dict[str, float]] = field(default_factory=dict)
     used_bytes: int = 0
     """Memory of the slot's process; 0 if it does not know."""
+    process: dict[str, float] = field(default_factory=dict)
+    """What else it says of its process now and then, see ``core/process_facts.py``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Where the slot's threads were, see ``task/sampling.py``."""
+
+    rounds: int
+    """How often they were looked at."""
+    stacks: dict[str, dict[str, int]]
+    """Of each vertex: frames from the outermost on, with semicolons, and how often they were seen."""
+    threads: dict[str, str]
+    """Name and stack of every thread, the last time."""
 
 
 FromSlot = (
@@ -252,4 +276,5 @@ FromSlot = (
     | Remark
     | DriverMessage
     | Heartbeat
+    | Samples
 )

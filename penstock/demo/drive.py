@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from penstock.demo.verdict import ALERTS, COUNTS, Meter, Standing, Verdict, judg
 _EVENTS_PER_S = 15_000
 _SECONDS_PER_CRASH = 5
 _BEAT_S = 0.05
+_MANY_DAYS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ class DemoSettings:
     keep: bool = False
     seed: int = 7
     mode: Mode = Mode.EXACTLY_ONCE
+    stay: bool = False
+    """Whether clicks come day after day, until the user has seen enough."""
 
     @property
     def seconds(self) -> float:
@@ -125,6 +128,7 @@ def run_demo(settings: DemoSettings, show: Callable[[Standing], None], say: Call
             meter = Meter(log, job)
             killer = Killer(job, probe, settings, say, SystemClock())
             _until_running(job)
+            tell_page(job, say)
             with _producer(settings, log) as producer:
                 while not job.result().done():
                     threading.Event().wait(_BEAT_S)
@@ -144,6 +148,28 @@ def run_demo(settings: DemoSettings, show: Callable[[Standing], None], say: Call
             threshold(settings.events),
             work,
         )
+
+
+def stay(settings: DemoSettings, show: Callable[[Standing], None], say: Callable[[str], None]) -> None:
+    """Run the job, a day of clicks after the other, until an interrupt; nothing is killed."""
+    with _work_directory(settings.keep) as work:
+        log = _make_log(work)
+        with _job(settings, work, Probe()) as job:
+            meter = Meter(log, job)
+            _until_running(job)
+            tell_page(job, say)
+            say("Press Ctrl-C when you have seen enough.")
+            with _producer(settings, log) as producer, suppress(KeyboardInterrupt):
+                while not job.result().done():
+                    threading.Event().wait(_BEAT_S)
+                    _check(producer)
+                    show(meter.read(0))
+
+
+def tell_page(job: RunningJob, say: Callable[[str], None]) -> None:
+    """Where the job can be looked at."""
+    if job.page is not None:
+        say(f"Its page, for one browser within two minutes: {job.page()} (later: penstock ui)")
 
 
 class Killer:
@@ -231,7 +257,8 @@ def _job(settings: DemoSettings, work: Path, probe: Probe) -> Iterator[RunningJo
     )
     env = StreamExecutionEnvironment.get_execution_environment(config)
     log, mode = str(work / "log"), settings.mode
-    source = mode.source(log, TOPIC, CLICK, end=last_offsets(settings.events))
+    end = None if settings.stay else last_offsets(settings.events)
+    source = mode.source(log, TOPIC, CLICK, end=end)
     clicks = build(env, log, threshold(settings.events), source, mode.sinks)
     clicks.sink_to(probe).name("probe")
     job = env.execute_async("hourly-counts").handle
@@ -251,7 +278,8 @@ def _until_running(job: RunningJob) -> None:
 @contextmanager
 def _producer(settings: DemoSettings, log: Log) -> Iterator[subprocess.Popen[bytes]]:
     """The producer's process, in a session of its own: an interrupt from the keyboard is ours to handle."""
-    numbers = (settings.events, settings.seed, settings.seconds)
+    days = _MANY_DAYS if settings.stay else 1
+    numbers = (settings.events, settings.seed, settings.seconds, days)
     command = [sys.executable, "-m", "penstock.demo.clicks", str(log.root), *map(str, numbers)]
     path = os.pathsep.join(part for part in sys.path if part)
     process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, start_new_session=True)

@@ -36,11 +36,13 @@ def element_bytes(element: Element) -> int:
 class InputChannel:
     """Queue of elements that wait for the receiving task."""
 
-    __slots__ = ("_announce", "_consumed", "_queue", "_ready", "id", "queued_bytes", "tap")
+    __slots__ = ("_announce", "_consumed", "_queue", "_ready", "id", "queued_bytes", "taken_bytes", "tap")
 
     def __init__(self, channel_id: ChannelId) -> None:
         self.id = channel_id
         self.queued_bytes = 0
+        self.taken_bytes = 0
+        """All that was ever taken out."""
         self.tap: Callable[[Batch], None] | None = None
         """Sees every batch as it arrives, while a snapshot records this channel."""
         self._queue: deque[tuple[Element, int]] = deque()
@@ -95,6 +97,7 @@ class InputChannel:
             return element.slice(0, most)
         self._queue.popleft()
         self.queued_bytes -= size
+        self.taken_bytes += size
         if size and self._consumed is not None:
             self._consumed(size)
         return element

@@ -22,7 +22,7 @@ from typing import cast
 
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
-from penstock.core.ids import Epoch
+from penstock.core.ids import Epoch, EventTime
 from penstock.core.signals import (
     Active,
     Barrier,
@@ -105,6 +105,15 @@ class InputGate:
     def queued_bytes(self) -> int:
         """What waits in the channels."""
         return sum(channel.queued_bytes for channel in self._channels)
+
+    def taken_bytes(self) -> int:
+        """All that was ever taken out of the channels."""
+        return sum(channel.taken_bytes for channel in self._channels)
+
+    @property
+    def watermark(self) -> EventTime:
+        """How far event time has come on all channels together."""
+        return self._valve.watermark
 
     # --- serving ----------------------------------------------------------------------------
 

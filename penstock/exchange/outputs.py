@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from penstock.core.batch import Batch, can_concat, concat
 from penstock.core.errors import PenstockError, TransportError, TypeMismatchError
-from penstock.core.ids import EventTime
+from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
@@ -62,6 +62,8 @@ class OutputEdge:
         self._name = name
         self.emitted_bytes = 0
         """All that was ever given to it."""
+        self.emitted_rows = 0
+        self.last_watermark = MIN_TIME
         self._enough = enough_rows
         self.limit = min(sender.limit for sender in senders.values())
         """The bound of its tightest channel, in bytes."""
@@ -76,6 +78,7 @@ class OutputEdge:
         if not len(batch):
             return
         self._dirty = True
+        self.emitted_rows += len(batch)
         try:
             for target, share in self._router.route(batch):
                 self.emitted_bytes += self._buffers[target].add(share, self._enough)
@@ -87,6 +90,7 @@ class OutputEdge:
 
     def watermark(self, time: EventTime) -> None:
         """Send a watermark to all channels, behind the data before it."""
+        self.last_watermark = time
         self.broadcast(Watermark(time))
 
     def idle(self, is_idle: bool) -> None:
@@ -132,6 +136,11 @@ class Outputs:
         """The bound of the tightest channel, in bytes."""
         self.piece_bytes = piece_bytes(self.limit)
 
+    @property
+    def has_edges(self) -> bool:
+        """Whether the task sends anything to others."""
+        return bool(self._edges)
+
     def broadcast(self, signal: Element) -> None:
         """Send a signal on every channel, in order with the data."""
         for edge in self._edges:
@@ -148,6 +157,14 @@ class Outputs:
     def emitted_bytes(self) -> int:
         """All that was ever given to them."""
         return sum([edge.emitted_bytes for edge in self._edges])
+
+    def emitted_rows(self) -> int:
+        """Records that were ever given to them, once for each that they were given to."""
+        return sum([edge.emitted_rows for edge in self._edges])
+
+    def watermark(self) -> EventTime:
+        """How far event time has come on all of them; the end of time if there are none."""
+        return min((edge.last_watermark for edge in self._edges), default=MAX_TIME)
 
     def gathered_bytes(self) -> int:
         """What waits in their buffers."""

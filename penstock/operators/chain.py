@@ -31,10 +31,12 @@ class OperatorInput:
     it finds the outputs full as well, and is suspended next.
     """
 
-    __slots__ = ("_on_failure", "_waiting", "operator")
+    __slots__ = ("_on_failure", "_waiting", "operator", "records_in")
 
     def __init__(self, operator: Operator, on_failure: OnFailure) -> None:
         self.operator = operator
+        self.records_in = 0
+        """Records that it was given."""
         self._on_failure = on_failure
         self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
 
@@ -73,6 +75,7 @@ class OperatorInput:
 
     def process(self, batch: Batch, input_index: int) -> None:
         """Give records of one input to the operator."""
+        self.records_in += len(batch)
         operator = self.operator
         if operator.suspended is not None or self._waiting:
             self._waiting.append((operator.process, (batch, input_index)))

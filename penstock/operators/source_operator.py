@@ -72,6 +72,7 @@ class SourceOperator(Operator):
         self._watermarks = CombinedWatermarks(self._strategy, ctx.metrics.counter(AHEAD_COUNTER))
         self._watermarks.expects_splits = True
         self._emitter = WatermarkEmitter(ctx)
+        self._records = ctx.metrics.counter("numRecordsIn")
         self._bad = ctx.metrics.counter(ERRORS_COUNTER)
         self._reporter = TimeReporter(ctx, self._strategy)
         self._limit: EventTime = MAX_TIME
@@ -250,6 +251,7 @@ class SourceOperator(Operator):
 
     def _emit(self, assigned: AssignedSplit, batch: Batch, now_ms: int) -> None:
         self._had_others = True
+        self._records.count += len(batch)
         stamped = stamp(batch, self._strategy)
         held = self._source.holds_time(assigned.split)
         cuts = () if held else self._watermarks.on_batch(assigned.split.id, stamped, now_ms)

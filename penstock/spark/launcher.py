@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from penstock.batch.job import start_batch
 from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.events import RequestKind
-from penstock.coordinator.registry import register
+from penstock.coordinator.registry import Page, register
 from penstock.coordinator.restore import parallelism_limit
 from penstock.coordinator.running_job import RunningJob
 from penstock.coordinator.start import start
@@ -20,6 +20,7 @@ from penstock.core import interrupts
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
 from penstock.graph.nodes import JobSpec
+from penstock.rest.serving import serve
 from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
@@ -102,10 +103,16 @@ def _release_at_the_end(source: FrameSource, running: RunningJob) -> None:
 
 
 def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | None = None) -> None:
-    """Let ``penstock list``, ``cancel``, ``savepoint`` and ``stop`` find the job until it ends.
+    """Let ``penstock list``, ``cancel``, ``savepoint``, ``stop`` and ``ui`` find the job until it ends.
 
     ``room`` is for ``penstock rescale``: how many slots the job could have, if that is known.
     """
+    limit = parallelism_limit(running.job.plan)
+    serving = serve(running, room, limit)
+    if serving is not None:
+        running.page = serving.link
+        running.listeners.append(lambda _: serving.close())
+        running.result().add_done_callback(lambda _: serving.close())
     registration = register(
         running.job_id.hex,
         running.job.plan.job_name,
@@ -113,8 +120,10 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
         running.cancel,
         lambda kind, directory: running.request(RequestKind(kind), directory),
         most_slots=room,
-        parallelism_limit=parallelism_limit(running.job.plan),
+        parallelism_limit=limit,
         command=running.job.started_by.command,
+        events=running.history.events,
+        page=None if serving is None else Page(serving.url, serving.token, serving.link),
     )
     if registration is not None:
         running.listeners.append(lambda _: registration.close())

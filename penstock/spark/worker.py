@@ -22,7 +22,8 @@ from typing import Any
 from penstock.core.clock import SystemClock
 from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
-from penstock.core.messages import FromSlot, Heartbeat, Opening, TaskFailed
+from penstock.core.messages import FromSlot, Heartbeat, Opening, TakeSamples, TaskFailed
+from penstock.core.process_facts import ProcessFacts
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, to_bytes
 from penstock.exchange.frames import FramedSocket
@@ -32,6 +33,7 @@ from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store
 from penstock.spark.witness import Machine, Will, leave_will
 from penstock.task.environment import StateStorage, TaskEnvironment
+from penstock.task.sampling import sample
 from penstock.task.slot import Slot, SlotPhase
 
 _METRICS_INTERVAL_S = 1.0
@@ -231,6 +233,20 @@ def _loop(
     clock: SystemClock,
 ) -> None:
     """The loop: step the tasks, push bytes out, take bytes in, wait when there is nothing to do."""
+    with ProcessFacts(clock) as facts:
+        _rounds(slot, selector, network, link, files, clock, facts)
+
+
+def _rounds(
+    slot: Slot,
+    selector: selectors.BaseSelector,
+    network: TcpNetwork,
+    link: ControlLink,
+    files: _FileThread,
+    clock: SystemClock,
+    facts: ProcessFacts,
+) -> None:
+    limit = {"limit_bytes": float(_MACHINE.limit_bytes())}
     report_at = clock.monotonic()
     watching_writes = False
     while slot.phase is not SlotPhase.LEFT:
@@ -238,7 +254,8 @@ def _loop(
         worked = slot.step()
         if clock.monotonic() >= report_at:
             report_at = clock.monotonic() + _METRICS_INTERVAL_S
-            link.report(replace(slot.heartbeat(), used_bytes=_MACHINE.used_bytes()))
+            used = _MACHINE.used_bytes()
+            link.report(replace(slot.heartbeat(), used_bytes=used, process={**facts.now(), **limit}))
         network.send_all()
         if link.flush() != watching_writes:
             watching_writes = not watching_writes
@@ -249,10 +266,22 @@ def _loop(
             if key.data is link:
                 if not events & selectors.EVENT_READ:
                     continue
-                for message in link.receive():
-                    slot.handle(from_bytes(message))
+                for message in map(from_bytes, link.receive()):
+                    if isinstance(message, TakeSamples):
+                        _sample(slot.id, link)
+                    slot.handle(message)
             else:
                 network.on_ready(key.data, events)
+
+
+def _sample(slot: SlotId, link: ControlLink) -> None:
+    """Look at the slot's own thread from another; nobody waits for that."""
+
+    def look() -> None:
+        with contextlib.suppress(TransportError, OSError):
+            link.report(sample(slot))
+
+    threading.Thread(target=look, daemon=True, name="penstock-sampling").start()
 
 
 def _patience(slot: Slot, clock: SystemClock) -> float:

@@ -141,9 +141,7 @@ class Slot:
 
     def heartbeat(self) -> Heartbeat:
         """A sign of life with the tasks' metrics."""
-        return Heartbeat(
-            {task.subtask: {**task.metrics.snapshot(), **task.time_shares()} for task in self.tasks}
-        )
+        return Heartbeat({task.subtask: task.measures() for task in self.tasks})
 
     def _fail(self, subtask: Subtask, error: Exception) -> None:
         self._env.report(TaskFailed(subtask, error))

@@ -79,6 +79,7 @@ class _Pending:
     overtaken: Overtaken | None
     sync_ms: float
     alignment_ms: float
+    start_delay_ms: float
 
     def release(self) -> None:
         """Let the frozen layers go."""
@@ -115,6 +116,7 @@ class SnapshotPhases:
         overtaken: Overtaken | None = None,
     ) -> None:
         """Go through phases 1 to 3 now, and start phase 4 unless records that count are still to come."""
+        delay_ms = max(0.0, self._env.clock.now_ms() - barrier.triggered_ms - alignment_ms)
         started = self._env.clock.monotonic()
         committables = self._prepare(barrier.epoch)
         forward()
@@ -122,7 +124,8 @@ class SnapshotPhases:
         if overtaken is not None:
             overtaken.seal()
         sync_ms = (self._env.clock.monotonic() - started) * 1000
-        pending = _Pending(barrier, finished, committables, frozen, overtaken, sync_ms, alignment_ms)
+        times = (sync_ms, alignment_ms, delay_ms)
+        pending = _Pending(barrier, finished, committables, frozen, overtaken, *times)
         if overtaken is None or overtaken.complete:
             self._write(pending)
         else:
@@ -196,4 +199,5 @@ class SnapshotPhases:
         size = sum(blob.length for operator in snapshot.operators for blob in operator.blobs())
         size += snapshot.persisted
         times = (pending.sync_ms, async_ms, pending.alignment_ms)
-        self._env.report(SnapshotAck(epoch, snapshot, pending.committables, *times, size))
+        ack = SnapshotAck(epoch, snapshot, pending.committables, *times, size, pending.start_delay_ms)
+        self._env.report(ack)

@@ -10,7 +10,7 @@ import contextlib
 from functools import partial
 
 from penstock.core.errors import PenstockError
-from penstock.core.ids import MAX_TIME, OperatorId, Subtask
+from penstock.core.ids import MAX_TIME, MIN_TIME, OperatorId, Subtask
 from penstock.core.messages import (
     AbortSnapshot,
     AlignWatermarks,
@@ -44,6 +44,7 @@ from penstock.task.pacing import BUDGET_S, Pace, SourcePolls
 from penstock.task.phases import Phase, TimeShares
 from penstock.task.snapshot import RequestedSnapshots, SnapshotPhases
 
+_STEP_RECORDS = "numRecordsIn"
 EVENTS_PER_STEP = 64
 """How many gate events one step may serve before the other tasks of the slot get their turn."""
 
@@ -73,7 +74,8 @@ class Task:
         self._gate = gate
         self._left_over = SuspendedWork(self._operators)
         source = self._head.operator
-        self._polls = SourcePolls(self._head, source) if isinstance(source, SourceOperator) else None
+        self._source = source if isinstance(source, SourceOperator) else None
+        self._polls = None if self._source is None else SourcePolls(self._head, self._source)
         self._outputs = Outputs(edges)
         self._phases = phases
         self._env = environment
@@ -102,9 +104,23 @@ class Task:
             self._shares.worked(self._env.clock.monotonic())
         return worked
 
-    def time_shares(self) -> dict[str, float]:
-        """Milliseconds spent busy, backpressured and idle so far."""
-        return self._shares.milliseconds()
+    def measures(self) -> dict[str, float]:
+        """All numbers of the subtask and its operators, by the names of their metrics."""
+        gate, outputs = self._gate, self._outputs
+        reached = MIN_TIME if gate is None else gate.watermark
+        numbers = {
+            "numRecordsOut": outputs.emitted_rows(),
+            "numBytesIn": 0 if gate is None else gate.taken_bytes(),
+            "numBytesOut": outputs.emitted_bytes(),
+            "currentInputWatermark": reached,
+            "currentOutputWatermark": outputs.watermark() if outputs.has_edges else reached,
+        }
+        steps = {
+            f"{step.operator.ctx.info.operator_name}.{_STEP_RECORDS}": step.records_in
+            for step in self._operators
+            if step.operator is not self._source
+        }
+        return {**steps, **self.metrics.snapshot(), **numbers, **self._shares.milliseconds()}
 
     def _work(self) -> bool:
         worked = self._left_over.resume(self.writable)
@@ -289,7 +305,7 @@ class Task:
                 return
         self._outputs.broadcast(END_OF_INPUT)
         self.phase = Phase.FINISHED
-        self._env.report(TaskFinished(self.subtask, self.metrics.snapshot()))
+        self._env.report(TaskFinished(self.subtask, self.measures()))
         self._begin_snapshots()
 
     @property

@@ -28,7 +28,7 @@ from penstock.core.clock import Clock, SystemClock
 from penstock.core.copying import copied_batch
 from penstock.core.errors import as_error
 from penstock.core.ids import ChannelId, Generation, SlotId
-from penstock.core.messages import FromSlot, ToSlot
+from penstock.core.messages import FromSlot, TakeSamples, ToSlot
 from penstock.datastream.job import run_as, running_program
 from penstock.exchange.channel import InputChannel, LocalSender
 from penstock.graph.nodes import JobSpec
@@ -36,6 +36,7 @@ from penstock.luggage.in_process import Settled
 from penstock.snapshot.storage import MemoryStore
 from penstock.snapshot.store import open_store
 from penstock.task.environment import StateStorage, TaskEnvironment
+from penstock.task.sampling import sample
 from penstock.task.slot import Slot, SlotPhase
 
 _METRICS_INTERVAL_S = 1.0
@@ -186,7 +187,7 @@ class LocalCluster(Cluster):
             notify(SlotRegistered(generation, SlotId(number), ("", 0)))
         wall, report_at = SystemClock(), 0.0
         while running and not stop.is_set():
-            worked = self._deliver(generation, running)
+            worked = self._deliver(generation, running, notify)
             if wall.monotonic() >= report_at:
                 report_at = wall.monotonic() + _METRICS_INTERVAL_S
                 self._report_metrics(generation, running, notify)
@@ -208,7 +209,13 @@ class LocalCluster(Cluster):
             if number not in self._killed and slot.phase is SlotPhase.RUNNING:
                 notify(SlotSaid(generation, SlotId(number), slot.heartbeat()))
 
-    def _deliver(self, generation: Generation, running: dict[int, Slot]) -> bool:
+    def _sample(self, generation: Generation, slot: SlotId, notify: Notify) -> None:
+        def look() -> None:
+            notify(SlotSaid(generation, slot, sample(slot)))
+
+        threading.Thread(target=look, daemon=True, name="penstock-sampling").start()
+
+    def _deliver(self, generation: Generation, running: dict[int, Slot], notify: Notify) -> bool:
         delivered = False
         while True:
             try:
@@ -216,6 +223,8 @@ class LocalCluster(Cluster):
             except queue.Empty:
                 return delivered
             if sent == generation and int(number) in running:
+                if isinstance(message, TakeSamples):
+                    self._sample(generation, number, notify)
                 running[int(number)].handle(message)
                 delivered = True
 

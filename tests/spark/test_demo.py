@@ -38,6 +38,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_repeated(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(LINE, done.stdout), done.stdout
     assert "killed Python worker" in done.stdout
+    assert re.search(r"Its page, .*: http://127\.0\.0\.1:\d+/\?code=", done.stdout), done.stdout
     assert "█" in done.stdout and not (tmp_path / ".demo").exists(), "a chart of letters"
     assert not list(tmp_path.glob("penstock-demo-*")), "the work directory is removed"
     assert not list((tmp_path / "home" / "jobs").iterdir()), "the job is registered no more"

@@ -51,6 +51,7 @@ LAW: dict[str, set[str]] = {
     "task": {"core", "event_time", "graph", "connectors", "operators", "exchange", "state"},
     "coordinator": {"core", "storage", "common", "graph", "snapshot", *CONTRACTS},
     "batch": {*ENGINE, "common"},
+    "rest": {*ENGINE, "common"},
     "columns": {"core", "operators.columnar"},
     "metrics": {"core"},
     "util": {"core"},
@@ -60,7 +61,7 @@ LAW: dict[str, set[str]] = {
     "datastream": {*BELOW_USERS, "common", "metrics", "luggage.wishes"},
     "cep": {*BELOW_USERS, "common", "datastream"},
     "state_processor": {"core", "state", "snapshot", "graph.identity", "operators.window.windows"},
-    "spark": {*ENGINE, *USERS, "state_processor", "batch", "luggage"},
+    "spark": {*ENGINE, *USERS, "state_processor", "batch", "luggage", "rest"},
     "testing": {*ENGINE, *USERS, "batch", "luggage"},
     "replay": {*ENGINE, *USERS, "state_processor"},
     "porting": {"core"},
@@ -74,8 +75,9 @@ LAW: dict[str, set[str]] = {
         "demo",
         "porting",
         "luggage.wishes",
+        "rest",
     },
-    "demo": {*ENGINE, *USERS, "spark", "testing", "cli"},
+    "demo": {*ENGINE, *USERS, "spark", "testing", "cli", "rest"},
 }
 
 STARTS_SPARK = {"spark", "cli", "demo"}

@@ -40,8 +40,8 @@ TRIED = """
     python.client.executable python.fn-execution.arrow.batch.size python.fn-execution.memory.managed
     python.map-state.read-cache-size python.metric.enabled python.operator-chaining.enabled
     python.profile.enabled python.systemenv.enabled queryable-state.enable resourcemanager.taskmanager-timeout
-    rest.address rest.port s3.access-key scheduler-mode security.kerberos.login.principal
-    security.ssl.rest.enabled slot.request.timeout slotmanager.number-of-slots.max
+    rest.retry.delay rest.server.numThreads s3.access-key scheduler-mode security.kerberos.login.principal
+    security.ssl.rest.truststore slot.request.timeout slotmanager.number-of-slots.max
     source.reader.element.queue.capacity state.backend.forst.memory.managed
     state.backend.rocksdb.block.cache-size state.backend.rocksdb.memory.managed
     state.backend.rocksdb.predefined-options state.backend.rocksdb.timer-service.factory
@@ -73,11 +73,13 @@ def test_a_setting_without_a_meaning_is_taken_with_a_line_in_the_log(key: str, c
 
 def test_several_are_one_line_and_each_is_said_once(caplog: Any) -> None:
     with caplog.at_level(logging.WARNING, "penstock"):
-        started_with(**{"rest.port": "1", "blob.server.port": "2"})
-        started_with(**{"rest.port": "1", "taskmanager.numberOfTaskSlots": "2", "spark.ui.port": "4040"})
+        started_with(**{"rest.retry.delay": "1", "blob.server.port": "2"})
+        started_with(
+            **{"rest.retry.delay": "1", "taskmanager.numberOfTaskSlots": "2", "spark.ui.port": "4040"}
+        )
     said = [record.getMessage().partition(": ")[2] for record in caplog.records]
     assert said == [
-        "blob.server.port, rest.port (instead: spark.ui.port, penstock jobs)",
+        "blob.server.port, rest.retry.delay (instead: rest.port, rest.bind-address)",
         "taskmanager.numberOfTaskSlots (instead: spark.executor.cores, or local[n] as penstock.spark.master)",
     ]
 

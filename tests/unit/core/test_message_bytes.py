@@ -66,6 +66,7 @@ MESSAGES: list[Any] = [
     m.SnapshotCompleted(Epoch(1)),
     m.AlignWatermarks("group", EventTime(5)),
     m.DriverMessageTaken(),
+    m.TakeSamples(),
     m.Leave("done"),
     m.Opening(HERE, "step"),
     m.Deployed(),
@@ -76,7 +77,8 @@ MESSAGES: list[Any] = [
     m.TaskFinished(HERE, {"records": 5.0}),
     m.WatermarkReport(OperatorId("o"), "step", 0, EventTime(5), True, False, "it", None),
     m.Remark("step", "kind", "text"),
-    m.Heartbeat({HERE: {"records": 1.0, "busy": 2}}, 5),
+    m.Heartbeat({HERE: {"records": 1.0, "busy": 2}}, 5, {"pid": 7.0}),
+    m.Samples(50, {"vertex": {"step (task.py:1);map (job.py:3)": 7}}, {"MainThread": "stack"}),
 ]
 OPAQUE: list[Any] = [m.DriverMessage(OperatorId("o"), [1, 2]), m.TaskFailed(HERE, ValueError("x"))]
 

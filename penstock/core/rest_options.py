@@ -1,0 +1,71 @@
+"""Settings of the driver's HTTP control plane: where it listens, who may ask, and what for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.option import Kind, Option
+
+REST_OPTIONS: dict[str, Option[Any]] = {}
+"""By key; :mod:`penstock.core.config` joins them to the others."""
+
+
+def _add(key: str, kind: Kind, default: str | None, doc: str, **bounds: Any) -> Option[Any]:
+    option: Option[Any] = Option(key, kind, default, doc, **bounds)
+    REST_OPTIONS[key] = option
+    return option
+
+
+REST_ENABLED: Option[bool] = _add(
+    "penstock.rest.enabled",
+    Kind.BOOLEAN,
+    "true",
+    "Whether the driver serves the page, Flink's REST and metrics over HTTP.",
+)
+REST_PORT: Option[int] = _add(
+    "rest.port",
+    Kind.INT,
+    "8081",
+    "Port of the page and of REST; if it is taken, the next one that is free. 0 is any.",
+    least=0,
+    most=65_535,
+)
+REST_BIND_ADDRESS: Option[str] = _add(
+    "rest.bind-address",
+    Kind.STRING,
+    "127.0.0.1",
+    "Address that the page and REST listen on. Any other than loopback opens them to the network: set "
+    "`security.ssl.rest.enabled`, too.",
+)
+REST_ADDRESS: Option[str | None] = _add(
+    "rest.address",
+    Kind.STRING,
+    None,
+    "Name by which others reach the page and REST, if it is neither the bind address nor this host's name.",
+)
+REST_READ_ONLY: Option[bool] = _add(
+    "penstock.rest.read-only",
+    Kind.BOOLEAN,
+    "false",
+    "Whether the page and REST only show: no savepoint, stop, checkpoint or cancel; the command line still "
+    "can.",
+)
+REST_TOKEN_FILE: Option[str | None] = _add(
+    "penstock.rest.bearer-file",
+    Kind.STRING,
+    None,
+    "A file that only you can read, on the driver, with the token that requests must show; without it "
+    "each job makes its own.",
+)
+REST_TLS: Option[bool] = _add(
+    "security.ssl.rest.enabled", Kind.BOOLEAN, "false", "TLS for the page and REST; needs a key store."
+)
+REST_KEYSTORE: Option[str | None] = _add(
+    "security.ssl.rest.keystore",
+    Kind.STRING,
+    None,
+    "PEM file, on the driver, with the key and the certificate of the page and REST.",
+)
+REST_KEYSTORE_PASSWORD: Option[str | None] = _add(
+    "security.ssl.rest.keystore-password", Kind.STRING, None, "Password of the key in that file."
+)

@@ -1,0 +1,243 @@
+"""The routes of the control plane, under ``/`` and ``/v1/``, behind the guard and its limits.
+
+Views are quick and run on the server's own thread; what may block (a savepoint's directory, Spark) does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import html
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from penstock.core.errors import PenstockError
+from penstock.rest import openapi, overview, processes, prometheus
+from penstock.rest.guard import Guard
+from penstock.rest.look import Refused
+from penstock.rest.plane import Plane, stacks
+from penstock.rest.routes import SAMPLED, VIEWS, Asked, View, answer
+from penstock.rest.static import console_files
+from penstock.rest.steering import ACTIONS, OUTCOMES, Action, body_of
+
+_log = logging.getLogger("penstock")
+
+MAX_BODY = 1 << 20
+_SAMPLED = [VIEWS[path] for path in SAMPLED]
+REQUEST_S = 30.0
+"""How long one request may take, a slow reader's included."""
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
+    ),
+]
+
+
+def build(plane: Plane, guard: Guard) -> ASGIApp:
+    """The application of one door."""
+    versioned: list[BaseRoute] = [Mount("/v1", routes=_routes(plane))]
+    page = console_files()
+    root: list[BaseRoute] = [Route("/", partial(_page, plane, guard, page), methods=["GET"])]
+    if page is not None:
+        root.append(Mount("/", StaticFiles(directory=page)))
+    app = Starlette(
+        routes=[*versioned, *_routes(plane), *root],
+        exception_handlers={HTTPException: _unknown, Refused: _refused, PenstockError: _failed},
+    )
+    return _Limits(app, guard)
+
+
+def _routes(plane: Plane) -> list[Route]:
+    """Fixed names before those in braces: ``/jobs/overview`` is no job."""
+    made = [Route(path, partial(_view, plane, view), methods=["GET"]) for path, view in VIEWS.items()]
+    made += [
+        Route(path, partial(_act, plane, action, status), methods=[method])
+        for (method, path), (action, status) in ACTIONS.items()
+    ]
+    made += [
+        Route(path, partial(_outcome, plane, kinds), methods=["GET"]) for path, kinds in OUTCOMES.items()
+    ]
+    made += [
+        Route("/config", partial(_config, plane), methods=["GET"]),
+        Route("/metrics", partial(_metrics, plane), methods=["GET"]),
+        Route("/openapi.json", _openapi, methods=["GET"]),
+        Route("/jobmanager/thread-dump", _threads, methods=["GET"]),
+        Route("/jobs/{jobid}/facts", partial(_facts, plane), methods=["GET"]),
+    ]
+    return sorted(made, key=lambda route: route.path.count("{"))
+
+
+def _asked(request: Request) -> Asked:
+    return Asked(dict(request.path_params), dict(request.query_params))
+
+
+async def _view(plane: Plane, view: View, request: Request) -> Response:
+    if view in _SAMPLED:
+        plane.sample()
+    found = answer(view, plane.look(), _asked(request))
+    return PlainTextResponse(found) if isinstance(found, str) else JSONResponse(found)
+
+
+async def _act(plane: Plane, action: Action, status: int, request: Request) -> Response:
+    asked = _asked(request)
+    for name in ("jobid", "applicationid"):
+        if name in asked.path:
+            plane.look().check_job(asked.path[name])
+    body = body_of(await request.body())
+    found = await anyio.to_thread.run_sync(partial(action, plane, asked, body))
+    return JSONResponse(found, status)
+
+
+async def _outcome(plane: Plane, kinds: tuple[str, ...], request: Request) -> Response:
+    asked = _asked(request)
+    if "jobid" in asked.path:
+        plane.look().check_job(asked.path["jobid"])
+    return JSONResponse(plane.requests.outcome(asked.path["triggerid"], kinds))
+
+
+async def _config(plane: Plane, request: Request) -> Response:
+    zone = datetime.datetime.fromtimestamp(plane.clock.now_ms() / 1000, datetime.UTC).astimezone()
+    offset = zone.utcoffset() or datetime.timedelta()
+    name = zone.tzname() or "UTC"
+    return JSONResponse(overview.config(plane.look(), (name, int(offset.total_seconds() * 1000))))
+
+
+async def _metrics(plane: Plane, request: Request) -> Response:
+    return Response(prometheus.exposed(plane.look()), media_type=prometheus.CONTENT_TYPE)
+
+
+async def _openapi(request: Request) -> Response:
+    return JSONResponse(openapi.document())
+
+
+async def _threads(request: Request) -> Response:
+    return JSONResponse(processes.thread_dump(stacks()))
+
+
+async def _facts(plane: Plane, request: Request) -> Response:
+    plane.look().check_job(request.path_params["jobid"])
+    return JSONResponse(await anyio.to_thread.run_sync(plane.facts))
+
+
+async def _page(plane: Plane, guard: Guard, page: str | None, request: Request) -> Response:
+    """The page; a browser that comes with a code gets its cookie first.
+
+    It is sent on by the page itself, not by a redirect: behind a link from elsewhere no browser would show
+    the cookie that it just got.
+    """
+    if "code" in request.query_params:
+        answered = HTMLResponse('<!doctype html><meta http-equiv="refresh" content="0;url=./">')
+        session = guard.sessions.redeem(request.query_params["code"])
+        if session is None:
+            raise Refused(401, "this link was used or is too old; `penstock ui` makes another")
+        secure = guard.scheme == "https"
+        answered.set_cookie(guard.cookie, session, httponly=True, samesite="strict", secure=secure, path="/")
+        return answered
+    if page is not None:
+        files = StaticFiles(directory=page)
+        return await files.get_response("index.html", request.scope)
+    name = html.escape(plane.running.job.plan.job_name)
+    return HTMLResponse(
+        f"<!doctype html><title>{name}</title><h1>{name}</h1><p>REST is at <a href='jobs/overview'>"
+        "jobs/overview</a>, what it can do at <a href='openapi.json'>openapi.json</a>.</p>"
+    )
+
+
+# --- what goes wrong ----------------------------------------------------------------------------
+
+
+def errors(status: int, *texts: str) -> JSONResponse:
+    """An error in Flink's shape."""
+    headers = {"www-authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse({"errors": list(texts)}, status, headers=headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return errors(error.status, str(error))
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return errors(404, f"there is nothing at {request.url.path}; /openapi.json lists all calls")
+    return errors(error.status_code, str(error.detail))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return errors(400, str(error))
+
+
+class _Limits:
+    """Around the application: the guard, the size of a body, the time of a request, headers of safety."""
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        self._app = app
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                message = {**message, "headers": [*message["headers"], *_HEADERS]}
+            await send(message)
+
+        try:
+            self._guard.check(scope["method"], scope["path"], headers, _brings_code(scope))
+            async with asyncio.timeout(REQUEST_S):
+                await self._app(scope, _limited(headers, receive), sending)
+        except Refused as error:
+            await errors(error.status, str(error))(scope, receive, sending)
+        except TimeoutError:
+            if not begun:
+                await errors(503, f"the answer took longer than {REQUEST_S:g} s")(scope, receive, sending)
+        except Exception as error:
+            _log.exception("a request %s %s to the job's page failed", scope["method"], scope["path"])
+            if not begun:
+                await errors(500, f"the driver failed over the request: {error!r}")(scope, receive, sending)
+
+
+def _brings_code(scope: Scope) -> bool:
+    """A browser on its first visit has nothing else to show."""
+    query: bytes = scope["query_string"]
+    return scope["method"] == "GET" and scope["path"] == "/" and query.startswith(b"code=")
+
+
+def _limited(headers: dict[str, str], receive: Receive) -> Callable[[], Awaitable[Any]]:
+    """What a client sends, refused when it is too much."""
+    said = headers.get("content-length", "0")
+    if said.isdecimal() and int(said) > MAX_BODY:
+        raise Refused(413, f"a body may have {MAX_BODY} bytes")
+    taken = 0
+
+    async def receiving() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MAX_BODY:
+            raise Refused(413, f"a body may have {MAX_BODY} bytes")
+        return message
+
+    return receiving

@@ -1,0 +1,161 @@
+"""Who may ask: the job's token, sessions of browsers, hosts and origins.  Decides from values.
+
+A request shows the token (``Authorization: Bearer``), or a cookie that a browser got for a code that works
+once.  What comes from another site's page is refused before that, whatever the browser sends along: by
+``Sec-Fetch-Site`` and ``Origin``, and by ``Host`` against names that were made to lead here.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import threading
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from penstock.core.clock import Clock
+from penstock.rest.look import Refused
+from penstock.rest.steering import changes
+
+CODE_S = 120.0
+_MOST_SESSIONS = 64
+_MOST_CODES = 16
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class Sessions:
+    """Codes that work once, and the browsers that came with one. Thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._codes: dict[str, float] = {}
+        self._sessions: list[str] = []
+
+    def new_code(self) -> str:
+        """A code for one browser, good for two minutes."""
+        code = secrets.token_urlsafe(24)
+        with self._lock:
+            self._codes[code] = self._clock.monotonic() + CODE_S
+            for old in list(self._codes)[:-_MOST_CODES]:
+                del self._codes[old]
+        return code
+
+    def redeem(self, code: str) -> str | None:
+        """A session for a code; ``None`` if it is none, too old, or was used."""
+        with self._lock:
+            until = self._codes.pop(code, None)
+            if until is None or self._clock.monotonic() > until:
+                return None
+            session = secrets.token_urlsafe(32)
+            self._sessions = [*self._sessions, session][-_MOST_SESSIONS:]
+            return session
+
+    def knows(self, session: str) -> bool:
+        """Whether a browser has shown a code before."""
+        with self._lock:
+            known = list(self._sessions)
+        return any([_same(session, other) for other in known])
+
+
+class Guard:
+    """The rules of one door."""
+
+    def __init__(
+        self,
+        token: str,
+        sessions: Sessions,
+        *,
+        cookie: str = "penstock",
+        scheme: str = "http",
+        hosts: frozenset[str] | None = _LOOPBACK,
+        read_only: bool = False,
+    ) -> None:
+        """``hosts``: names that the door answers to; ``None`` for the door that only the user can reach."""
+        self.cookie = cookie
+        self.scheme = scheme
+        self.sessions = sessions
+        self._token = token
+        self._hosts = hosts
+        self._read_only = read_only
+
+    def check(self, method: str, path: str, headers: Mapping[str, str], brings_code: bool = False) -> None:
+        """Refuse with 401 or 403, or let pass. Names of headers are in lower case.
+
+        Whoever brings a code need show nothing else; the code is looked at later.
+        """
+        if self._hosts is not None:
+            self._check_site(method, path, headers)
+        if not brings_code and not self._shows_token(headers):
+            if not self._shows_session(headers):
+                raise Refused(401, UNKNOWN)
+            if changes(method, path) and not self._is_own_page(headers):
+                raise Refused(403, "a browser's session may change something only from its own page")
+        if self._read_only and changes(method, path):
+            raise Refused(403, "this page only shows (penstock.rest.read-only); use the penstock command")
+
+    def _check_site(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+        host = headers.get("host", "")
+        if not self._answers_to(host):
+            raise Refused(
+                403, f"nobody here is called {host!r}; set rest.address to that name if it is right"
+            )
+        origin = headers.get("origin")
+        if origin is not None and origin != f"{self.scheme}://{host}":
+            raise Refused(403, f"requests from pages of {origin} are refused")
+        site = headers.get("sec-fetch-site", "none")
+        opened = method == "GET" and path in ("", "/") and headers.get("sec-fetch-mode") == "navigate"
+        if site not in ("none", "same-origin") and not opened:
+            raise Refused(403, "requests from pages of other sites are refused")
+
+    def _answers_to(self, host: str) -> bool:
+        assert self._hosts is not None
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:
+            return False
+        if name is None:
+            return False
+        if name in self._hosts or name.rstrip(".").lower() in self._hosts:
+            return True
+        return "*" in self._hosts and _is_address(name)
+
+    def _shows_token(self, headers: Mapping[str, str]) -> bool:
+        scheme, _, shown = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and _same(shown.strip(), self._token)
+
+    def _shows_session(self, headers: Mapping[str, str]) -> bool:
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        found = cookies.get(self.cookie)
+        return found is not None and self.sessions.knows(found.value)
+
+    def _is_own_page(self, headers: Mapping[str, str]) -> bool:
+        """Browsers say it: by the site, or by the origin, or by the page that the request came from."""
+        if "sec-fetch-site" in headers:
+            return headers["sec-fetch-site"] == "same-origin"
+        own = f"{self.scheme}://{headers.get('host', '')}"
+        return headers.get("origin") == own or headers.get("referer", "").startswith(f"{own}/")
+
+
+UNKNOWN = (
+    "show the job's token as Authorization: Bearer; it is in the job's file in $PENSTOCK_HOME/jobs. For a "
+    "browser, `penstock ui` opens the page"
+)
+
+
+def _same(one: str, other: str) -> bool:
+    """In a time that says nothing about where they differ."""
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

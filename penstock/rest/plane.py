@@ -1,0 +1,150 @@
+"""The control plane of one job: what requests look at, and what they may do to it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.coordinator.running_job import RunningJob
+from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import loggers, shown
+from penstock.core.process_facts import ProcessFacts
+from penstock.core.rest_options import REST_READ_ONLY
+from penstock.rest.look import Look, Process, Refused
+from penstock.rest.requests import Requests
+from penstock.snapshot.storage import MemoryStore
+
+_LINES = 5000
+_SAMPLE_EVERY_S = 2.0
+_NUMBERS = ("restarts", "late_dropped", "outputs_dropped")
+
+Room = Callable[[], "int | None"]
+"""How many slots the job could have, if that is known."""
+
+
+class Plane:
+    """Made once for each job; every method may be called from any thread."""
+
+    def __init__(
+        self,
+        running: RunningJob,
+        clock: Clock,
+        room: Room | None = None,
+        limit: tuple[int, str] | None = None,
+    ) -> None:
+        self.running = running
+        self.clock = clock
+        self.read_only = bool(running.job.configuration.get(REST_READ_ONLY))
+        self.requests = Requests(running.request, running.status)
+        self._room = room
+        self._limit = limit
+        self._log = LogTail()
+        self._sampling = threading.Lock()
+        self._sample_again = 0.0
+        self._measuring = contextlib.ExitStack()
+        self._process = self._measuring.enter_context(ProcessFacts(SystemClock()))
+
+    def look(self) -> Look:
+        """The job as it is now."""
+        running, job = self.running, self.running.job
+        facts = {} if job.plan.settings.batch else running.facts()  # of a BATCH job they ask Spark
+        numbers = {name: facts[name] for name in _NUMBERS if name in facts}
+        memory = isinstance(job.store, MemoryStore)
+        return Look(
+            job.job_id.hex,
+            job.plan,
+            job.settings,
+            job.configuration,
+            running.history.view(),
+            running.status(),
+            self.clock.now_ms(),
+            None if memory else job.repository.root.url,
+            self.read_only,
+            self._driver(),
+            self._log.lines(),
+            numbers,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """What lists show, with what a rescale must know."""
+        room = self._room() if self._room is not None else None
+        return {**self.running.facts(), "most_slots": room, "parallelism_limit": self._limit}
+
+    def cancel(self) -> None:
+        """Ask for the end of the job; refused if it has ended."""
+        status = self.running.status()
+        if status.is_terminal_state():
+            raise Refused(409, f"the job is {status.name} already")
+        self.running.cancel()
+
+    def sample(self) -> None:
+        """Have the slots look what they spend their time with; not again before they have had the time."""
+        with self._sampling:
+            now = self.clock.monotonic()
+            if now < self._sample_again:
+                return
+            self._sample_again = now + _SAMPLE_EVERY_S
+        self.running.sample()
+
+    def close(self) -> None:
+        """The job has ended and everybody was told."""
+        self._log.close()
+        self._measuring.close()
+
+    def _driver(self) -> Process:
+        return Process.of(self._process.now(), socket.gethostname(), *_memory())
+
+
+def _memory() -> tuple[int, int]:
+    """Bytes that this process uses, and that the machine has; zeros where the system does not say."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        page = os.sysconf("SC_PAGE_SIZE")
+        used = int(Path("/proc/self/statm").read_text().split()[1]) * page
+        return used, os.sysconf("SC_PHYS_PAGES") * page
+    return 0, 0
+
+
+def stacks() -> dict[str, str]:
+    """Where every thread of this process is."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return {
+        f"{names.get(number, 'unknown')} ({number})": shown("".join(traceback.format_stack(frame)))
+        for number, frame in sys._current_frames().items()
+    }
+
+
+class LogTail(logging.Filter):
+    """The newest lines of Penstock's loggers, kept in memory.
+
+    A filter that lets everything pass: with a handler of ours, Python would no longer show warnings to a user
+    who has set up no logging.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: deque[str] = deque(maxlen=_LINES)
+        self._format = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+        for logger in loggers():
+            logger.addFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self._lines.append(self._format.format(record))
+        return True
+
+    def lines(self) -> tuple[str, ...]:
+        """All that is kept."""
+        return tuple(self._lines)
+
+    def close(self) -> None:
+        """Keep nothing more."""
+        for logger in loggers():
+            logger.removeFilter(self)

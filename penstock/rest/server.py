@@ -1,0 +1,82 @@
+"""uvicorn on one thread of the driver: serves the plane until the job ends.  Read ``serving.py`` first."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from penstock.rest.app import build
+from penstock.rest.doors import Door
+from penstock.rest.guard import Guard
+from penstock.rest.plane import Plane
+
+MOST_CONNECTIONS = 512
+FIRST_REQUEST_S = 10.0
+"""How long a connection may be silent before its first request."""
+_HEADER_BYTES = 32 << 10
+_KEEP_ALIVE_S = 15
+_LAST_S = 2
+
+
+class _Patient(H11Protocol):
+    """A connection that is closed if nothing is asked on it, or if there are too many."""
+
+    def connection_made(self, transport: Any) -> None:
+        if len(self.connections) >= MOST_CONNECTIONS:
+            transport.close()
+            return
+        super().connection_made(transport)
+        self.loop.call_later(FIRST_REQUEST_S, self._close_if_silent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if hasattr(self, "transport") and self.transport is not None:
+            super().connection_lost(exc)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+class Server:
+    """Serves one door. :meth:`run` is the thread's work; :meth:`stop` may be called from any."""
+
+    def __init__(self, plane: Plane, door: Door, guard: Guard) -> None:
+        self.ready = threading.Event()
+        config = uvicorn.Config(
+            build(plane, guard),
+            http=_Patient,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            log_level="error",
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_LAST_S,
+            h11_max_incomplete_event_size=_HEADER_BYTES,
+        )
+        config.load()
+        config.ssl = door.tls
+        self._server = uvicorn.Server(config)
+        self._door = door
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        serving = asyncio.create_task(self._server.serve(sockets=[self._door.socket]))
+        while not self._server.started and not serving.done():
+            await asyncio.sleep(0.005)
+        self.ready.set()
+        await serving
+
+    def stop(self) -> None:
+        """Answer what is under way, then be gone."""
+        self._server.should_exit = True

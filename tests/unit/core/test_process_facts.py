@@ -1,0 +1,24 @@
+"""What a process says of itself."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+from penstock.core.clock import ManualClock
+from penstock.core.process_facts import ProcessFacts
+
+
+def test_a_process_is_measured_and_then_left_alone() -> None:
+    clock, before = ManualClock(), len(gc.callbacks)
+    with ProcessFacts(clock) as facts:
+        assert len(gc.callbacks) == before + 1
+        first = facts.now()
+        assert first["pid"] == os.getpid() and first["threads"] >= 1 and first["cpu_load"] == 0
+        facts._note("start", {})
+        clock.advance(500)
+        facts._note("stop", {})
+        assert facts.now()["gc_ms"] == 500 and facts.now()["gc_ms_per_s"] == 0, "too soon for a share"
+        clock.advance(500)
+        assert facts.now()["gc_ms_per_s"] == 500
+    assert len(gc.callbacks) == before
