@@ -34,8 +34,15 @@ REST_BIND_ADDRESS: Option[str] = _add(
     "rest.bind-address",
     Kind.STRING,
     "127.0.0.1",
-    "Address that the page and REST listen on. Any other than loopback opens them to the network: set "
-    "`security.ssl.rest.enabled`, too.",
+    "Address that the page and REST listen on. Any other than loopback opens them to the network and needs "
+    "`security.ssl.rest.enabled`.",
+)
+REST_PLAIN: Option[bool] = _add(
+    "penstock.rest.allow-plain",
+    Kind.BOOLEAN,
+    "false",
+    "Whether the page and REST may be open to the network without TLS, where something in front of them "
+    "encrypts: tokens and cookies cross the network as they are.",
 )
 REST_ADDRESS: Option[str | None] = _add(
     "rest.address",

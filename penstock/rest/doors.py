@@ -18,6 +18,7 @@ from penstock.core.rest_options import (
     REST_BIND_ADDRESS,
     REST_KEYSTORE,
     REST_KEYSTORE_PASSWORD,
+    REST_PLAIN,
     REST_PORT,
     REST_TLS,
     REST_TOKEN_FILE,
@@ -48,11 +49,16 @@ def open_door(configuration: Configuration) -> Door:
     """Listen on the port that the settings name, or on the next that is free."""
     address, wanted = configuration.get(REST_BIND_ADDRESS), configuration.get(REST_PORT)
     tls = _tls(configuration) if configuration.get(REST_TLS) else None
+    is_open = not _is_loopback(address)
+    if is_open and tls is None and not configuration.get(REST_PLAIN):
+        raise ConfigError(
+            f"{REST_BIND_ADDRESS.key} {address} opens it to the network, tokens would cross that in clear: "
+            f"set {REST_TLS.key} and {REST_KEYSTORE.key}, or {REST_PLAIN.key} if something before it encrypts"
+        )
     opened = _listen(address, wanted)
     port = int(opened.getsockname()[1])
     named = configuration.get(REST_ADDRESS)
     hosts = {*_LOCAL, address, *([named.lower()] if named else [])}
-    is_open = not _is_loopback(address)
     if is_open:
         hosts |= {"*", socket.gethostname().lower(), socket.getfqdn().lower()}
     scheme = "https" if tls is not None else "http"

@@ -29,7 +29,10 @@ def test_a_door_on_loopback_answers_to_loopbacks_names_alone() -> None:
 
 
 def test_an_open_door_answers_to_this_host_and_to_a_given_name() -> None:
-    door = open_door(settings(rest__port="0", rest__bind_address="0.0.0.0", rest__address="Jobs.example"))
+    made = {"rest__port": "0", "rest__bind_address": "0.0.0.0", "rest__address": "Jobs.example"}
+    with pytest.raises(ConfigError, match="tokens would cross that in clear"):
+        open_door(settings(**made))
+    door = open_door(settings(**made, penstock__rest__allow_plain="true"))
     with door.socket:
         assert {"*", "jobs.example", socket.gethostname().lower()} <= door.hosts
         assert door.url == f"http://Jobs.example:{door.port}"
