@@ -49,6 +49,7 @@ LAW: dict[str, set[str]] = {
     "coordinator": {"core", "common", "graph", "snapshot", *CONTRACTS},
     "batch": {*ENGINE, "common"},
     "columns": {"core", "operators.columnar"},
+    "console": set(),
     "metrics": {"core"},
     "util": {"core"},
     "java_gateway": {"core"},
