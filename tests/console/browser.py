@@ -69,7 +69,7 @@ class Browser:
 
     @property
     def text(self) -> str:
-        return str(self.driver.execute_script("return document.body.innerText"))
+        return str(self.driver.execute_script("return document.body ? document.body.innerText : ''"))
 
     def all(self, css: str) -> list[WebElement]:
         return list(self.driver.find_elements(By.CSS_SELECTOR, css))

@@ -46,11 +46,11 @@ def test_a_finished_job_stays_visible(browser: Browser, rest: FakeRest) -> None:
     browser.open(rest.url, OVERVIEW)
     browser.until_says("Backpressured")
     rest.job.state = "FINISHED"
-    browser.until_says("Finished: all input was read.")
+    browser.until_says("Finished.")
     assert all(not button.is_enabled() for button in browser.all(".actions button"))
     rest.down = True
     browser.until_says("The driver does not answer.")
-    assert "Finished: all input was read." in browser.text
+    assert "Finished." in browser.text
     browser.press("Timeline")
     browser.until_says("Job and steps")
 
@@ -74,12 +74,14 @@ def test_a_stuck_watermark_is_named(browser: Browser, rest: FakeRest) -> None:
     rest.why = {
         "watermark": {"holder": "Source: clicks, split clicks-3", "since": now_ms() - 90_000},
         "bottleneck": None,
-        "held": "Split clicks-3 has sent nothing since 12:00.",
+        "stalled": "Split clicks-3 has sent nothing since 12:00.",
+        "held": "Checkpoints wait for the commit of epoch 7.",
     }
     browser.open(rest.url, f"job/{JOB}/why")
     browser.until_says(
         "Source: clicks, split clicks-3 holds the watermark since", "Split clicks-3 has sent nothing"
     )
+    browser.until_says("Checkpoints wait for the commit of epoch 7.")
     assert "It has stood there for at least" in browser.until_says("It has stood")
 
 

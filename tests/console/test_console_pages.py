@@ -22,7 +22,7 @@ PAGES = {
     f"{STEP}/accumulators": ("bad rows",),
     f"job/{JOB}/why": ("What holds event time", "waits for it", "Slowest subtasks", "Skew"),
     f"job/{JOB}/checkpoints": ("Sizes over time", "Summary", "exactly once", "rocksdb"),
-    f"job/{JOB}/checkpoints/20": ("alignment", "asynchronous part", "Sink: totals · 1"),
+    f"job/{JOB}/checkpoints/20": ("alignment", "asynchronous part", "1 · Sink: totals"),
     f"job/{JOB}/exceptions": ("Nothing has failed.",),
     f"job/{JOB}/timeline": ("The job", "running", "choose a step"),
     f"job/{JOB}/events": ("The job is running.", "Checkpoint 30 completed"),

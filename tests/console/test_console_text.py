@@ -49,6 +49,7 @@ def test_hostile_names_are_text(browser: Browser, kind: str, width: str) -> None
             "watermark": {"holder": name, "since": now_ms()},
             "bottleneck": {"text": name},
             "held": name,
+            "stalled": name,
         }
         rest.events = [{"time": now_ms(), "kind": name, "text": name}]
         for page in PAGES:

@@ -19,15 +19,22 @@ function App() {
   const config = usePoll((signal) => getJson("./config", signal), [], RARELY);
   if (config.data) setRefreshInterval(config.data["refresh-interval"]);
   return html`<a class="skip" href=${location.hash || "#/"} onClick=${skip}>Skip to the content</a>
-    <${Head} route=${route} version=${config.data?.["flink-version"]} />
+    <${Head} route=${route} version=${version(config.data)} />
     <${Banner} />
     <main id="content" tabindex="-1">
       <${Guarded} key=${route.slice(0, 3).join("/")} route=${route} features=${config.data?.features} />
     </main>`;
 }
 
+/** Ours, where the server says it; else that of the REST it speaks. */
+function version(config) {
+  const ours = /^penstock-(.+)$/.exec(config?.["flink-revision"] ?? "")?.[1];
+  return ours ?? (config?.["flink-version"] && `REST ${config["flink-version"]}`);
+}
+
 function Head({ route, version }) {
-  const open = (name) => (route[0] === name || (name === "jobs" && (!route.length || route[0] === "job")) ? "page" : undefined);
+  const open = (name) =>
+    route[0] === name || (name === "jobs" && (!route.length || route[0] === "job")) ? "page" : undefined;
   return html`<header class="head">
     <a class="brand" href="#/"><img src="./favicon.svg" alt="" width="22" height="22" /> Penstock</a>
     <nav aria-label="Main">
@@ -37,7 +44,7 @@ function Head({ route, version }) {
         <li><a href=${link("executors")} aria-current=${open("executors")}>Executors</a></li>
       </ul>
     </nav>
-    <span class="version quiet">${version && `version ${version}`}</span>
+    <span class="version quiet">${version}</span>
     <${ThemeSwitch} />
   </header>`;
 }

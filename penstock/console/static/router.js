@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "./html.js";
 
-export function currentRoute() {
+function currentRoute() {
   return location.hash
     .replace(/^#\/?/, "")
     .split("/")

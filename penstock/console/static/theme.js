@@ -10,7 +10,7 @@ export function chosenTheme() {
 }
 
 /** What is shown now: "light" or "dark". */
-export function shownTheme() {
+function shownTheme() {
   const chosen = chosenTheme();
   if (chosen !== "system") return chosen;
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";

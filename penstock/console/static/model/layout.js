@@ -15,7 +15,12 @@ export function laidOut(vertices, direction) {
     vertex.inputs.forEach((input, at) => {
       if (!there.has(input.id)) return;
       const label = String(input.ship_strategy ?? "");
-      graph.setEdge(input.id, vertex.id, { label, width: 8 + label.length * 6.5, height: 16, labelpos: "c" }, String(at));
+      graph.setEdge(
+        input.id,
+        vertex.id,
+        { label, width: 8 + label.length * 6.5, height: 16, labelpos: "c" },
+        String(at),
+      );
     });
   }
   layout(graph);

@@ -11,7 +11,7 @@ export const VERTEX_METRICS = [
 ];
 
 /** Of single operators, where the server has them: the end of the name, what it is, and which number counts. */
-export const OPERATOR_METRICS = [
+const OPERATOR_METRICS = [
   { end: "currentEmitEventTimeLag", is: "emitLag", of: "max" },
   { end: "currentFetchEventTimeLag", is: "fetchLag", of: "max" },
   { end: "watermarkLag", is: "watermarkLag", of: "max" },

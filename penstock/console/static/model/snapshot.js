@@ -7,6 +7,7 @@
 import { known } from "../format/numbers.js";
 import { watermark } from "../format/time.js";
 import { operatorRows } from "./metrics.js";
+import { over } from "./states.js";
 
 /** `answers` maps a vertex' id to `{metrics, watermarks}`; `before` is the look before this one, if any. */
 export function lookAt(job, answers, before) {
@@ -27,6 +28,10 @@ export function lookAt(job, answers, before) {
     isSource: (inputs.get(vertex.id) ?? []).length === 0,
     isSink: !read.has(vertex.id),
     ...measured(vertex, answers.get(vertex.id), job.now, before),
+    // What is over has no rate and no load, though the last ones may still be told.
+    ...(over(job.state)
+      ? { rateIn: undefined, rateOut: undefined, busy: undefined, backpressured: undefined, idle: undefined }
+      : {}),
   }));
   return { job, vertices, now: job.now ?? Date.now(), flow: flow(vertices) };
 }
@@ -82,10 +87,17 @@ function flow(vertices) {
     return numbers.length ? numbers.reduce((one, other) => one + other, 0) : undefined;
   };
   return {
-    rateIn: sum(vertices.filter((vertex) => vertex.isSource), (vertex) =>
-      Math.max(vertex.rateIn ?? 0, vertex.rateOut ?? 0),
+    rateIn: sum(
+      vertices.filter((vertex) => vertex.isSource),
+      (vertex) => Math.max(vertex.rateIn ?? 0, vertex.rateOut ?? 0),
     ),
-    rateOut: sum(vertices.filter((vertex) => vertex.isSink), (vertex) => vertex.rateIn ?? vertex.rateOut),
-    late: sum(vertices.flatMap((vertex) => vertex.operators), (row) => row.late),
+    rateOut: sum(
+      vertices.filter((vertex) => vertex.isSink),
+      (vertex) => vertex.rateIn ?? vertex.rateOut,
+    ),
+    late: sum(
+      vertices.flatMap((vertex) => vertex.operators),
+      (row) => row.late,
+    ),
   };
 }

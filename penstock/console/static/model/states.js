@@ -27,5 +27,7 @@ export function mood(state) {
 }
 
 export function words(state) {
-  return String(state ?? "unknown").toLowerCase().replaceAll("_", " ");
+  return String(state ?? "unknown")
+    .toLowerCase()
+    .replaceAll("_", " ");
 }

@@ -10,7 +10,7 @@ import { watermark } from "../format/time.js";
 
 const missing = new Set();
 
-/** `{watermark: {holder, since}?, bottleneck?, held?, hot_key_groups?}`, or null. */
+/** `{watermark: {holder, since}?, stalled?, held?, bottleneck?, hot_key_groups?}`, or null. */
 export async function toldWhy(job, signal) {
   const told = await asked(path("jobs", job, "penstock", "why"), signal);
   if (told) return told;
@@ -26,18 +26,20 @@ export async function toldEvents(job, signal) {
   return Array.isArray(events) ? events.map(({ timestamp, kind, text }) => ({ time: timestamp, kind, text })) : null;
 }
 
-/** The source that is furthest behind among those that count. */
-export function fromHolders({ sources = [], stalled, held }) {
+/** The source that is furthest behind among those that count; its reason only while event time stands still. */
+function fromHolders({ sources = [], stalled, held }) {
   const counting = sources
     .filter((source) => source.counts)
     .map((source) => ({ ...source, value: watermark(source.watermark) }))
     .filter((source) => source.value !== Infinity)
     .sort((one, other) => (one.value ?? -Infinity) - (other.value ?? -Infinity));
   const [lowest] = counting;
-  const named = lowest && [`${lowest.step}, subtask ${lowest.subtask}`, lowest.holder].filter(Boolean).join(": ");
+  const reason = stalled ? lowest?.holder : null;
+  const named = lowest && [`${lowest.step}, subtask ${lowest.subtask}`, reason].filter(Boolean).join(": ");
   return {
     watermark: lowest ? { holder: named } : null,
-    held: [stalled, held].filter(Boolean).join("\n") || null,
+    stalled,
+    held,
   };
 }
 

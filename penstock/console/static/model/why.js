@@ -45,7 +45,8 @@ function busiest(vertices) {
 
 /** Vertices whose subtasks get unequal shares of the records, the worst first. */
 export function skewed(look) {
-  const known = look.vertices.filter((vertex) => vertex.parallelism > 1 && Number.isFinite(vertex.skew));
+  const counts = (vertex) => vertex.parallelism > 1 && vertex.metrics.get("numRecordsIn")?.max > 0;
+  const known = look.vertices.filter((vertex) => counts(vertex) && Number.isFinite(vertex.skew));
   return known.sort((one, other) => other.skew - one.skew);
 }
 
@@ -54,7 +55,7 @@ export function isSkewed(vertex) {
 }
 
 /** Sources before what reads from them, whatever order the server has. */
-export function upstreamFirst(vertices) {
+function upstreamFirst(vertices) {
   const byId = new Map(vertices.map((vertex) => [vertex.id, vertex]));
   const order = [];
   const seen = new Set();
@@ -79,7 +80,7 @@ export function verdict(look, still, checkpoints, stuckAfterMs = 60_000) {
   if (job.state === "RESTARTING" || job.state === "FAILING") {
     return { mood: "warn", text: "Restarting after a failure: see its exceptions." };
   }
-  if (job.state === "FINISHED") return { mood: "done", text: "Finished: all input was read." };
+  if (job.state === "FINISHED") return { mood: "done", text: "Finished." };
   if (job.state === "CANCELED") return { mood: "done", text: "Cancelled." };
   if (job.state !== "RUNNING") return { mood: "wait", text: "Not running yet." };
   return trouble(look, still, checkpoints, stuckAfterMs) ?? { mood: "good", text: "Running well." };

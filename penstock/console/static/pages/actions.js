@@ -38,10 +38,12 @@ function Asking({ id, look, question, onClose }) {
   const [request, setRequest] = useState(null);
   const found = useRequests(id).find((one) => one.id === request);
   return html`<${Dialog} title=${question.name} onClose=${onClose}>
-    ${found
-      ? html`<${Outcome} request=${found} />
+    ${
+      found
+        ? html`<${Outcome} request=${found} />
           <p class="buttons"><button type="button" autofocus onClick=${onClose}>Close</button></p>`
-      : html`<${question.Question} ...${{ id, look, onClose }} onAsked=${setRequest} />`}
+        : html`<${question.Question} ...${{ id, look, onClose }} onAsked=${setRequest} />`
+    }
   <//>`;
 }
 

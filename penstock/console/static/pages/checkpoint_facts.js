@@ -31,7 +31,11 @@ export function CheckpointSummary({ summary }) {
     })),
   ];
   return html`<${Panel} title="Summary">
-    ${rows.length ? html`<${Table} caption="Costs of completed checkpoints" columns=${columns} rows=${rows} id=${([key]) => key} />` : html`<${Absent}>The server gives no summary.<//>`}
+    ${
+      rows.length
+        ? html`<${Table} caption="Costs of completed checkpoints" columns=${columns} rows=${rows} id=${([key]) => key} />`
+        : html`<${Absent}>The server gives no summary.<//>`
+    }
   <//>`;
 }
 
@@ -39,7 +43,9 @@ export function CheckpointConfig({ id }) {
   const feed = usePoll((signal) => getJson(path("jobs", id, "checkpoints", "config"), signal), [id], SLOWLY);
   return html`<${Panel} title="Configuration" id="checkpoint-configuration">
     <${Shown} feed=${feed} missing="The server gives no configuration of checkpoints.">
-      ${(config) => html`<dl class="facts">${facts(config).map(([name, value]) => html`<${Fact} key=${name} name=${name}>${value}<//>`)}</dl>`}
+      ${(config) => html`<dl class="facts">
+        ${facts(config).map(([name, value]) => html`<${Fact} key=${name} name=${name}>${value}<//>`)}
+      </dl>`}
     <//>
   <//>`;
 }

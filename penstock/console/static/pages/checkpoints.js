@@ -37,11 +37,31 @@ function Counts({ data, look }) {
       <${Fact} name="Newest savepoint">${age(latest.savepoint?.latest_ack_timestamp, look.now)}<//>
       <${Fact} name="Newest failure">${age(latest.failed?.failure_timestamp, look.now)}<//>
     </dl>
-    ${latest.failed?.failure_message && html`<p class="failure wrap">Checkpoint ${latest.failed.id} failed ${moment(latest.failed.failure_timestamp)}: ${latest.failed.failure_message}</p>`}
-    ${latest.completed?.external_path && html`<p class="quiet wrap">Newest: <code>${latest.completed.external_path}</code></p>`}
-    ${latest.savepoint?.external_path && html`<p class="quiet wrap">Newest savepoint: <code>${latest.savepoint.external_path}</code></p>`}
-    ${latest.restored && html`<p class="quiet wrap">Restored ${latest.restored.is_savepoint ? "savepoint" : "checkpoint"} ${exact(latest.restored.id)} at <${Moment} at=${latest.restored.restore_timestamp} />${latest.restored.external_path && html` from <code>${latest.restored.external_path}</code>`}.</p>`}
+    <${Failed} checkpoint=${latest.failed} />
+    <${Place} name="Newest" path=${latest.completed?.external_path} />
+    <${Place} name="Newest savepoint" path=${latest.savepoint?.external_path} />
+    <${Restored} checkpoint=${latest.restored} />
   <//>`;
+}
+
+function Failed({ checkpoint }) {
+  if (!checkpoint?.failure_message) return null;
+  return html`<p class="failure wrap">
+    Checkpoint ${checkpoint.id} failed ${moment(checkpoint.failure_timestamp)}: ${checkpoint.failure_message}
+  </p>`;
+}
+
+function Place({ name, path }) {
+  return path ? html`<p class="quiet wrap">${name}: <code>${path}</code></p>` : null;
+}
+
+function Restored({ checkpoint }) {
+  if (!checkpoint) return null;
+  const kind = checkpoint.is_savepoint ? "savepoint" : "checkpoint";
+  const from = checkpoint.external_path && html` from <code>${checkpoint.external_path}</code>`;
+  return html`<p class="quiet wrap">
+    Restored ${kind} ${exact(checkpoint.id)} at <${Moment} at=${checkpoint.restore_timestamp} />${from}.
+  </p>`;
 }
 
 function age(at, now) {
@@ -50,7 +70,9 @@ function age(at, now) {
 
 /** Sizes and durations of those that were completed, oldest first. */
 function Costs({ history }) {
-  const done = [...history].filter((one) => one.status === "COMPLETED").sort((one, other) => one.trigger_timestamp - other.trigger_timestamp);
+  const done = [...history]
+    .filter((one) => one.status === "COMPLETED")
+    .sort((one, other) => one.trigger_timestamp - other.trigger_timestamp);
   const stamp = done.map((one) => `${one.id}`).join(" ");
   const [sizes, times] = useMemo(() => {
     const at = done.map((one) => one.trigger_timestamp / 1000);
@@ -63,17 +85,36 @@ function Costs({ history }) {
   return html`<div class="charts two">
     <${Panel} title="Sizes over time"><${Chart} label="Sizes of checkpoints" as=${bytes} data=${sizes} points
       lines=${[{ name: "whole state" }, { name: "newly written" }]} /><//>
-    <${Panel} title="Durations"><${Chart} label="Durations of checkpoints" as=${duration} data=${times} points lines=${[{ name: "end to end" }]} /><//>
+    <${Panel} title="Durations"><${Chart} label="Durations of checkpoints" as=${duration} data=${times} points
+      lines=${[{ name: "end to end" }]} /><//>
   </div>`;
 }
 
 function History({ id, history, chosen }) {
   const columns = [
-    { name: "Id", of: (row) => html`<a href=${link("job", id, "checkpoints", row.id)}>${exact(row.id)}</a>`, by: (row) => row.id, right: true },
+    {
+      name: "Id",
+      of: (row) => html`<a href=${link("job", id, "checkpoints", row.id)}>${exact(row.id)}</a>`,
+      by: (row) => row.id,
+      right: true,
+    },
     { name: "State", of: (row) => html`<${Badge} state=${row.status} />`, by: (row) => row.status },
-    { name: "Kind", of: (row) => (row.is_savepoint ? "savepoint" : words(row.checkpoint_type ?? "checkpoint")), by: (row) => row.checkpoint_type },
-    { name: "Triggered", of: (row) => html`<${Moment} at=${row.trigger_timestamp} />`, by: (row) => row.trigger_timestamp },
-    { name: "Duration", of: (row) => duration(row.end_to_end_duration), by: (row) => row.end_to_end_duration, right: true },
+    {
+      name: "Kind",
+      of: (row) => (row.is_savepoint ? "savepoint" : words(row.checkpoint_type ?? "checkpoint")),
+      by: (row) => row.checkpoint_type,
+    },
+    {
+      name: "Triggered",
+      of: (row) => html`<${Moment} at=${row.trigger_timestamp} />`,
+      by: (row) => row.trigger_timestamp,
+    },
+    {
+      name: "Duration",
+      of: (row) => duration(row.end_to_end_duration),
+      by: (row) => row.end_to_end_duration,
+      right: true,
+    },
     { name: "Acknowledged", of: (row) => `${row.num_acknowledged_subtasks} of ${row.num_subtasks}`, right: true },
     { name: "Written", of: (row) => bytes(row.checkpointed_size), by: (row) => row.checkpointed_size, right: true },
     { name: "Whole state", of: (row) => bytes(row.state_size), by: (row) => row.state_size, right: true },

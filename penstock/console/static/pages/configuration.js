@@ -20,14 +20,18 @@ export function ConfigurationPage({ id, look }) {
     <//>
     <${Panel} title="Settings in force">
       <${Shown} feed=${settings} missing="The server gives no settings.">
-        ${(data) => html`<${FilterTable} caption="Settings in force" entries=${data.map(({ key, value }) => [String(key), String(value)])} />`}
+        ${(data) => html`<${FilterTable} caption="Settings in force"
+          entries=${data.map(({ key, value }) => [String(key), String(value)])} />`}
       <//>
     <//>
   </div>`;
 }
 
 async function jobSettings(id, signal) {
-  return (await ifThere(getJson(path("jobs", id, "jobmanager", "config"), signal))) ?? ifThere(getJson(path("jobmanager", "config"), signal));
+  return (
+    (await ifThere(getJson(path("jobs", id, "jobmanager", "config"), signal))) ??
+    ifThere(getJson(path("jobmanager", "config"), signal))
+  );
 }
 
 function Execution({ config, look }) {

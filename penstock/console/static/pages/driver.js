@@ -30,6 +30,7 @@ export function DriverPage({ tab = "configuration" }) {
 function Settings({ place }) {
   const feed = usePoll((signal) => getJson(path(...place, "config"), signal), [], SLOWLY);
   return html`<${Shown} feed=${feed} missing="The server gives no settings of the driver.">
-    ${(data) => html`<${FilterTable} caption="Settings of the driver" entries=${data.map(({ key, value }) => [String(key), String(value)])} empty="All settings are as they come." />`}
+    ${(data) => html`<${FilterTable} caption="Settings of the driver" empty="All settings are as they come."
+      entries=${data.map(({ key, value }) => [String(key), String(value)])} />`}
   <//>`;
 }

@@ -14,11 +14,18 @@ const MOST_ROWS = 1000;
 
 export function EventsPage({ id, look, checkpoints }) {
   const events = usePoll((signal) => toldEvents(id, signal), [id]);
-  const failures = usePoll((signal) => ifThere(getJson(`${path("jobs", id, "exceptions")}?maxExceptions=50`, signal)), [id], () => 2);
+  const failures = usePoll(
+    (signal) => ifThere(getJson(`${path("jobs", id, "exceptions")}?maxExceptions=50`, signal)),
+    [id],
+    () => 2,
+  );
   // The feed's null means that the server keeps no log: the page then tells what it can itself.
   const shown = events.data === null ? { ...events, data: told(look, checkpoints.data, failures.data) } : events;
   return html`<${Panel} title="Events">
-    ${events.data === null && html`<p class="quiet">This server keeps no log of events; these are told from states, failures and checkpoints.</p>`}
+    ${
+      events.data === null &&
+      html`<p class="quiet">This server keeps no log of events; these are told from states, failures and checkpoints.</p>`
+    }
     <${Shown} feed=${shown} missing="">${(rows) => html`<${Log} rows=${Array.isArray(rows) ? rows : []} />`}<//>
   <//>`;
 }

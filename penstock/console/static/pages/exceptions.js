@@ -33,11 +33,14 @@ function History({ entries, truncated, restarts }) {
       <${Fact} name="Restarts">${exact(restarts)}<//>
       <${Fact} name="Newest">${newest ? html`<${Moment} at=${newest.timestamp} />` : "–"}<//>
     </dl>
-    ${newest
-      ? html`<${Panel} title="Newest failure"><${Entry} entry=${newest} /><//>`
-      : html`<${Absent}>Nothing has failed.<//>`}
-    ${before.length > 0 &&
-    html`<${Panel} title="Before that">
+    ${
+      newest
+        ? html`<${Panel} title="Newest failure"><${Entry} entry=${newest} /><//>`
+        : html`<${Absent}>Nothing has failed.<//>`
+    }
+    ${
+      before.length > 0 &&
+      html`<${Panel} title="Before that">
       <ol class="failures" aria-label="Earlier failures, newest first">
         ${before.map(
           (entry) => html`<li key="${entry.timestamp} ${entry.taskName}">
@@ -47,7 +50,8 @@ function History({ entries, truncated, restarts }) {
         )}
       </ol>
       ${truncated && html`<p class="quiet">Older ones were dropped.</p>`}
-    <//>`}
+    <//>`
+    }
   </div>`;
 }
 
@@ -67,9 +71,11 @@ function Entry({ entry }) {
       ${labels.map(([name, value]) => html`<${Fact} key=${name} name=${name}><bdi>${String(value)}</bdi><//>`)}
     </dl>
     <${Stack} text=${entry.stacktrace} />
-    ${beside.length > 0 &&
-    html`<details><summary>${beside.length} more at the same time</summary>
-      ${beside.map((one, at) => html`<${Entry} key=${at} entry=${one} />`)}</details>`}
+    ${
+      beside.length > 0 &&
+      html`<details><summary>${beside.length} more at the same time</summary>
+      ${beside.map((one, at) => html`<${Entry} key=${at} entry=${one} />`)}</details>`
+    }
   </div>`;
 }
 

@@ -12,7 +12,12 @@ import { link } from "../router.js";
 import { LogsTab, MetricsTable, OutputTab, ThreadsTab } from "./process.js";
 
 const COLUMNS = [
-  { name: "Executor", of: (row) => html`<a href=${link("executors", row.id)}><bdi>${row.id}</bdi></a>`, by: (row) => row.id, wide: true },
+  {
+    name: "Executor",
+    of: (row) => html`<a href=${link("executors", row.id)}><bdi>${row.id}</bdi></a>`,
+    by: (row) => row.id,
+    wide: true,
+  },
   { name: "Address", of: (row) => html`<bdi>${row.path}</bdi>` },
   { name: "Heard from", of: (row) => heard(row.timeSinceLastHeartbeat), by: (row) => row.timeSinceLastHeartbeat },
   { name: "Slots", of: (row) => exact(row.slotsNumber), by: (row) => row.slotsNumber, right: true },
@@ -26,7 +31,8 @@ export function ExecutorsPage() {
   const feed = usePoll((signal) => getJson("./taskmanagers", signal), []);
   return html`<h1>Executors</h1>
     <${Shown} feed=${feed} missing="The server lists no executors.">
-      ${(data) => html`<${Table} caption="Executors" columns=${COLUMNS} rows=${data.taskmanagers ?? []} id=${(row) => row.id} empty="No executor has a slot of this job." />`}
+      ${(data) => html`<${Table} caption="Executors" columns=${COLUMNS} rows=${data.taskmanagers ?? []}
+        id=${(row) => row.id} empty="No executor has a slot of this job." />`}
     <//>`;
 }
 

@@ -23,13 +23,19 @@ export function Freshness({ look }) {
   const rows = look.vertices.flatMap((vertex) => vertex.operators.map((row) => ({ ...row, vertex })));
   const there = COLUMNS.filter(({ key }) => rows.some((row) => row[key] !== undefined));
   const columns = [
-    { name: "Operator", of: (row) => html`<bdi>${row.operator ? shownOperator(row.operator) : row.vertex.name}</bdi>`, wide: true },
+    {
+      name: "Operator",
+      of: (row) => html`<bdi>${row.operator ? shownOperator(row.operator) : row.vertex.name}</bdi>`,
+      wide: true,
+    },
     ...there.map(({ key, name, as }) => ({ name, of: (row) => as(row[key]), by: (row) => row[key], right: true })),
   ];
   return html`<${Panel} title="Freshness and late records">
-    ${rows.length
-      ? html`<${Table} caption="Event-time lag, pending and late records by operator" columns=${columns} rows=${rows}
+    ${
+      rows.length
+        ? html`<${Table} caption="Event-time lag, pending and late records by operator" columns=${columns} rows=${rows}
           id=${(row) => `${row.vertex.id} ${row.operator}`} />`
-      : html`<${Absent}>No operator of this job reports lag, pending or late records.<//>`}
+        : html`<${Absent}>No operator of this job reports lag, pending or late records.<//>`
+    }
   <//>`;
 }

@@ -33,8 +33,10 @@ const PAGES = [
 export function JobPage({ id, route, features }) {
   const feed = jobFeed(id);
   const state = useFeed(feed);
-  const checkpoints = usePoll((signal) => ifThere(getJson(path("jobs", id, "checkpoints"), signal)), [id], (data) =>
-    data === null ? 10 : 1,
+  const checkpoints = usePoll(
+    (signal) => ifThere(getJson(path("jobs", id, "checkpoints"), signal)),
+    [id],
+    (data) => (data === null ? 10 : 1),
   );
   const [open = "overview", ...rest] = route;
   const [, , Page = OverviewPage] = PAGES.find(([name]) => name === open) ?? [];
@@ -88,14 +90,19 @@ function Figures({ look, checkpoints }) {
       ${worst ? html`${percent(worst.busy)} <small><bdi>${worst.name}</bdi></small>` : "–"}
     <//>
     <${Fact} name="Last checkpoint">
-      ${newest
-        ? html`${duration(look.now - newest.latest_ack_timestamp)} ago <small>${duration(newest.end_to_end_duration)}, ${bytes(newest.checkpointed_size)}</small>`
-        : "–"}
+      ${
+        newest
+          ? html`${duration(look.now - newest.latest_ack_timestamp)} ago
+            <small>${" "}${duration(newest.end_to_end_duration)}, ${bytes(newest.checkpointed_size)}</small>`
+          : "–"
+      }
     <//>
   </dl>`;
 }
 
 function lowestLag(look) {
-  const known = look.vertices.map(({ watermark }) => watermark).filter((value) => Number.isFinite(value) && value !== null);
+  const known = look.vertices
+    .map(({ watermark }) => watermark)
+    .filter((value) => Number.isFinite(value) && value !== null);
   return known.length ? look.now - Math.min(...known) : undefined;
 }

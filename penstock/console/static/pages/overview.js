@@ -15,9 +15,11 @@ import { VertexDrawer } from "./vertex.js";
 export function OverviewPage({ id, look, feed, route }) {
   const [chosen, tab] = route;
   const vertex = look.vertices.find((one) => one.id === chosen);
-  return html`${look.vertices.length
+  return html`${
+    look.vertices.length
       ? html`<${GraphView} job=${id} look=${look} chosen=${chosen} />`
-      : html`<${Absent}>The job has no steps yet.<//>`}
+      : html`<${Absent}>The job has no steps yet.<//>`
+  }
     ${vertex && html`<${VertexDrawer} key=${vertex.id} ...${{ id, look, vertex, tab, feed }} />`}
     <${Rates} look=${look} series=${feed.series} />
     <${Panel} title="Steps"><${Steps} id=${id} look=${look} chosen=${chosen} /><//>
@@ -27,10 +29,7 @@ export function OverviewPage({ id, look, feed, route }) {
 function Rates({ look, series }) {
   const data = useMemo(() => series.columns(["in", "out"]), [look]);
   const lag = useMemo(() => series.columns(["lag"]), [look]);
-  const work = useMemo(
-    () => series.columns(look.vertices.map((vertex) => `${vertex.id} busy`)),
-    [look],
-  );
+  const work = useMemo(() => series.columns(look.vertices.map((vertex) => `${vertex.id} busy`)), [look]);
   const steps = look.vertices.slice(0, 6).map((vertex) => ({ name: short(vertex.name) }));
   return html`<div class="charts">
     <${Panel} title="Records a second">
@@ -78,14 +77,43 @@ function Steps({ id, look, chosen }) {
     { name: "Subtasks", of: (vertex) => exact(vertex.parallelism), by: (vertex) => vertex.parallelism, right: true },
     { name: "Load", of: (vertex) => html`<${LoadBar} ...${vertex} />` },
     { name: "Busy", of: (vertex) => percent(vertex.busy), by: (vertex) => vertex.busy, right: true },
-    { name: "Backpr.", of: (vertex) => percent(vertex.backpressured), by: (vertex) => vertex.backpressured, right: true },
+    {
+      name: "Backpr.",
+      of: (vertex) => percent(vertex.backpressured),
+      by: (vertex) => vertex.backpressured,
+      right: true,
+    },
     { name: "In", of: (vertex) => rate(vertex.rateIn), by: (vertex) => vertex.rateIn, right: true },
     { name: "Out", of: (vertex) => rate(vertex.rateOut), by: (vertex) => vertex.rateOut, right: true },
-    { name: "Received", of: (vertex) => count(vertex.totals["read-records"]), by: (vertex) => vertex.totals["read-records"], right: true },
-    { name: "Sent", of: (vertex) => count(vertex.totals["write-records"]), by: (vertex) => vertex.totals["write-records"], right: true },
-    { name: "Bytes in", of: (vertex) => bytes(vertex.totals["read-bytes"]), by: (vertex) => vertex.totals["read-bytes"], right: true },
-    { name: "Bytes out", of: (vertex) => bytes(vertex.totals["write-bytes"]), by: (vertex) => vertex.totals["write-bytes"], right: true },
-    { name: "Watermark", of: (vertex) => html`<${Watermark} value=${vertex.watermark} />`, by: (vertex) => vertex.watermark },
+    {
+      name: "Received",
+      of: (vertex) => count(vertex.totals["read-records"]),
+      by: (vertex) => vertex.totals["read-records"],
+      right: true,
+    },
+    {
+      name: "Sent",
+      of: (vertex) => count(vertex.totals["write-records"]),
+      by: (vertex) => vertex.totals["write-records"],
+      right: true,
+    },
+    {
+      name: "Bytes in",
+      of: (vertex) => bytes(vertex.totals["read-bytes"]),
+      by: (vertex) => vertex.totals["read-bytes"],
+      right: true,
+    },
+    {
+      name: "Bytes out",
+      of: (vertex) => bytes(vertex.totals["write-bytes"]),
+      by: (vertex) => vertex.totals["write-bytes"],
+      right: true,
+    },
+    {
+      name: "Watermark",
+      of: (vertex) => html`<${Watermark} value=${vertex.watermark} />`,
+      by: (vertex) => vertex.watermark,
+    },
   ];
   return html`<${Table} caption="Steps of the job" columns=${columns} rows=${look.vertices} id=${(vertex) => vertex.id}
     rowClass=${(vertex) => (vertex.id === chosen ? "chosen" : undefined)} />`;

@@ -59,7 +59,9 @@ export function StopQuestion({ id, onAsked, onClose }) {
   return html`<${Question} yes=${drain ? "Drain and stop" : "Stop with a savepoint"} danger onClose=${onClose} onAsk=${ask}>
     <p>The job writes a savepoint, commits all that is in it, and ends.</p>
     <${Directory} value=${directory} onValue=${setDirectory} />
-    <${Check} value=${drain} onValue=${setDrain}>Drain: fire all windows and timers first. The job is then at its end for good; do not go on from this savepoint.<//>
+    <${Check} value=${drain} onValue=${setDrain}>
+      Drain: fire all windows and timers first. The job is then at its end for good; do not go on from this savepoint.
+    <//>
   <//>`;
 }
 
@@ -75,7 +77,8 @@ export function RescaleQuestion(props) {
     [props.id],
     ONCE,
   );
-  return html`<${Shown} feed=${feed} missing=${html`This job cannot be rescaled from here. <button type="button" onClick=${props.onClose}>Back</button>`}>
+  const no = html`This job cannot be rescaled from here. <button type="button" onClick=${props.onClose}>Back</button>`;
+  return html`<${Shown} feed=${feed} missing=${no}>
     ${(data) => html`<${RescaleForm} ...${props} bounds=${data.jobVertexResourceRequirements ?? {}} />`}
   <//>`;
 }

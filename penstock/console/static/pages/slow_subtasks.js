@@ -17,11 +17,16 @@ export function SlowSubtasks({ id, look }) {
   const feed = usePoll((signal) => load(id, ids, signal, before), [id, ids.join(" ")]);
   const names = new Map(look.vertices.map((vertex) => [vertex.id, vertex.name]));
   const columns = [
-    { name: "Step", of: (row) => html`<a href=${link("job", id, "overview", row.vertex, "backpressure")}><bdi>${names.get(row.vertex)}</bdi></a>`, wide: true },
+    {
+      name: "Step",
+      of: (row) =>
+        html`<a href=${link("job", id, "overview", row.vertex, "backpressure")}><bdi>${names.get(row.vertex)}</bdi></a>`,
+      wide: true,
+    },
     { name: "Subtask", of: (row) => exact(row.subtask), right: true },
     { name: "Load", of: (row) => html`<${LoadBar} busy=${row.busy} backpressured=${row.backpressured} />` },
     { name: "Busy", of: (row) => percent(row.busy), right: true },
-    { name: "Receives", of: (row) => rate(row.rate), right: true },
+    { name: "Records", of: (row) => rate(row.rate), right: true },
     { name: "Host", of: (row) => html`<bdi>${row.host ?? "–"}</bdi>` },
   ];
   const aside = html`<label for=${field} class="quiet">Top
@@ -45,7 +50,7 @@ async function load(id, ids, signal, before) {
   for (const row of rows) {
     const earlier = before.current?.rows.find((one) => one.vertex === row.vertex && one.subtask === row.subtask);
     const seconds = (now - (before.current?.at ?? now)) / 1000;
-    if (earlier && seconds > 0) row.rate = Math.max(0, (row.received - earlier.received) / seconds);
+    if (earlier && seconds > 0) row.rate = Math.max(0, (row.records - earlier.records) / seconds);
   }
   before.current = { at: now, rows };
   return rows.sort((one, other) => (other.busy ?? -1) - (one.busy ?? -1));
@@ -64,6 +69,11 @@ async function ofVertex(id, vertex, signal) {
     busy: row.busyRatio,
     backpressured: row.ratio,
     host: details.get(row.subtask)?.endpoint,
-    received: details.get(row.subtask)?.metrics?.["read-records"],
+    records: counted(details.get(row.subtask)?.metrics),
   }));
+}
+
+/** What it received; of a source, what it sent. */
+function counted(metrics) {
+  return metrics?.["read-records"] || metrics?.["write-records"];
 }

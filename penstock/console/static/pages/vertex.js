@@ -45,7 +45,7 @@ export function VertexDrawer({ id, look, vertex, tab = "subtasks", feed }) {
 }
 
 /** Flink's plan writes descriptions for HTML: line breaks and escapes become text again, never elements. */
-export function plain(description) {
+function plain(description) {
   const made = description.replace(/<br\s*\/?>/gi, "\n");
   const known = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&" };
   return made.replace(/&(lt|gt|quot|#39|amp);/g, (escape) => known[escape]);

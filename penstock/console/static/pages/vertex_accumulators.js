@@ -13,7 +13,10 @@ const COLUMNS = [
 ];
 
 export function AccumulatorsTab({ id, vertex }) {
-  const feed = usePoll((signal) => getJson(path("jobs", id, "vertices", vertex.id, "accumulators"), signal), [id, vertex.id]);
+  const feed = usePoll(
+    (signal) => getJson(path("jobs", id, "vertices", vertex.id, "accumulators"), signal),
+    [id, vertex.id],
+  );
   return html`<${Shown} feed=${feed} missing="The server has no accumulators of this step.">
     ${(data) => html`<${Table} caption="Accumulators" columns=${COLUMNS} rows=${data["user-accumulators"] ?? []}
       id=${(row) => row.name} empty="This step has no accumulators." />`}

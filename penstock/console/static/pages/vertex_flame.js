@@ -10,7 +10,11 @@ const SLOWLY = () => 3;
 const ROW = 20;
 const DEEPEST = 60;
 const NARROWEST = 0.002;
-const REASONS = { "-1": "The step has ended.", "-2": "Sampling is switched off.", "-3": "The first samples are being taken." };
+const REASONS = {
+  "-1": "The step has ended.",
+  "-2": "Sampling is switched off.",
+  "-3": "The first samples are being taken.",
+};
 
 export function FlameTab({ id, vertex }) {
   const [kind, setKind] = useState("full");

@@ -25,8 +25,14 @@ const COLUMNS = [
 ];
 
 export function LoadTab({ id, look, vertex, feed }) {
-  const load = usePoll((signal) => getJson(path("jobs", id, "vertices", vertex.id, "backpressure"), signal), [id, vertex.id]);
-  const data = useMemo(() => feed.series.columns(["busy", "backpressured", "idle"].map((name) => `${vertex.id} ${name}`)), [look]);
+  const load = usePoll(
+    (signal) => getJson(path("jobs", id, "vertices", vertex.id, "backpressure"), signal),
+    [id, vertex.id],
+  );
+  const data = useMemo(
+    () => feed.series.columns(["busy", "backpressured", "idle"].map((name) => `${vertex.id} ${name}`)),
+    [look],
+  );
   return html`<${Chart} label="How the step spends its time" as=${percent} data=${data} lines=${LINES} />
     <${Shown} feed=${load} missing="The server measures no backpressure of this step.">
       ${(found) =>

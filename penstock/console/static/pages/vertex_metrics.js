@@ -29,9 +29,9 @@ function Chosen({ place, names }) {
   const matching = names.filter((name) => name.toLowerCase().includes(find.trim().toLowerCase()));
   const toggle = (name) =>
     setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name].slice(-MOST));
-  return html`${chosen.length
-      ? html`<${Lines} place=${place} chosen=${chosen} />`
-      : html`<${Absent}>Choose a metric below.<//>`}
+  return html`${
+    chosen.length ? html`<${Lines} place=${place} chosen=${chosen} />` : html`<${Absent}>Choose a metric below.<//>`
+  }
     <p class="filter"><label for=${field}>Find a metric</label>
       <input id=${field} type="search" value=${find} onInput=${(event) => setFind(event.target.value)} />
       <span class="quiet" role="status">${matching.length} of ${names.length}; up to ${MOST} at once</span></p>
@@ -60,6 +60,7 @@ function Lines({ place, chosen }) {
 }
 
 function usual(names) {
-  const first = names.find((name) => name.endsWith(".numRecordsInPerSecond")) ?? names.find((name) => /PerSecond$/.test(name));
+  const first =
+    names.find((name) => name.endsWith(".numRecordsInPerSecond")) ?? names.find((name) => /PerSecond$/.test(name));
   return first ? [first] : [];
 }

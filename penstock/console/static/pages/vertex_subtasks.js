@@ -33,11 +33,17 @@ const COLUMNS = [
     by: (row) => Number(of("accumulated-busy-time")(row)),
     right: true,
   },
-  { name: "Backpr. in all", of: (row) => duration(of("accumulated-backpressured-time")(row)), by: of("accumulated-backpressured-time"), right: true },
+  {
+    name: "Backpr. in all",
+    of: (row) => duration(of("accumulated-backpressured-time")(row)),
+    by: of("accumulated-backpressured-time"),
+    right: true,
+  },
   { name: "Started", of: (row) => html`<${Moment} at=${row.start_time ?? row["start-time"]} />` },
   {
     name: "Executor",
-    of: (row) => html`<a href=${link("executors", row["taskmanager-id"])}><bdi>${row.endpoint ?? row["taskmanager-id"]}</bdi></a>`,
+    of: (row) =>
+      html`<a href=${link("executors", row["taskmanager-id"])}><bdi>${row.endpoint ?? row["taskmanager-id"]}</bdi></a>`,
     by: (row) => row.endpoint,
   },
 ];

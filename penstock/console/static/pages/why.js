@@ -15,6 +15,7 @@ export function WhyPage({ id, look, feed }) {
   const told = usePoll((signal) => toldWhy(id, signal), [id]);
   return html`<div class="panels">
     <${EventTime} ...${{ id, look, feed }} told=${told.data} />
+    <${Checkpoints} held=${told.data?.held} />
     <${Bottleneck} ...${{ id, look }} told=${told.data} />
     <${SlowSubtasks} id=${id} look=${look} />
     <${Skew} id=${id} look=${look} told=${told.data} />
@@ -25,28 +26,59 @@ function EventTime({ id, look, feed, told }) {
   const holder = watermarkHolder(look, feed.still);
   const named = told?.watermark;
   return html`<${Panel} title="What holds event time">
-    ${told?.held && html`<p class="answer warn wrap"><bdi>${told.held}</bdi></p>`}
-    ${named && html`<p class="answer"><b><bdi>${named.holder}</bdi></b> holds the watermark
-      ${named.since > 0 && html` since <${Moment} at=${named.since} />, for ${duration(look.now - named.since)}`}.</p>`}
-    ${holder
-      ? html`<p class="answer">Lowest is subtask <b>${holder.subtask}</b> of <${StepLink} id=${id} vertex=${holder.vertex} tab="watermarks" />: <b>${watermarkText(holder.value)}</b>${holder.lag !== null && html`, <b>${duration(holder.lag)}</b> behind`}.</p>
-          <p class="quiet">${look.now > holder.since ? `It has stood there for at least ${duration(look.now - holder.since)}.` : "It is moving."}</p>`
-      : !named && html`<${Absent}>No step of this job has a watermark.<//>`}
+    ${told?.stalled && html`<p class="answer warn wrap"><bdi>${told.stalled}</bdi></p>`}
+    ${
+      named &&
+      html`<p class="answer"><b><bdi>${named.holder}</bdi></b> holds the watermark
+      ${named.since > 0 && html` since <${Moment} at=${named.since} />, for ${duration(look.now - named.since)}`}.</p>`
+    }
+    ${
+      holder
+        ? html`<${Lowest} ...${{ id, look, holder }} />`
+        : !named && html`<${Absent}>No step of this job has a watermark.<//>`
+    }
   <//>`;
 }
 
+function Checkpoints({ held }) {
+  if (!held) return null;
+  return html`<${Panel} title="What holds checkpoints"><p class="answer warn wrap"><bdi>${held}</bdi></p><//>`;
+}
+
+function Lowest({ id, look, holder }) {
+  const stood = look.now - holder.since;
+  const behind = holder.lag !== null && html`, <b>${duration(holder.lag)}</b> behind`;
+  const step = html`<${StepLink} id=${id} vertex=${holder.vertex} tab="watermarks" />`;
+  return html`<p class="answer">
+      Lowest is subtask <b>${holder.subtask}</b> of ${step}: <b>${watermarkText(holder.value)}</b>${behind}.
+    </p>
+    <p class="quiet">${stood > 0 ? `It has stood there for at least ${duration(stood)}.` : "It is moving."}</p>`;
+}
+
 function Bottleneck({ id, look, told }) {
-  const { step, busiest, waiting } = bottleneck(look);
+  const found = bottleneck(look);
   return html`<${Panel} title="Bottleneck">
     ${told?.bottleneck?.text && html`<p class="answer"><bdi>${told.bottleneck.text}</bdi></p>`}
-    ${step
-      ? html`<p class="answer"><${StepLink} id=${id} vertex=${step} tab="backpressure" /> is busy <b>${percent(step.busy)}</b> of the time,
-          and ${waiting.map((vertex, at) => html`${at > 0 ? ", " : ""}<${StepLink} id=${id} vertex=${vertex} tab="backpressure" /> (backpressured ${percent(vertex.backpressured)})`)}
-          ${waiting.length === 1 ? " waits" : " wait"} for it.</p>`
-      : busiest
-        ? html`<p class="answer">No step waits for another. Busiest is <${StepLink} id=${id} vertex=${busiest} tab="backpressure" />, <b>${percent(busiest.busy)}</b> of the time.</p>`
-        : html`<${Absent}>The server measures no busy time of this job.<//>`}
+    ${found.step && html`<${Awaited} id=${id} ...${found} />`}
+    ${!found.step && found.busiest && html`<${Busiest} id=${id} vertex=${found.busiest} />`}
+    ${!found.step && !found.busiest && html`<${Absent}>The server measures no busy time of this job.<//>`}
   <//>`;
+}
+
+function Awaited({ id, step, waiting }) {
+  const waiters = waiting.map((vertex, at) => {
+    const shown = html`<${StepLink} id=${id} vertex=${vertex} tab="backpressure" />`;
+    return html`${at > 0 ? ", " : ""}${shown} (backpressured ${percent(vertex.backpressured)})`;
+  });
+  return html`<p class="answer">
+    <${StepLink} id=${id} vertex=${step} tab="backpressure" /> is busy <b>${percent(step.busy)}</b> of the time, and ${waiters}
+    ${waiting.length === 1 ? " waits" : " wait"} for it.
+  </p>`;
+}
+
+function Busiest({ id, vertex }) {
+  const shown = html`<${StepLink} id=${id} vertex=${vertex} tab="backpressure" />`;
+  return html`<p class="answer">No step waits for another. Busiest is ${shown}, <b>${percent(vertex.busy)}</b> of the time.</p>`;
 }
 
 function Skew({ id, look, told }) {
@@ -60,10 +92,12 @@ function Skew({ id, look, told }) {
   ];
   return html`<${Panel} title="Skew">
     <p class="quiet">Records that subtasks of a step received: 0 % is equal shares.</p>
-    ${rows.length
-      ? html`<${Table} caption="Skew of the steps" columns=${columns} rows=${rows} id=${(row) => row.id}
+    ${
+      rows.length
+        ? html`<${Table} caption="Skew of the steps" columns=${columns} rows=${rows} id=${(row) => row.id}
           rowClass=${(row) => (isSkewed(row) ? "warn" : undefined)} />`
-      : html`<${Absent}>No step has several subtasks that count records.<//>`}
+        : html`<${Absent}>No step has several subtasks that count records.<//>`
+    }
     <${HotKeys} groups=${told?.hot_key_groups} />
   <//>`;
 }

@@ -9,9 +9,16 @@ export function Banner() {
   useEffect(() => onConnection(() => redraw((times) => times + 1)), []);
   const { lostSince, signedOut, reason } = connection();
   return html`<div role="alert" class="banner-place">
-    ${lostSince !== null &&
-    html`<p class="banner">${reason} What is shown is from before ${clock(lostSince)}; the page keeps trying.</p>`}
-    ${lostSince === null && signedOut &&
-    html`<p class="banner">Not signed in. Run <code>penstock ui</code> on the driver's machine; it opens this page with the job's token.</p>`}
+    ${
+      lostSince !== null &&
+      html`<p class="banner">${reason} What is shown is from before ${clock(lostSince)}; the page keeps trying.</p>`
+    }
+    ${
+      lostSince === null &&
+      signedOut &&
+      html`<p class="banner">
+      Not signed in. Run <code>penstock ui</code> on the driver's machine: it opens this page with the right to see it.
+    </p>`
+    }
   </div>`;
 }

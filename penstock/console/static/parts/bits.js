@@ -1,6 +1,6 @@
 /** Small things that every page shows: states, moments, what is missing, what failed. */
 
-import { duration, machine, moment } from "../format/time.js";
+import { machine, moment } from "../format/time.js";
 import { html } from "../html.js";
 import { mood, words } from "../model/states.js";
 import { RestError } from "../rest/client.js";
@@ -35,10 +35,6 @@ export function Failure({ error }) {
 /** A name over its value, in a list of such. */
 export function Fact({ name, children, title }) {
   return html`<div class="fact" title=${title}><dt>${name}</dt><dd>${children}</dd></div>`;
-}
-
-export function Lasted({ ms }) {
-  return html`<span class="number">${duration(ms)}</span>`;
 }
 
 export function Panel({ title, id, children, aside }) {

@@ -10,10 +10,12 @@ export function FilterTable({ caption, entries, empty }) {
   const find = wanted.trim().toLowerCase();
   const rows = entries.filter(([key, value]) => `${key}\n${value}`.toLowerCase().includes(find));
   return html`<div>
-    ${entries.length > 8 &&
-    html`<p class="filter"><label for=${field}>Filter</label>
+    ${
+      entries.length > 8 &&
+      html`<p class="filter"><label for=${field}>Filter</label>
       <input id=${field} type="search" value=${wanted} onInput=${(event) => setWanted(event.target.value)} />
-      <span class="quiet" role="status">${rows.length} of ${entries.length}</span></p>`}
+      <span class="quiet" role="status">${rows.length} of ${entries.length}</span></p>`
+    }
     <${Table} caption=${caption} rows=${rows} id=${([key]) => key} empty=${find ? "Nothing matches." : empty}
       columns=${[
         { name: "Setting", of: ([key]) => html`<code>${key}</code>`, by: ([key]) => key },

@@ -9,8 +9,7 @@ export function Gantt({ label, rows, kinds, from, to }) {
   return html`<div class="gantt" role="group" aria-label=${label}>
     <ul class="kinds" aria-label="Colours">
       ${kinds.map(
-        ({ kind, name }) =>
-          html`<li key=${kind}><span class="swatch ${kind}" aria-hidden="true"></span>${name}</li>`,
+        ({ kind, name }) => html`<li key=${kind}><span class="swatch ${kind}" aria-hidden="true"></span>${name}</li>`,
       )}
     </ul>
     <div class="scale" aria-hidden="true"><span>0</span><span>${duration(span / 2)}</span><span>${duration(span)}</span></div>

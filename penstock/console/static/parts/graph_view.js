@@ -46,7 +46,9 @@ function Edges({ plan, byId }) {
       </marker>
     </defs>
     ${plan.edges.map(
-      (edge) => html`<g key=${edge.key} class=${(byId.get(edge.from)?.backpressured ?? 0) > WAITING ? "edge held" : "edge"}>
+      (
+        edge,
+      ) => html`<g key=${edge.key} class=${(byId.get(edge.from)?.backpressured ?? 0) > WAITING ? "edge held" : "edge"}>
         <path class="line" d=${curve(edge.points)} marker-end="url(#arrow)" />
         <rect class="label-back" x=${edge.at.x - edge.label.length * 3.4 - 5} y=${edge.at.y - 8.5}
           width=${edge.label.length * 6.8 + 10} height="17" rx="8" />
@@ -80,7 +82,11 @@ function Node({ job, look, node, vertex, chosen }) {
         ${(vertex.rateOut || !vertex.isSink) && html`<span>out <b>${rate(vertex.rateOut)}</b></span>`}
       </span>
       <span class="node-line quiet" title="lowest watermark: ${watermarkText(vertex.watermark)}">
-        ${lag === null ? html`<span>watermark ${shortWatermark(vertex.watermark)}</span>` : html`<span>watermark <b>${duration(lag)}</b> behind</span>`}
+        ${
+          lag === null
+            ? html`<span>watermark ${shortWatermark(vertex.watermark)}</span>`
+            : html`<span>watermark <b>${duration(lag)}</b> behind</span>`
+        }
       </span>
     </a>
   </li>`;

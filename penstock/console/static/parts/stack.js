@@ -17,15 +17,17 @@ export function Stack({ text }) {
     <pre tabindex="0" aria-label="Stack">${shown.map(
       (line) => html`<span class=${line.engine ? "engine" : line.frame ? "own" : undefined}>${line.text}${"\n"}</span>`,
     )}</pre>
-    ${foldable &&
-    html`<button type="button" class="quiet" aria-pressed=${String(all)} onClick=${() => setAll(!all)}>
+    ${
+      foldable &&
+      html`<button type="button" class="quiet" aria-pressed=${String(all)} onClick=${() => setAll(!all)}>
       ${all ? "Hide the engine's frames" : `Show the engine's frames (${hidden} lines)`}
-    </button>`}
+    </button>`
+    }
   </div>`;
 }
 
 /** Each line, and whether it is of a frame, and of whose. */
-export function marked(text) {
+function marked(text) {
   let inside = null;
   return String(text ?? "")
     .replace(/\n+$/, "")

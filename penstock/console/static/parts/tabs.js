@@ -2,15 +2,13 @@
 
 import { html } from "../html.js";
 
-/** `tabs`: `{name, href, open, mark?}`. */
+/** `tabs`: `{name, href, open}`. */
 export function Tabs({ label, tabs }) {
   return html`<nav class="tabs" aria-label=${label}>
     <ul>
       ${tabs.map(
         (tab) => html`<li key=${tab.href}>
-          <a href=${tab.href} aria-current=${tab.open ? "page" : undefined}>${tab.name}${
-            tab.mark ? html` <span class="mark">${tab.mark}</span>` : null
-          }</a>
+          <a href=${tab.href} aria-current=${tab.open ? "page" : undefined}>${tab.name}</a>
         </li>`,
       )}
     </ul>

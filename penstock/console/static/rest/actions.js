@@ -46,8 +46,10 @@ export function cancel(job) {
   return record(job, "Cancel", async (say) => {
     await patiently(() => send("PATCH", `${path("jobs", job)}?mode=cancel`));
     say("Accepted; the job is being cancelled.");
-    return reached(job, (now) => ["CANCELED", "FINISHED", "FAILED"].includes(now.state), (now) =>
-      now.state === "CANCELED" ? "The job is cancelled." : `The job ended first: ${now.state}.`,
+    return reached(
+      job,
+      (now) => ["CANCELED", "FINISHED", "FAILED"].includes(now.state),
+      (now) => (now.state === "CANCELED" ? "The job is cancelled." : `The job ended first: ${now.state}.`),
     );
   });
 }
@@ -63,7 +65,11 @@ export function rescale(job, parallelism) {
     await patiently(() => send("PUT", path("jobs", job, "resource-requirements"), body));
     say("Accepted; the job restarts with the new parallelism.");
     const right = (now) => now.vertices.every((vertex) => parallelism[vertex.id] === vertex.parallelism);
-    return reached(job, (now) => now.state === "RUNNING" && right(now), () => "The job runs with the new parallelism.");
+    return reached(
+      job,
+      (now) => now.state === "RUNNING" && right(now),
+      () => "The job runs with the new parallelism.",
+    );
   });
 }
 

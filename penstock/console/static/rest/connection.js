@@ -24,8 +24,7 @@ export function unanswered(reason) {
 }
 
 function change(next) {
-  const same =
-    next.lostSince === state.lostSince && next.signedOut === state.signedOut && next.reason === state.reason;
+  const same = next.lostSince === state.lostSince && next.signedOut === state.signedOut && next.reason === state.reason;
   if (same) return;
   state = next;
   for (const listener of listeners) listener();

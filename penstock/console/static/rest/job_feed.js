@@ -18,7 +18,7 @@ export function jobFeed(id) {
   return feeds.get(id);
 }
 
-export class JobFeed extends Feed {
+class JobFeed extends Feed {
   #names = new Map();
   #looks = 0;
 
@@ -56,9 +56,7 @@ export class JobFeed extends Feed {
   /** Listed now and then, because operators register metrics when they start. */
   async #operatorNames(vertex, signal) {
     if (this.#looks % NAMES_EVERY === 0 || !this.#names.has(vertex)) {
-      const listed = await ifThere(
-        getJson(path("jobs", this.id, "vertices", vertex, "subtasks", "metrics"), signal),
-      );
+      const listed = await ifThere(getJson(path("jobs", this.id, "vertices", vertex, "subtasks", "metrics"), signal));
       const names = Array.isArray(listed) ? listed.map((entry) => String(entry.id)) : [];
       this.#names.set(vertex, operatorNames(names));
     }
@@ -66,7 +64,7 @@ export class JobFeed extends Feed {
   }
 
   #remember(look) {
-    const values = { in: look.flow.rateIn, out: look.flow.rateOut, late: look.flow.late };
+    const values = { in: look.flow.rateIn, out: look.flow.rateOut };
     let lowest = null;
     for (const vertex of look.vertices) {
       values[`${vertex.id} in`] = vertex.rateIn;
