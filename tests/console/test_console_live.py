@@ -46,7 +46,7 @@ def test_a_finished_job_stays_visible(browser: Browser, rest: FakeRest) -> None:
     browser.open(rest.url, OVERVIEW)
     browser.until_says("Backpressured")
     rest.job.state = "FINISHED"
-    browser.until_says("Finished.")
+    browser.until_says("Finished.", "Records in\n–", "Event time behind\n–")
     assert all(not button.is_enabled() for button in browser.all(".actions button"))
     rest.down = True
     browser.until_says("The driver does not answer.")

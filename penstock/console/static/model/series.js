@@ -2,6 +2,7 @@
 
 const KEPT_MS = 15 * 60_000;
 const KEPT_POINTS = 2000;
+const GAP_MS = 30_000;
 
 export class Series {
   #times = [];
@@ -9,28 +10,26 @@ export class Series {
 
   /** Moments only grow; a second call for the same moment is left out. */
   push(at, values) {
-    if (this.#times.length && at <= this.#times[this.#times.length - 1]) return;
+    const last = this.#times[this.#times.length - 1];
+    if (at <= last) return;
+    // Nobody looked meanwhile: a hole in the lines says so, where a stroke would claim to know.
+    if (at - last > GAP_MS) this.#append(last + 1, {});
+    this.#append(at, values);
+    this.#forget(at - KEPT_MS);
+  }
+
+  #append(at, values) {
     this.#times.push(at);
     for (const name of Object.keys(values)) {
       if (!this.#columns.has(name)) this.#columns.set(name, new Array(this.#times.length - 1).fill(null));
     }
     for (const [name, column] of this.#columns) column.push(number(values[name]));
-    this.#forget(at - KEPT_MS);
-  }
-
-  get length() {
-    return this.#times.length;
   }
 
   /** Columns for a chart: moments in seconds, then one list for each name. */
-  columns(names, sinceMs = 0) {
-    const first = this.#times.findIndex((at) => at >= sinceMs);
-    const from = first < 0 ? this.#times.length : first;
-    const none = new Array(this.#times.length - from).fill(null);
-    return [
-      this.#times.slice(from).map((at) => at / 1000),
-      ...names.map((name) => this.#columns.get(name)?.slice(from) ?? none),
-    ];
+  columns(names) {
+    const none = new Array(this.#times.length).fill(null);
+    return [this.#times.map((at) => at / 1000), ...names.map((name) => [...(this.#columns.get(name) ?? none)])];
   }
 
   #forget(before) {

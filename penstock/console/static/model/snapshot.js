@@ -9,6 +9,10 @@ import { watermark } from "../format/time.js";
 import { operatorRows } from "./metrics.js";
 import { over } from "./states.js";
 
+const ENDED = Object.fromEntries(
+  ["rateIn", "rateOut", "busy", "backpressured", "idle", "lag"].map((name) => [name, undefined]),
+);
+
 /** `answers` maps a vertex' id to `{metrics, watermarks}`; `before` is the look before this one, if any. */
 export function lookAt(job, answers, before) {
   const inputs = new Map((job.plan?.nodes ?? []).map((node) => [node.id, node.inputs ?? []]));
@@ -28,10 +32,8 @@ export function lookAt(job, answers, before) {
     isSource: (inputs.get(vertex.id) ?? []).length === 0,
     isSink: !read.has(vertex.id),
     ...measured(vertex, answers.get(vertex.id), job.now, before),
-    // What is over has no rate and no load, though the last ones may still be told.
-    ...(over(job.state)
-      ? { rateIn: undefined, rateOut: undefined, busy: undefined, backpressured: undefined, idle: undefined }
-      : {}),
+    // What is over has no rate, load or lag, though the last ones may still be told.
+    ...(over(job.state) ? ENDED : {}),
   }));
   return { job, vertices, now: job.now ?? Date.now(), flow: flow(vertices) };
 }
@@ -46,10 +48,12 @@ function measured(vertex, answer, now, before) {
     subtask: Number.parseInt(entry.id, 10),
     value: watermark(entry.value),
   }));
+  const low = lowest(watermarks);
   return {
     metrics,
     watermarks,
-    watermark: lowest(watermarks),
+    watermark: low,
+    lag: low !== null && Number.isFinite(low) ? now - low : undefined,
     busy: share(metrics.get("busyTimeMsPerSecond")?.max),
     backpressured: share(metrics.get("backPressuredTimeMsPerSecond")?.max),
     idle: share(metrics.get("idleTimeMsPerSecond")?.min ?? metrics.get("idleTimeMsPerSecond")?.avg),
@@ -89,7 +93,7 @@ function flow(vertices) {
   return {
     rateIn: sum(
       vertices.filter((vertex) => vertex.isSource),
-      (vertex) => Math.max(vertex.rateIn ?? 0, vertex.rateOut ?? 0),
+      (vertex) => larger(vertex.rateIn, vertex.rateOut),
     ),
     rateOut: sum(
       vertices.filter((vertex) => vertex.isSink),
@@ -99,5 +103,11 @@ function flow(vertices) {
       vertices.flatMap((vertex) => vertex.operators),
       (row) => row.late,
     ),
+    lag: vertices.map((vertex) => vertex.lag).reduce(larger, undefined),
   };
+}
+
+function larger(one, other) {
+  if (one === undefined || other === undefined) return one ?? other;
+  return Math.max(one, other);
 }

@@ -18,21 +18,23 @@ const COLUMNS = [
     by: (row) => row.id,
     wide: true,
   },
-  { name: "Address", of: (row) => html`<bdi>${row.path}</bdi>` },
+  { name: "Address", of: (row) => html`<bdi>${row.path || "–"}</bdi>` },
   { name: "Heard from", of: (row) => heard(row.timeSinceLastHeartbeat), by: (row) => row.timeSinceLastHeartbeat },
   { name: "Slots", of: (row) => exact(row.slotsNumber), by: (row) => row.slotsNumber, right: true },
   { name: "Free slots", of: (row) => exact(row.freeSlots), by: (row) => row.freeSlots, right: true },
   { name: "Tasks", of: (row) => exact(row.assignedTasks), by: (row) => row.assignedTasks, right: true },
   { name: "Cores", of: (row) => exact(row.hardware?.cpuCores), right: true },
-  { name: "Memory", of: (row) => bytes(row.hardware?.physicalMemory), right: true },
+  { name: "Memory", of: (row) => bytes(row.hardware?.physicalMemory || undefined), right: true },
 ];
 
 export function ExecutorsPage() {
   const feed = usePoll((signal) => getJson("./taskmanagers", signal), []);
   return html`<h1>Executors</h1>
-    <${Shown} feed=${feed} missing="The server lists no executors.">
-      ${(data) => html`<${Table} caption="Executors" columns=${COLUMNS} rows=${data.taskmanagers ?? []}
-        id=${(row) => row.id} empty="No executor has a slot of this job." />`}
+    <${Panel} title="With slots of the job">
+      <${Shown} feed=${feed} missing="The server lists no executors.">
+        ${(data) => html`<${Table} caption="Executors" columns=${COLUMNS} rows=${data.taskmanagers ?? []}
+          id=${(row) => row.id} empty="No executor has a slot of this job." />`}
+      <//>
     <//>`;
 }
 

@@ -78,13 +78,12 @@ function Figures({ look, checkpoints }) {
   const { job, flow } = look;
   const { step, busiest } = bottleneck(look);
   const worst = step ?? busiest;
-  const lag = lowestLag(look);
   const newest = checkpoints?.latest?.completed;
   return html`<dl class="facts">
     <${Fact} name=${over(job.state) ? "Ran for" : "Up for"}>${duration(job.duration)}<//>
     <${Fact} name="Records in">${rate(flow.rateIn)}<//>
     <${Fact} name="Records out">${rate(flow.rateOut)}<//>
-    <${Fact} name="Event time behind">${duration(lag)}<//>
+    <${Fact} name="Event time behind">${duration(flow.lag)}<//>
     <${Fact} name="Late records">${exact(flow.late)}<//>
     <${Fact} name=${step ? "Bottleneck" : "Busiest step"} title=${worst?.name}>
       ${worst ? html`${percent(worst.busy)} <small><bdi>${worst.name}</bdi></small>` : "–"}
@@ -92,17 +91,10 @@ function Figures({ look, checkpoints }) {
     <${Fact} name="Last checkpoint">
       ${
         newest
-          ? html`${duration(look.now - newest.latest_ack_timestamp)} ago
-            <small>${" "}${duration(newest.end_to_end_duration)}, ${bytes(newest.checkpointed_size)}</small>`
+          ? html`${duration(look.now - newest.latest_ack_timestamp)} ago${" "}
+            <small>${duration(newest.end_to_end_duration)}, ${bytes(newest.checkpointed_size)}</small>`
           : "–"
       }
     <//>
   </dl>`;
-}
-
-function lowestLag(look) {
-  const known = look.vertices
-    .map(({ watermark }) => watermark)
-    .filter((value) => Number.isFinite(value) && value !== null);
-  return known.length ? look.now - Math.min(...known) : undefined;
 }

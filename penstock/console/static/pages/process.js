@@ -19,7 +19,7 @@ export function MetricsTable({ place }) {
     () => 2,
   );
   return html`<${Shown} feed=${feed} missing="The server has no metrics of it.">
-    ${(rows) => html`<${FilterTable} caption="Metrics" empty="It has no metrics."
+    ${(rows) => html`<${FilterTable} caption="Metrics" first="Metric" empty="It has no metrics."
       entries=${rows.map(({ id, value }) => [String(id), shown(id, value)])} />`}
   <//>`;
 }

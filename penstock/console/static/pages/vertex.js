@@ -22,6 +22,7 @@ const TABS = [
 
 export function VertexDrawer({ id, look, vertex, tab = "subtasks", feed }) {
   const [, , Tab = SubtasksTab] = TABS.find(([name]) => name === tab) ?? [];
+  const description = plain(vertex.description);
   const close = () => go("job", id, "overview");
   const heading = useRef(null);
   useEffect(() => heading.current?.focus(), []);
@@ -34,7 +35,7 @@ export function VertexDrawer({ id, look, vertex, tab = "subtasks", feed }) {
       <${Badge} state=${vertex.status} />
       <a class="close" href=${link("job", id, "overview")} aria-label="Close the step's drawer">✕</a>
     </header>
-    ${vertex.description !== vertex.name && html`<p class="quiet wrap">${plain(vertex.description)}</p>`}
+    ${description !== vertex.name && html`<p class="quiet wrap">${description}</p>`}
     <${Tabs} label="About the step" tabs=${TABS.map(([page, name]) => ({
       name,
       href: link("job", id, "overview", vertex.id, page),

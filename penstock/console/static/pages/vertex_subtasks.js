@@ -1,17 +1,21 @@
 /** The subtasks of a step: where they run, what they did. */
 
-import { bytes, count, exact } from "../format/numbers.js";
+import { bytes, count, exact, rate } from "../format/numbers.js";
 import { duration } from "../format/time.js";
-import { html } from "../html.js";
+import { html, useMemo } from "../html.js";
 import { Badge, Moment, Shown } from "../parts/bits.js";
+import { Chart } from "../parts/chart.js";
 import { Table } from "../parts/table.js";
 import { getJson, path } from "../rest/client.js";
 import { usePoll } from "../rest/feed.js";
 import { link } from "../router.js";
 
-export function SubtasksTab({ id, vertex }) {
+export function SubtasksTab({ id, look, vertex, feed: job }) {
+  const data = useMemo(() => job.series.columns([`${vertex.id} in`, `${vertex.id} out`]), [look]);
   const feed = usePoll((signal) => getJson(path("jobs", id, "vertices", vertex.id), signal), [id, vertex.id]);
-  return html`<${Shown} feed=${feed} missing="The server has no subtasks of this step.">
+  return html`<${Chart} label="Records a second of the step" as=${rate} data=${data}
+      lines=${[{ name: "received" }, { name: "sent" }]} />
+    <${Shown} feed=${feed} missing="The server has no subtasks of this step.">
     ${(data) => html`<${Table} caption="Subtasks of the step" columns=${COLUMNS} rows=${data.subtasks ?? []}
       id=${(row) => row.subtask} />`}
   <//>`;

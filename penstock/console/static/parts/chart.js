@@ -10,6 +10,7 @@ import { colour, onTheme } from "../theme.js";
 import uPlot from "../vendor/uPlot.js";
 
 const HEIGHT = 148;
+const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
 const PALETTE = ["line-1", "line-2", "line-3", "line-4", "line-5", "line-6"];
 
 /** `lines`: one `{name, as?(value), colour?}` for each column of `data` after the first, which is seconds. */
@@ -67,7 +68,7 @@ function options(place, { lines, as, zero, points, height }) {
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_, low, high) => span(low, high, zero) } },
     axes: [
-      { ...axis, size: 24, space: 70, values: (_, ticks) => ticks.map(timeOfDay) },
+      { ...axis, size: 24, space: 70, incrs: STEPS_S, values: (_, ticks) => ticks.map(timeOfDay) },
       { ...axis, size: 58, space: 28, values: (_, ticks) => ticks.map((tick) => as(tick)) },
     ],
     series: [

@@ -3,8 +3,8 @@
 import { html, useId, useState } from "../html.js";
 import { Table } from "./table.js";
 
-/** `entries`: pairs of text. */
-export function FilterTable({ caption, entries, empty }) {
+/** `entries`: pairs of text; `first` is what the first of each is called. */
+export function FilterTable({ caption, entries, empty, first = "Setting" }) {
   const [wanted, setWanted] = useState("");
   const field = useId();
   const find = wanted.trim().toLowerCase();
@@ -18,7 +18,7 @@ export function FilterTable({ caption, entries, empty }) {
     }
     <${Table} caption=${caption} rows=${rows} id=${([key]) => key} empty=${find ? "Nothing matches." : empty}
       columns=${[
-        { name: "Setting", of: ([key]) => html`<code>${key}</code>`, by: ([key]) => key },
+        { name: first, of: ([key]) => html`<code>${key}</code>`, by: ([key]) => key },
         { name: "Value", of: ([, value]) => html`<code class="wrap">${value}</code>`, wide: true },
       ]} />
   </div>`;

@@ -29,7 +29,7 @@ export function GraphView({ job, look, chosen }) {
         <${Edges} plan=${plan} byId=${byId} />
         <ul class="nodes" aria-label="Steps">
           ${plan.nodes.map(
-            (node) => html`<${Node} key=${node.id} ...${{ job, look, node, vertex: byId.get(node.id) }}
+            (node) => html`<${Node} key=${node.id} ...${{ job, node, vertex: byId.get(node.id) }}
               chosen=${chosen === node.id} />`,
           )}
         </ul>
@@ -58,14 +58,13 @@ function Edges({ plan, byId }) {
   </svg>`;
 }
 
-function Node({ job, look, node, vertex, chosen }) {
+function Node({ job, node, vertex, chosen }) {
   const place = {
     left: `${node.x - NODE.width / 2}px`,
     top: `${node.y - NODE.height / 2}px`,
     width: `${NODE.width}px`,
     height: `${NODE.height}px`,
   };
-  const lag = Number.isFinite(vertex.watermark) && vertex.watermark !== null ? look.now - vertex.watermark : null;
   const heat = vertex.busy >= HOT ? "hot" : vertex.backpressured > WAITING ? "waiting" : mood(vertex.status);
   return html`<li style=${place}>
     <a class="node ${heat}" href=${link("job", job, "overview", vertex.id)} aria-current=${chosen ? "true" : undefined}
@@ -83,9 +82,9 @@ function Node({ job, look, node, vertex, chosen }) {
       </span>
       <span class="node-line quiet" title="lowest watermark: ${watermarkText(vertex.watermark)}">
         ${
-          lag === null
+          vertex.lag === undefined
             ? html`<span>watermark ${shortWatermark(vertex.watermark)}</span>`
-            : html`<span>watermark <b>${duration(lag)}</b> behind</span>`
+            : html`<span>watermark <b>${duration(vertex.lag)}</b> behind</span>`
         }
       </span>
     </a>

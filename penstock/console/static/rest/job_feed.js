@@ -64,20 +64,16 @@ class JobFeed extends Feed {
   }
 
   #remember(look) {
-    const values = { in: look.flow.rateIn, out: look.flow.rateOut };
-    let lowest = null;
+    if (over(look.job.state)) return;
+    const values = { in: look.flow.rateIn, out: look.flow.rateOut, lag: look.flow.lag };
     for (const vertex of look.vertices) {
       values[`${vertex.id} in`] = vertex.rateIn;
       values[`${vertex.id} out`] = vertex.rateOut;
       values[`${vertex.id} busy`] = vertex.busy;
       values[`${vertex.id} backpressured`] = vertex.backpressured;
       values[`${vertex.id} idle`] = vertex.idle;
-      if (Number.isFinite(vertex.watermark) && vertex.watermark !== null) {
-        values[`${vertex.id} lag`] = look.now - vertex.watermark;
-        lowest = Math.min(lowest ?? Infinity, vertex.watermark);
-      }
+      values[`${vertex.id} lag`] = vertex.lag;
     }
-    if (lowest !== null) values.lag = look.now - lowest;
-    if (!over(look.job.state)) this.series.push(look.now, values);
+    this.series.push(look.now, values);
   }
 }
