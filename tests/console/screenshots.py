@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 from tests.console.browser import Browser, chromium
-from tests.console.fake_job import JOB
+from tests.console.fake_job import JOB, now_ms
 from tests.console.fake_rest import FakeRest
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -36,6 +36,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as profile, FakeRest() as rest, chromium(Path(profile)) as browser:
         take(browser, rest, "overview", f"job/{JOB}/overview", (1280, 900), "light")
         take(browser, rest, "checkpoint", f"job/{JOB}/checkpoints/25", (1280, 900), "light")
+        since = now_ms() - 175_000
+        rest.why = {"watermark": {"holder": "Source: clicks, split clicks-3", "since": since}}
+        take(browser, rest, "why", f"job/{JOB}/why", (1280, 760), "light")
         take(browser, rest, "narrow", f"job/{JOB}/overview", (400, 860), "dark")
 
 
