@@ -57,7 +57,7 @@ test-unit: venv ## Only the tests of single parts
 	$(SPARE) $(PYTEST) tests/unit
 
 test-engine: venv ## Only the tests of whole jobs in one process, which wait for servers and clocks
-	$(PYTEST) tests/integration tests/semantics
+	$(PYTEST) tests/integration tests/semantics tests/console
 
 test-sim: venv ## Only the simulator and the tests of properties, which do nothing but compute
 	$(SPARE) $(PYTEST) tests/sim tests/property

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The servers that tests use: MariaDB, PostgreSQL, Redis, and jars of Kafka and HDFS. All optional: what cannot be had
+# What tests use: MariaDB, PostgreSQL, Redis, jars of Kafka and HDFS, and chromium. All optional: what cannot be had
 # here is named in one sentence, its tests are skipped, and this script succeeds all the same.
 set -u
 cd "$(dirname "$0")/.."
@@ -18,6 +18,8 @@ missing=
 has mariadbd || missing="$missing mariadb-server"
 has_postgres || missing="$missing postgresql"
 has redis-server || has valkey-server || missing="$missing redis-server"
+has chromium || missing="$missing chromium"
+has chromedriver || missing="$missing chromium-driver"
 { has_kafka && has_hdfs; } || has mvn || missing="$missing maven"
 
 if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
@@ -61,6 +63,8 @@ has mariadbd || echo "No MariaDB here: its tests are skipped; mariadb-server is 
 has_postgres || echo "No PostgreSQL here: its tests are skipped; postgresql is the package to install."
 has redis-server || has valkey-server ||
     echo "No Redis here: its tests are skipped; redis-server is the package to install."
+{ has chromium && has chromedriver; } ||
+    echo "No chromium here: its tests are skipped; chromium and chromium-driver are the packages to install."
 has_kafka ||
     echo "No Kafka here: its tests are skipped; install maven, or set PENSTOCK_KAFKA_LIBS to a directory of Kafka's jars, or PENSTOCK_TEST_KAFKA to the host:port of a broker that runs."
 has_hdfs ||

@@ -53,6 +53,7 @@ LAW: dict[str, set[str]] = {
     "batch": {*ENGINE, "common"},
     "rest": {*ENGINE, "common"},
     "columns": {"core", "operators.columnar"},
+    "console": set(),
     "metrics": {"core"},
     "util": {"core"},
     "java_gateway": {"core"},
