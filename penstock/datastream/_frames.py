@@ -45,7 +45,7 @@ def for_each_epoch(stream: DataStream, function: Any, directory: str | None, sch
     frames = _spark("epoch_frames")
     spark = session(env)
     checkpoints = env.configuration().get(options.CHECKPOINT_DIR)
-    place = _spark("places").place_for(spark, "for_each_epoch", directory, checkpoints, frames.FOLDER)
+    place = _spark("frame_source").place_for(spark, "for_each_epoch", directory, checkpoints, frames.FOLDER)
     return stream.sink_to(frames.EpochDataFrames(function, spark, place, schema))
 
 
@@ -63,7 +63,7 @@ def to_dataframe(
         )
     spark = spark or session(env)
     frames = _spark("epoch_frames")
-    place = _spark("places").place_for(spark, "to_dataframe", directory, None, frames.FOLDER)
+    place = _spark("frame_source").place_for(spark, "to_dataframe", directory, None, frames.FOLDER)
     result = frames.ResultFrame(place, schema)
     if stream.get_type() is not None:
         result = result.typed(stream.get_type())
