@@ -18,9 +18,14 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="No selenium here: 
 
 from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.remote.webelement import WebElement  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+__all__ = ["WIDTHS", "ActionChains", "Browser", "By", "Keys", "chromium", "why_not"]
+"""Tests take selenium's names from here: where it is missing, they are skipped and not broken."""
 
 T = TypeVar("T")
 

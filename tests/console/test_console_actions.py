@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
-from tests.console.browser import Browser
+from tests.console.browser import Browser, By, Keys
 from tests.console.fake_job import JOB
 from tests.console.fake_rest import FakeRest
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.keys import Keys
 
-from tests.console.browser import Browser
+from tests.console.browser import ActionChains, Browser, Keys
 from tests.console.fake_job import JOB
 from tests.console.fake_rest import FakeRest
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from flow_graphs import GRAPHS, Pace
-from selenium.webdriver.common.by import By
 
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.job import JobStatus
 from penstock.testing.local import LocalLauncher, local_cluster
-from tests.console.browser import Browser
+from tests.console.browser import Browser, By
 from tests.integration.local_jobs import finish, kill_slot, output, start_graph, until, wait_for_snapshots
 from tests.patience import PATIENCE_S
 
