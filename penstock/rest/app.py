@@ -44,7 +44,7 @@ _HEADERS = [
     (b"cache-control", b"no-store"),
     (
         b"content-security-policy",
-        b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
+        b"default-src 'self'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'",
     ),
 ]
 
