@@ -111,7 +111,7 @@ def test_older_keys_are_read_and_replaced():
 def test_check_names_what_was_let_pass_and_refuses_the_rest():
     given = {"spark.master": "x", "python.job-options.foo": "y", "heartbeat.interval": "1 s"}
     assert Configuration.from_dict(given).check() == {"python.job-options.foo"}
-    assert find("rest.port") is None
+    assert find("blob.server.port") is None
     with pytest.raises(ConfigError, match="heartbeat.interval"):
         Configuration.from_dict({"heartbeat.intervals": "1 s"}).check()
 
