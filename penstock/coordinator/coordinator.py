@@ -108,9 +108,7 @@ class Coordinator:
         self._sources = SplitAssigner(plan)
         self._group = WorkerGroup(plan, plan_bytes)
         self._watermarks = WatermarkAligner(settings.stall_ms)
-        self._damaged = False
-        self._cancelled = False
-        self._keep = False
+        self._damaged = self._cancelled = self._is_failing = self._keep = False
         self._lost: SparkLostError | None = None
         self._deadline: MonoMs | None = None
         self._after_stop: Callable[[Now], list[Instruction]] | None = None
@@ -295,6 +293,7 @@ class Coordinator:
 
     def _on_publish_failed(self, event: PublishFailed, now: Now) -> list[Instruction]:
         if isinstance(event.error, FencedError):
+            self._is_failing = True
             return self._stop(now, str(event.error), lambda _: self._end(JobStatus.FAILED, event.error))
         out, error = self.checkpoints.on_publish_failed(event.epoch, event.error)
         return self._or_fail(out, error, now) if self.phase is JobPhase.RUNNING else self._end_if_cancelled()
@@ -325,6 +324,8 @@ class Coordinator:
 
     def _on_cancel(self, event: CancelRequested, now: Now) -> list[Instruction]:
         self._keep |= event.keep
+        if self._is_failing:
+            return []  # what is published, or commits, may not be ours any more: not to be waited for
         if self.phase is JobPhase.STOPPING:
             self._after_stop = lambda _: self._end_cancelled()
             return [StatusChanged(JobStatus.CANCELLING)]
@@ -344,6 +345,7 @@ class Coordinator:
 
     def _give_up(self, error: Exception, now: Now) -> list[Instruction]:
         """End as FAILED. Also for errors while tasks are first built: trying again would not help."""
+        self._is_failing = True
         stop = self._stop(now, f"the job has failed: {error}", lambda _: self._end(JobStatus.FAILED, error))
         return [StatusChanged(JobStatus.FAILING), *stop]
 

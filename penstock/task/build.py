@@ -112,15 +112,15 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         for planned in vertex.operators
         for _, edge_id in planned.edges
     }
-    operators = _build_operators(place, vertex, subtask, edges, metrics)
+    # What reads the snapshot comes first: an operator that is open must be closed by its task.
     gate = _gate(place, vertex, index) if vertex.head.node.links else None
+    inside = list(recovered_inside(plan, vertex, index, place.deploy.channels, _restored_storage(place)))
+    operators = _build_operators(place, vertex, subtask, edges, metrics)
     key_groups = key_group_range(index, vertex.parallelism, vertex.max_parallelism)
     writer = StateWriter(subtask, key_groups, vertex.max_parallelism, env, plan.edge_name)
     phases = SnapshotPhases(subtask, operators, writer, env)
     inputs = dict(operators)
-    for target, batch in recovered_inside(
-        plan, vertex, index, place.deploy.channels, _restored_storage(place)
-    ):
+    for target, batch in inside:
         inputs[target].keep(batch)
     return Task(
         subtask,

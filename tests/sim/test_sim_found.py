@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sim_graphs import GRAPHS
+from sim_graphs import GRAPHS, faults_of, simulation_of
 
 import penstock.coordinator.job_storage
 from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
@@ -103,3 +103,16 @@ def test_a_driver_that_was_replaced_does_not_say_that_the_job_has_stopped() -> N
         assert world.scheduler.run(lambda: not driver.running, 5_000, 10_000)
     assert driver.ended_with is None
     assert any("is complete, but another driver may go on with the job" in text for _, text in world.story)
+
+
+@pytest.mark.parametrize(
+    ("graph", "seed"),
+    [
+        pytest.param(
+            "pressed_timers", 7694, id="interrupted while it stops because it is fenced: never ended"
+        ),
+        pytest.param("unaligned_inputs", 8243, id="records in flight unreadable: an open writer stayed open"),
+    ],
+)
+def test_seeds_that_failed_once(graph: str, seed: int) -> None:
+    simulation_of(graph).check(seed, faults_of(graph))
