@@ -15,6 +15,7 @@ from penstock.snapshot.decode import from_json
 from penstock.snapshot.journal import (
     FIRST,
     Entry,
+    Fence,
     Published,
     Unreadable,
     candidates,
@@ -70,6 +71,8 @@ class Auditor:
         """Beside the job's history; each can be gone back to at any time."""
         self.finished = False
         """Some driver has finished the job, and nobody means to go on with it."""
+        self._ungathered = False
+        """A damaged entry kept fences from being gathered; the next one gathers them."""
 
     def touching(self, name: str) -> None:
         """The job is about to change a file: it must be below its own directory, or among savepoints."""
@@ -88,8 +91,8 @@ class Auditor:
         seq = seq_of(name.removeprefix(self._prefix))
         if seq is None:
             return
-        self._check_journal()
         entry = decode(seq, self._world.files[name])
+        self._check_journal(entry)
         if not isinstance(entry, Published) or entry not in history(self._entries()):
             return
         self._world.tell(f"epoch {entry.epoch} is in the journal (generation {entry.generation})")
@@ -115,14 +118,19 @@ class Auditor:
             raise self._world.broken(
                 f"epoch {manifest.epoch} was published while {len(waiting)} epochs wait to be committed"
             )
+        # A source's steps hold what they have read through until a checkpoint is there that says so.
+        before = range(int(manifest.epoch) - 1 - self._concurrent, int(manifest.epoch))
         state = sum(blob.length for blob in manifest.blobs())
-        if limits.state_bytes is not None and state > limits.state_bytes:
+        if limits.state_bytes is not None and state > limits.state_bytes and self._true.issuperset(before):
             raise self._world.broken(f"epoch {manifest.epoch} holds {state} bytes of state")
 
-    def _check_journal(self) -> None:
+    def _check_journal(self, added: Entry) -> None:
         entries = self._entries()
-        whole = not any(isinstance(entry, Unreadable) for entry in entries)
-        if whole and len(entries) > self._retained + self.limits.journal:
+        if any(isinstance(entry, Unreadable) for entry in entries):
+            self._ungathered = True
+        elif self._ungathered:
+            self._ungathered = not isinstance(added, Fence)
+        elif len(entries) > self._retained + self.limits.journal:
             raise self._world.broken(f"the journal has {len(entries)} entries")
 
     def check_whole(self, manifest: Manifest, home: str, what: str) -> None:

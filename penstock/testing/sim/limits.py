@@ -31,9 +31,10 @@ class Limits:
     epochs_waiting: int = 5
     """Published snapshots whose output is not committed, beside those in flight, however slow commits are."""
     journal: int = 24
-    """Entries of the journal beside those of retained checkpoints, unless a damaged one has to be kept."""
+    """Entries of the journal beside those of retained checkpoints, unless a damaged one has to be kept, and
+    until the first fence behind it."""
     state_bytes: int | None = None
-    """State of one checkpoint, in files and in the manifest."""
+    """State of one checkpoint, in files and in the manifest, if those before it were published as well."""
     remembered: int = 2_000
     """Things that a driver remembers, in all its lists and tables."""
 
