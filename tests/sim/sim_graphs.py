@@ -192,7 +192,7 @@ def tumbling(env: Env) -> None:
 
 
 LATE = OutputTag("late")
-LATE_KEY = "late"
+LATE_KEY = -1
 
 
 def sessions_with_late_data(split: int, each: int) -> list[tuple[Any, int, int]]:

@@ -24,7 +24,6 @@ BuildJob = Callable[[StreamExecutionEnvironment], object]
 _FAST = {
     options.DEPLOY_TIMEOUT.key: "3 s",
     options.CHECKPOINT_INTERVAL.key: "60 ms",
-    options.CHECKPOINT_TIMEOUT.key: "400 ms",
     options.RESTART_TYPE.key: "fixed-delay",
     options.FIXED_ATTEMPTS.key: "100000",
     options.FIXED_DELAY.key: "10 ms",
@@ -33,8 +32,12 @@ _FAST = {
     options.BUFFER_TIMEOUT.key: "5 ms",
 }
 """Fast snapshots and restarts: more happens in less time."""
-_SMALL = {options.BATCH_MAX_ROWS: "16", options.CHANNEL_BYTES: "2 kb"}
-"""Small batches and short queues, unless the job says how it wants them."""
+_UNLESS_SAID = {
+    options.CHECKPOINT_TIMEOUT: "400 ms",
+    options.BATCH_MAX_ROWS: "16",
+    options.CHANNEL_BYTES: "2 kb",
+}
+"""Small batches, short queues and little patience, unless the job says how it wants them."""
 
 
 def compile_job(build_job: BuildJob, slots: int, other: BuildJob | None, limits: Limits) -> Compiled:
@@ -118,7 +121,7 @@ def _compile(spec: JobSpec, parallelism: int) -> SimJob:
     config = Configuration(spec.configuration)
     for key, value in _FAST.items():
         config.set_string(key, value)
-    for option, value in _SMALL.items():
+    for option, value in _UNLESS_SAID.items():
         if not config.has(option):
             config.set_string(option.key, value)
     job = assemble(replace(spec, configuration=config, parallelism=parallelism), parallelism)
