@@ -10,7 +10,7 @@ from penstock.core.errors import GraphError
 from penstock.core.type_vars import K, R, T, V
 from penstock.core.typeinfo import DeclaredType
 from penstock.datastream._keyed import KeyedStream
-from penstock.datastream._stream import DataStream, made
+from penstock.datastream._stream import DataStream, made, together
 from penstock.graph.nodes import Link
 from penstock.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
 from penstock.operators.functions import (
@@ -51,6 +51,7 @@ class ConnectedStreams(Generic[T, V]):
     """
 
     def __init__(self, stream1: DataStream[T], stream2: DataStream[V]) -> None:
+        together(stream1, stream2)
         self.stream1 = stream1
         self.stream2 = stream2
 
@@ -145,6 +146,7 @@ class BroadcastConnectedStream(Generic[T, V]):
         broadcast_stream: BroadcastStream[V],
         broadcast_state_descriptors: Sequence[MapStateDescriptor[Any, Any]],
     ) -> None:
+        together(non_broadcast_stream, broadcast_stream.input_stream)
         self.non_broadcast_stream = non_broadcast_stream
         self.broadcast_stream = broadcast_stream
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)

@@ -41,6 +41,7 @@ def _signed_millis(length: DurationLike) -> int:
 
 
 def _links(left: _keyed.KeyedStream, right: _keyed.KeyedStream) -> tuple[Link, ...]:
+    _stream.together(left, right)
     return left.keyed_links(0) + right.keyed_links(1)
 
 

@@ -63,6 +63,15 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
+def together(*streams: DataStream[Any]) -> None:
+    """Raises unless the streams are of one environment: what a step is called means something there only."""
+    if len({id(stream.get_execution_environment()) for stream in streams}) > 1:
+        raise GraphError(
+            "these streams belong to different environments, which are different jobs; make both with one "
+            "StreamExecutionEnvironment"
+        )
+
+
 class DataStream(StepSettings, Generic[T_co]):
     """A stream of records: what a source gives, and what every transformation returns.
 
@@ -264,7 +273,8 @@ class DataStream(StepSettings, Generic[T_co]):
 
     def union(self, *streams: DataStream[S]) -> DataStream[T_co | S]:
         """The records of all streams, in no particular order."""
-        links = self._links + tuple(link for stream in streams for link in wanted(DataStream, stream)._links)
+        together(self, *(wanted(DataStream, stream) for stream in streams))
+        links = self._links + tuple(link for stream in streams for link in stream._links)
         return DataStream(self._env, links)
 
     @overload
