@@ -103,6 +103,8 @@ class SimDriver(EventQueue):
         self._plan = job.plan
         self._process = job.process
         self._hung_until = 0.0
+        self._stands_still = False
+        self._put_off: list[Action] = []
         self._events: deque[Event] = deque()
         self._tick_at: float | None = None
         self._aborted: set[int] = set()
@@ -187,7 +189,9 @@ class SimDriver(EventQueue):
         """Run ``action`` now or when the driver wakes up, as part of this process."""
 
         def run() -> None:
-            if self._scheduler.now < self._hung_until:
+            if self._stands_still:  # perhaps longer than it hangs: until others that hang within it go on
+                self._put_off.append(run)
+            elif self._scheduler.now < self._hung_until:
                 self._scheduler.at(self._hung_until, run)
             elif self.running:
                 self._world.acting = self
@@ -270,7 +274,12 @@ class SimDriver(EventQueue):
             raise _Vanished
         if self._world.faults.hit("driver_hang_in_storage", what):
             self._hang()
+            self._stands_still = True
             self._scheduler.stand_still(self._hung_until)
+            self._stands_still = False
+            for action in self._put_off:
+                self._scheduler.after(0.0, action)
+            self._put_off.clear()
             self._world.acting = self
             self._world.tell(f"driver {self.number} goes on with its {operation}")
             self._retire_if_finished()
