@@ -7,6 +7,7 @@ Programs are written with the names of PyFlink's DataStream API.  What they impo
   ``connectors`` and ``formats``, a module for each;
 * ``penstock.common``: settings, types, rows, time, watermark strategies, jobs;
 * ``penstock.columns``: aggregates and expressions over named columns;
+* ``penstock.dataframe``: streams as DataFrames;
 * ``penstock.cep``: patterns;
 * ``penstock.state_processor``: snapshots as tables, and savepoints written from them;
 * ``penstock.metrics``: metrics of one's own;
@@ -24,13 +25,14 @@ from penstock.core.elsewhere import found_in
 from penstock.version import __version__
 
 if TYPE_CHECKING:
-    from penstock import cep, columns, common, datastream, metrics, state_processor, testing
+    from penstock import cep, columns, common, dataframe, datastream, metrics, state_processor, testing
 
 __all__ = [
     "__version__",
     "cep",
     "columns",
     "common",
+    "dataframe",
     "datastream",
     "metrics",
     "state_processor",

@@ -14,9 +14,24 @@
 from __future__ import annotations
 
 from penstock.core.elsewhere import shown_in
+from penstock.expressions.face import Expression, call, coalesce, col, if_then_else, lit, udf, when
 from penstock.operators.columnar.aggregates import Aggregate, Avg, Count, Max, Min, Sum
-from penstock.operators.columnar.expressions import Expression, col
 
-__all__ = ["Aggregate", "Avg", "Count", "Expression", "Max", "Min", "Sum", "col"]
+__all__ = [
+    "Aggregate",
+    "Avg",
+    "Count",
+    "Expression",
+    "Max",
+    "Min",
+    "Sum",
+    "call",
+    "coalesce",
+    "col",
+    "if_then_else",
+    "lit",
+    "udf",
+    "when",
+]
 
 shown_in(__name__, __all__, never_stored=True)

@@ -103,8 +103,25 @@ def test_the_columns_of_the_readme(
     with local_cluster(slots=2):
         run(python_blocks(ROOT / "README.md")[1])
     printed = capsys.readouterr().out
-    assert len(printed.splitlines()) == 3
-    assert all(part in printed for part in ("fr", "de", "1.5", "2.0", "3.0"))
+    assert len(printed.splitlines()) == 4  # with the names of the columns
+    assert all(part in printed for part in ("fr", "de", "1.785", "2.380", "3.570"))
+
+
+def test_the_guide_to_dataframes(capsys: pytest.CaptureFixture[str]) -> None:
+    with local_cluster(slots=2):
+        names = run("\n".join(python_blocks(DOCS / "guides" / "dataframe.md")))
+        more = names["more"].to_pylist()
+    found = {
+        (row["country"], row["window_start"].minute, row["orders"], row["revenue"]) for row in names["rows"]
+    }
+    assert found == {("de", 0, 1, 7.0), ("fr", 0, 1, 2.0), ("de", 1, 1, 4.0)}
+    assert sorted((row["size"], row["twice"]) for row in more) == [
+        ("large", 10),
+        ("one", 2),
+        ("one", 2),
+        ("some", 4),
+    ]
+    assert capsys.readouterr().out.strip()
 
 
 def test_the_guide_to_columns(capsys: pytest.CaptureFixture[str]) -> None:

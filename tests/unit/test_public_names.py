@@ -23,7 +23,9 @@ NAMES: dict[str, list[str]] = {
 }
 """Every public module, and what it has for users."""
 
-DOCUMENTED = [f"penstock.{name}" for name in ("common", "datastream", "columns", "cep", "state_processor")]
+DOCUMENTED = [
+    f"penstock.{name}" for name in ("common", "datastream", "columns", "dataframe", "cep", "state_processor")
+]
 """Where every class and method says what it does and takes."""
 
 CONTRACTS = ["penstock.state.backend", "penstock.state.keyed", "penstock.snapshot.recovery"]

@@ -22,7 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.errors import ConfigError
-from penstock.operators.columnar.expressions import Expression, as_expression
+from penstock.expressions.face import Expression
+from penstock.expressions.nodes import Node
+from penstock.operators.columnar.expressions import Computed, computed
 
 ROWS = "__rows"
 """Partial column that every stream has: how many records were folded into the row."""
@@ -47,12 +49,12 @@ class Partial:
     """One mergeable column, made of one input column or of an expression."""
 
     fold: Fold
-    column: str | Expression
+    column: str | Node
 
     @property
-    def source(self) -> Expression:
+    def source(self) -> Computed:
         """What it is made of."""
-        return as_expression(self.column)
+        return computed(self.column)
 
     @property
     def name(self) -> str:
@@ -87,6 +89,15 @@ class Partial:
                 f"column {str(self.column)!r} of type {kind} has a value that does not fit int64, "
                 "in which integers are summed; cast the column to double"
             ) from e
+
+
+def _described(column: str | Expression | Node) -> str | Node:
+    """As what can be compared and hashed; expressions make new ones when they are compared."""
+    if isinstance(column, Expression):
+        return column.node
+    if not isinstance(column, str | Node):
+        raise ConfigError(f"an aggregate takes a column's name or an expression, not {column!r}")
+    return column
 
 
 class Aggregate(ABC):
@@ -146,8 +157,11 @@ class _Single(Aggregate):
     """An aggregate that is its own partial."""
 
     fold: ClassVar[Fold]
-    column: str | Expression
+    column: str | Expression | Node
     alias: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "column", _described(self.column))
 
     @property
     def name(self) -> str:
@@ -155,7 +169,7 @@ class _Single(Aggregate):
 
     @property
     def partials(self) -> tuple[Partial, ...]:
-        return (Partial(self.fold, self.column),)
+        return (Partial(self.fold, _described(self.column)),)
 
     def finish(self, merged: pa.Table) -> Any:
         return merged.column(self.partials[0].name)
@@ -209,8 +223,11 @@ class Avg(Aggregate):
     [Row(k='a', avg_v=2.5)]
     """
 
-    column: str | Expression
+    column: str | Expression | Node
     alias: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "column", _described(self.column))
 
     @property
     def name(self) -> str:
@@ -218,7 +235,8 @@ class Avg(Aggregate):
 
     @property
     def partials(self) -> tuple[Partial, ...]:
-        return (Partial(Fold.SUM, self.column), Partial(Fold.COUNT, self.column))
+        column = _described(self.column)
+        return (Partial(Fold.SUM, column), Partial(Fold.COUNT, column))
 
     def finish(self, merged: pa.Table) -> Any:
         total, count = (merged.column(partial.name) for partial in self.partials)

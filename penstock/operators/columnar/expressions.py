@@ -1,151 +1,57 @@
-"""Expressions over named columns: ``col("price") * col("quantity") - 1``.
+"""Expressions in aggregates: bound when columns come, since a stream says nothing of them before.
 
-An expression is data, so it is compared, hashed and shipped like any value.  It is evaluated on whole
-columns, or on one record where a step works row by row; both give the same, and null where a part is null.
+Computed on whole columns, or on one record where a step works row by row; both give the same.
 """
 
 from __future__ import annotations
 
-import operator
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ConfigError, TypeMismatchError
 from penstock.core.row import Row
+from penstock.expressions.nodes import Column, Node
+from penstock.expressions.program import Projection
 
-_VECTOR: dict[str, Callable[[Any, Any], Any]] = {
-    "+": pc.add_checked,
-    "-": pc.subtract_checked,
-    "*": pc.multiply_checked,
-}
-_SCALAR: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_RESULT = "result"
+_REMEMBERED = 256
 
 
-class Expression(ABC):
-    """A value computed from named columns. Made by :func:`col`, joined with ``+``, ``-`` and ``*``.
+@lru_cache(_REMEMBERED)
+def computed(column: str | Node) -> Computed:
+    """How to compute a column by name, or an expression."""
+    return Computed(Column(column) if isinstance(column, str) else column)
 
-    >>> str(col("price") * col("quantity") - 1)
-    '((price * quantity) - 1)'
-    """
 
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
+class Computed:
+    """An expression, bound to the columns that came last.  Used by all tasks of a process."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.names = node.columns()
         """The columns it reads."""
+        self._bound: tuple[pa.Schema, Projection] | None = None
 
-    @abstractmethod
     def of_columns(self, columns: pa.RecordBatch) -> Any:
         """Its value for each record of a batch."""
+        if isinstance(self._node, Column):
+            return columns.column(self._node.name)
+        bound = self._bound
+        if bound is None or not bound[0].equals(columns.schema):
+            bound = self._bound = columns.schema, Projection(columns.schema, {_RESULT: self._node})
+        return bound[1].apply(columns).column(0)
 
-    @abstractmethod
     def of_row(self, row: Any) -> Any:
         """Its value for one record with named fields."""
-
-    def __add__(self, other: Expression | float) -> Expression:
-        return _Joined("+", self, _operand(other))
-
-    def __radd__(self, other: float) -> Expression:
-        return _Joined("+", _operand(other), self)
-
-    def __sub__(self, other: Expression | float) -> Expression:
-        return _Joined("-", self, _operand(other))
-
-    def __rsub__(self, other: float) -> Expression:
-        return _Joined("-", _operand(other), self)
-
-    def __mul__(self, other: Expression | float) -> Expression:
-        return _Joined("*", self, _operand(other))
-
-    def __rmul__(self, other: float) -> Expression:
-        return _Joined("*", _operand(other), self)
-
-
-@dataclass(frozen=True)
-class _Column(Expression):
-    name: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    def of_columns(self, columns: pa.RecordBatch) -> Any:
-        return columns.column(self.name)
-
-    def of_row(self, row: Any) -> Any:
-        return field_of(row, self.name)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True)
-class _Constant(Expression):
-    value: float
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ()
-
-    def of_columns(self, columns: pa.RecordBatch) -> Any:
-        return pa.scalar(self.value)
-
-    def of_row(self, row: Any) -> Any:
-        return self.value
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-@dataclass(frozen=True)
-class _Joined(Expression):
-    sign: str
-    left: Expression
-    right: Expression
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.left.names, *self.right.names)))
-
-    def of_columns(self, columns: pa.RecordBatch) -> Any:
+        if isinstance(self._node, Column):
+            return field_of(row, self._node.name)
         try:
-            return _VECTOR[self.sign](self.left.of_columns(columns), self.right.of_columns(columns))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise ConfigError(
-                f"the expression {self} cannot be computed ({e}); cast its columns first"
-            ) from e
-
-    def of_row(self, row: Any) -> Any:
-        left, right = self.left.of_row(row), self.right.of_row(row)
-        return None if left is None or right is None else _SCALAR[self.sign](left, right)
-
-    def __str__(self) -> str:
-        return f"({self.left} {self.sign} {self.right})"
-
-
-def col(name: str) -> Expression:
-    """The column ``name``, as part of an expression, as in ``Sum(col("price") * 2, "double")``."""
-    return _Column(name)
-
-
-def as_expression(column: str | Expression) -> Expression:
-    """The expression itself, or the one that is a column's name."""
-    return _Column(column) if isinstance(column, str) else column
-
-
-def _operand(value: Expression | float) -> Expression:
-    if isinstance(value, Expression):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(
-            f"an expression over columns takes numbers and columns, not {value!r}; "
-            f"write col({value!r}) for a column of that name"
-        )
-    return _Constant(value)
+            one = pa.RecordBatch.from_pylist([{name: field_of(row, name) for name in self.names}])
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise TypeMismatchError(f"{self._node} cannot be computed of {row!r}: {error}") from error
+        return self.of_columns(one)[0].as_py()
 
 
 def field_of(row: Any, name: str) -> Any:

@@ -1,0 +1,238 @@
+"""Numbers: integers that do not overflow in silence, floats as IEEE has them, decimals with their digits.
+
+Division of integers gives an integer, towards zero, as in SQL; the remainder has the sign of the dividend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, DivisionByZero, InvalidOperation, localcontext
+from functools import partial, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as kinds
+
+from penstock.expressions.functions import (
+    Arguments,
+    Kernel,
+    Overload,
+    Unfit,
+    Value,
+    every,
+    function,
+    on_arrays,
+)
+from penstock.expressions.types import MOST_DIGITS, as_decimal, common_type, decimal_of, is_moment, is_number
+
+_UNITS = ("s", "ms", "us", "ns")
+_LEAST_DECIMALS = 6
+"""A quotient of decimals keeps at least so many behind the point."""
+
+
+def numpy_kernel(compute: Callable[..., np.ndarray]) -> Kernel:
+    """A kernel by NumPy on doubles: nulls stay nulls, whatever NumPy makes of them."""
+
+    def kernel(*arguments: pa.Array) -> pa.Array:
+        valid = reduce(np.logical_and, [np.asarray(pc.is_valid(it)) for it in arguments])
+        values = [np.asarray(pc.fill_null(it, 1.0)) for it in arguments]
+        with np.errstate(all="ignore"):
+            return pa.array(compute(*values), pa.float64(), mask=~valid)
+
+    return on_arrays(kernel)
+
+
+def _same(arguments: Arguments, kernel: Kernel, fails: bool) -> Overload:
+    kind = reduce(common_type, arguments.types)
+    return Overload((kind,) * len(arguments.types), kind, kernel, fails)
+
+
+def _sum(kernel: Kernel, arguments: Arguments) -> Overload:
+    """Addition and subtraction; of decimals with a digit more than the longer one."""
+    left, right = arguments.types
+    if _is_shift(left, right):
+        return _shift(kernel, left, right)
+    every(arguments, is_number, "numbers, or a time and a duration")
+    common = common_type(left, right)
+    if not kinds.is_decimal(common):
+        return Overload((common, common), common, kernel, not kinds.is_floating(common))
+    left, right = as_decimal(left), as_decimal(right)
+    whole = max(left.precision - left.scale, right.precision - right.scale) + 1
+    scale = max(left.scale, right.scale)
+    return Overload((left, right), decimal_of(whole + scale, scale), kernel, True)
+
+
+def _is_shift(left: pa.DataType, right: pa.DataType) -> bool:
+    """A time and a duration, two durations, or two times."""
+    odd = [kind for kind in (left, right) if is_moment(kind) or kinds.is_duration(kind)]
+    return len(odd) == 2
+
+
+def _shift(kernel: Kernel, left: pa.DataType, right: pa.DataType) -> Overload:
+    takes = []
+    unit = max(
+        (getattr(kind, "unit", "s") for kind in (left, right) if not kinds.is_date(kind)),
+        key=_UNITS.index,
+        default="s",
+    )
+    for kind in (left, right):
+        if kinds.is_duration(kind):
+            takes.append(pa.duration(unit))
+        else:
+            takes.append(pa.timestamp(unit, None if kinds.is_date(kind) else kind.tz))
+    if all(map(is_moment, (left, right))):
+        if kernel is not pc.subtract_checked:
+            raise Unfit("two times cannot be added")
+        return Overload(tuple(takes), pa.duration(unit), kernel, True)
+    if kernel is pc.subtract_checked and is_moment(right):
+        raise Unfit("a time cannot be taken from a duration")
+    gives = next((kind for kind in takes if kinds.is_timestamp(kind)), pa.duration(unit))
+    return Overload(tuple(takes), gives, kernel, True)
+
+
+for _name, _kernel in (("add", pc.add_checked), ("subtract", pc.subtract_checked)):
+    function(_name, 2)(partial(_sum, _kernel))
+
+
+@function("multiply", 2)
+def _multiply(arguments: Arguments) -> Overload:
+    every(arguments, is_number, "numbers")
+    left, right = arguments.types
+    common = common_type(left, right)
+    if not kinds.is_decimal(common):
+        return Overload((common, common), common, pc.multiply_checked, not kinds.is_floating(common))
+    left, right = as_decimal(left), as_decimal(right)
+    gives = decimal_of(left.precision + right.precision + 1, left.scale + right.scale)
+    return Overload((left, right), gives, pc.multiply_checked, True)
+
+
+@function("divide", 2)
+def _divide(arguments: Arguments) -> Overload:
+    every(arguments, is_number, "numbers")
+    left, right = arguments.types
+    common = common_type(left, right)
+    if kinds.is_floating(common):
+        return Overload((common, common), common, pc.divide)
+    if not kinds.is_decimal(common):
+        return Overload((common, common), common, pc.divide_checked, True)
+    left, right = as_decimal(left), as_decimal(right)
+    scale = min(max(_LEAST_DECIMALS, left.scale + right.precision + 1), MOST_DIGITS - 1)
+    whole = left.precision - left.scale + right.scale
+    scale = max(min(scale, MOST_DIGITS - whole), _LEAST_DECIMALS)
+    gives = decimal_of(whole + scale, scale)
+    # Arrow's own quotient has too many digits for most operands, and NumPy has no decimals.
+    return Overload((left, right), gives, on_arrays(partial(_quotient_of_decimals, gives)), True)
+
+
+def _quotient_of_decimals(gives: pa.DataType, left: pa.Array, right: pa.Array) -> pa.Array:
+    step = Decimal(1).scaleb(-gives.scale)
+    with localcontext() as context:
+        context.prec = 2 * MOST_DIGITS
+        try:
+            found = [
+                None if a is None or b is None else (a / b).quantize(step, ROUND_HALF_UP)
+                for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True)
+            ]
+        except (DivisionByZero, InvalidOperation) as error:
+            raise pa.ArrowInvalid("divide by zero") from error
+    return pa.array(found, gives)
+
+
+@function("modulo", 2)
+def _modulo(arguments: Arguments) -> Overload:
+    every(arguments, is_number, "numbers")
+    common = common_type(*arguments.types)
+    if kinds.is_floating(common):
+        return Overload((pa.float64(),) * 2, pa.float64(), numpy_kernel(np.fmod))
+    if kinds.is_decimal(common):
+        raise Unfit("there is no remainder of decimals; cast to an integer or a double")
+    return Overload((common, common), common, _remainder, True)
+
+
+def _remainder(left: Value, right: Value) -> Value:
+    # The smallest integer by minus one overflows, and has no remainder.
+    safe = pc.if_else(pc.equal(right, pa.scalar(-1, right.type)), pa.scalar(1, right.type), right)
+    return pc.subtract(left, pc.multiply(pc.divide_checked(left, safe), safe))
+
+
+@function("negate", 1)
+def _negate(arguments: Arguments) -> Overload:
+    every(arguments, lambda kind: is_number(kind) or kinds.is_duration(kind), "a number")
+    kind = arguments.types[0]
+    if kinds.is_unsigned_integer(kind):
+        kind = common_type(kind, pa.int8())
+    return Overload((kind,), kind, pc.negate_checked, not kinds.is_floating(kind))
+
+
+@function("abs", 1)
+def _abs(arguments: Arguments) -> Overload:
+    every(arguments, is_number, "a number")
+    return _same(arguments, pc.abs_checked, not kinds.is_floating(arguments.types[0]))
+
+
+@function("sign", 1)
+def _sign(arguments: Arguments) -> Overload:
+    every(arguments, is_number, "a number")
+    return _same(arguments, lambda value: pc.sign(value).cast(value.type), False)
+
+
+def _whole(kernel: Kernel, arguments: Arguments) -> Overload:
+    """Integers are whole already."""
+    every(arguments, is_number, "a number")
+    kind = arguments.types[0]
+    if kinds.is_integer(kind):
+        return _same(arguments, lambda value: value, False)
+    if kinds.is_decimal(kind):
+        gives = pa.decimal128(max(1, kind.precision - kind.scale + 1), 0)
+        return Overload((kind,), gives, lambda value: kernel(value).cast(gives))
+    return _same(arguments, kernel, False)
+
+
+for _name, _kernel in (("ceil", pc.ceil), ("floor", pc.floor)):
+    function(_name, 1)(partial(_whole, _kernel))
+
+
+@function("round", 1, 2)
+def _round(arguments: Arguments) -> Overload:
+    """Halves away from zero, as in SQL."""
+    every(arguments, is_number, "a number")
+    digits = arguments.constant(1, "the number of digits") if len(arguments.types) == 2 else 0
+    kind = arguments.types[0]
+    takes = (kind, *arguments.types[1:])
+    if digits is None:
+        return Overload(takes, kind, lambda value, *_: pa.scalar(None, value.type))
+    if kinds.is_integer(kind) and digits >= 0:
+        return Overload(takes, kind, lambda value, *_: value)
+    rounded = partial(pc.round, ndigits=digits, round_mode="half_towards_infinity")
+    return Overload(takes, kind, lambda value, *_: rounded(value).cast(kind))
+
+
+def _of_doubles(name: str, compute: Callable[..., np.ndarray], arguments: int = 1) -> None:
+    """A function that a double goes into and comes out of; outside its domain it is NaN, or infinite."""
+
+    def resolve(given: Arguments) -> Overload:
+        every(given, is_number, "a number")
+        return Overload((pa.float64(),) * arguments, pa.float64(), numpy_kernel(compute))
+
+    function(name, arguments)(resolve)
+
+
+for _name, _compute in {
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "ln": np.log,
+    "log10": np.log10,
+    "log2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "degrees": np.degrees,
+    "radians": np.radians,
+}.items():
+    _of_doubles(_name, _compute)
+_of_doubles("power", np.power, 2)
+_of_doubles("atan2", np.arctan2, 2)
