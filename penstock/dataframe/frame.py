@@ -32,6 +32,9 @@ class DataFrame:
     [0.5, 1.5]
     """
 
+    __iter__ = None
+    """Rows come by running it; without this, Python would try columns 0, 1, 2."""
+
     def __init__(self, build: Build, schema: pa.Schema, has_event_time: bool, env: Env | None) -> None:
         doubled = [name for name in set(schema.names) if schema.names.count(name) > 1]
         if doubled:
