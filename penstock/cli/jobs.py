@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from penstock.cli.output import age, console, say, say_json, size, stages, table
+from penstock.coordinator.asking import Said
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import Entry, entries, find
 from penstock.coordinator.restore_source import dispose
@@ -182,12 +183,12 @@ def taken(entry: Entry, kind: RequestKind, directory: str | None, timeout: float
     """Ask a driver for a snapshot and wait for it; where it is."""
     if directory is not None and "://" not in directory:
         directory = str(Path(directory).absolute())
-    answer = entry.request(kind.value, directory)
+    answer = entry.request(kind, directory)
     if answer is None:
         raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer")
-    if "request" not in answer:
-        raise SnapshotError(str(answer.get("error")))
-    return _awaited(entry, kind, str(answer["request"]), timeout)
+    if not answer.is_good:
+        raise SnapshotError(answer.why_not)
+    return _awaited(entry, kind, str(answer.body["request-id"]), timeout)
 
 
 def _awaited(entry: Entry, kind: RequestKind, number: str, timeout: float) -> str:
@@ -196,13 +197,12 @@ def _awaited(entry: Entry, kind: RequestKind, number: str, timeout: float) -> st
     deadline = heard + timeout
     with _Progress(entry, kind) as progress:
         while True:
-            said = entry.outcome(number)
+            said = entry.outcome(kind, number)
             now = clock.monotonic()
             heard = heard if said is None else now
-            if said is not None and said.get("state") == "done":
-                return str(said["location"])
-            if said is not None and said.get("state") != "waiting":
-                raise SnapshotError(str(said.get("error")))
+            place = None if said is None else _place(said)
+            if place is not None:
+                return place
             if now - heard > _SILENCE_S or (said is None and not entry.path.exists()):
                 raise ClusterError(
                     f"the driver of job {entry.name!r} (pid {entry.pid}) is gone or hangs and did not say "
@@ -215,6 +215,18 @@ def _awaited(entry: Entry, kind: RequestKind, number: str, timeout: float) -> st
                 )
             progress.show()
             threading.Event().wait(_POLL_S)
+
+
+def _place(said: Said) -> str | None:
+    """Where a snapshot is, if it is complete; ``None`` while it is not, an error if it never will be."""
+    if not said.is_good:
+        raise SnapshotError(said.why_not)
+    operation = said.body["operation"]
+    if operation is None:
+        return None
+    if "failure-cause" in operation:
+        raise SnapshotError(operation["failure-cause"]["stack-trace"])
+    return str(operation["location"])
 
 
 class _Progress:

@@ -227,12 +227,6 @@ class JobHistory:
                 dict(self._samples),
             )
 
-    def events(self) -> list[dict[str, Any]]:
-        """The job's log of events, in plain values."""
-        with self._lock:
-            found = list(self._events)
-        return [{"timestamp": one.at_ms, "kind": one.kind, "text": one.text} for one in found]
-
     # --- what is heard ----------------------------------------------------------------------
 
     def _is_stale(self, event: Event) -> bool:

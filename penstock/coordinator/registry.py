@@ -2,7 +2,7 @@
 
 Each driver writes ``$PENSTOCK_HOME/jobs/<job id>-<pid>-<door>.json`` for a job it runs, and removes it when
 the job ends.  The directory is its user's only.  The file names a socket beside it, ``<pid>-<door>.sock``,
-and the token to talk to it (see ``listener.py``).  Files of drivers that are gone go when jobs are listed.
+and the token to talk to it (see ``asking.py``).  Files of drivers that are gone go when jobs are listed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.coordinator.listener import Answer, Listener, ask
-from penstock.coordinator.private import HAS_SOCKETS, check_own, make_private
-from penstock.coordinator.request_futures import Ask, RemoteRequests
+from penstock.coordinator.asking import PATIENCE_S, Said, ask
+from penstock.coordinator.events import RequestKind
+from penstock.coordinator.private import HAS_SOCKETS, bind_private, check_own, make_private
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name
@@ -27,6 +28,11 @@ from penstock.storage.own_files import FILE, make_directory
 
 _log = logging.getLogger("penstock")
 _SOCKET = ".sock"
+_LOOPBACK = "127.0.0.1"
+_BACKLOG = 64
+_CONFLICT = 409
+_BEGIN_S = 35.0
+"""A snapshot begins when there is a directory for it: longer than the driver waits for that."""
 
 
 def home() -> Path:
@@ -73,129 +79,120 @@ class Entry:
 
     def status(self) -> dict[str, Any] | None:
         """What the driver says about its job; ``None`` if it does not answer."""
-        return self._ask("status")
+        return self._get("/facts")
 
     def cancel(self) -> bool:
-        """Ask for the end of the job; whether the driver took the request."""
-        return self._ask("cancel") is not None
+        """Ask for the end of the job; whether the driver took the request, or the job has ended anyway."""
+        said = self._ask("PATCH", f"{self._job}?mode=cancel")
+        return said is not None and (said.is_good or said.status == _CONFLICT)
 
     def most_slots(self) -> int | None:
         """How many slots the job could have; ``None`` if its driver does not know, or does not answer."""
-        return (self._ask("most_slots") or {}).get("slots")
+        return (self._get("/room") or {}).get("most_slots")
 
     def parallelism_limit(self) -> tuple[int, str] | None:
         """The highest parallelism the job can go on with, and of which step; ``None``: any, or not known."""
-        limit = (self._ask("parallelism_limit") or {}).get("limit")
+        limit = (self.status() or {}).get("parallelism_limit")
         return None if limit is None else (limit[0], limit[1])
 
     def page_link(self) -> str | None:
         """An address of the job's page that lets one browser in; ``None`` if there is none."""
-        return (self._ask("page") or {}).get("link") or None
+        said = self._ask("POST", "/page-link", {})
+        return said.body.get("link") if said is not None else None
 
     def events(self) -> list[dict[str, Any]] | None:
         """What happened to the job, oldest first; ``None`` if its driver does not answer."""
-        return (self._ask("events") or {}).get("events")
+        return (self._get("/events") or {}).get("events")
 
-    def request(self, kind: str, directory: str | None) -> dict[str, Any] | None:
-        """Ask for a snapshot: its number, or an error; ``None`` if the driver does not answer."""
-        return self._ask("snapshot", kind=kind, directory=directory)
+    def request(self, kind: RequestKind, directory: str | None) -> Said | None:
+        """Ask for a snapshot: ``request-id`` of the answer is its number; ``None`` if nobody answers."""
+        body: dict[str, Any] = {} if directory is None else {"targetDirectory": directory}
+        if kind is RequestKind.DRAIN:
+            body["drain"] = True
+        where = "stop" if kind.ends_job else f"{kind.noun}s"
+        return self._ask("POST", f"{self._job}/{where}", body, _BEGIN_S)
 
-    def outcome(self, number: str) -> dict[str, Any] | None:
+    def outcome(self, kind: RequestKind, number: str) -> Said | None:
         """How a request stands; ``None`` if the driver does not answer."""
-        return self._ask("outcome", number=number)
+        return self._ask("GET", f"{self._job}/{kind.noun}s/{number}")
 
-    def _ask(self, request: str, **arguments: Any) -> dict[str, Any] | None:
+    @property
+    def _job(self) -> str:
+        return f"/jobs/{self.id}"
+
+    def _get(self, what: str) -> dict[str, Any] | None:
+        said = self._ask("GET", f"{self._job}{what}")
+        return said.body if said is not None and said.is_good else None
+
+    def _ask(
+        self, method: str, path: str, body: dict[str, Any] | None = None, patience_s: float = PATIENCE_S
+    ) -> Said | None:
+        where = _directory() / self.socket if self.socket else self.port
         try:
-            where = _directory() / self.socket if self.socket else self.port
-            return ask(where, self.token, request, **arguments)
+            return ask(where, self.token, method, path, body, patience_s)
         except TransportError:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A job's page and REST; empty where it has none."""
-
-    url: str = ""
-    token: str = ""
-    link: Callable[[], str] = str
-    """Makes an address that lets one browser in."""
-
-
 class Registration:
-    """A job of this process that others can find. Close it when the job ends."""
+    """A place where a job of this process can be reached by its user alone, and the file that tells it.
 
-    def __init__(self, entry: Entry, listener: Listener, outcomes: RemoteRequests) -> None:
+    The socket listens from the beginning; who serves it calls :meth:`publish`, and :meth:`close` when the
+    job ends.
+    """
+
+    def __init__(self, entry: Entry, opened: socket.socket) -> None:
         self.entry = entry
-        self._listener = listener
-        self._outcomes = outcomes
+        self.socket = opened
+
+    def publish(self, rest: str = "", rest_token: str = "") -> None:
+        """Be found, with the address of a page if there is one."""
+        self.entry = replace(self.entry, rest=rest, rest_token=rest_token)
+        try:
+            _warn_about_namesakes(self.entry)
+            _write(self.entry)
+        except (OSError, ConfigError) as error:
+            _say_hidden(self.entry.name, error)
 
     def close(self) -> None:
-        """Be found no more, once all outcomes were told. Safe to repeat."""
-        self._outcomes.linger()
+        """Be found no more; who is connected stays so. Safe to repeat."""
         with contextlib.suppress(OSError):
             self.entry.path.unlink(missing_ok=True)
-        self._listener.close()
+            if self.entry.socket:
+                (_directory() / self.entry.socket).unlink(missing_ok=True)
 
 
 def register(
-    job_id: str,
-    name: str,
-    status: Callable[[], Mapping[str, Any]],
-    cancel: Callable[[], object],
-    snapshot: Ask | None = None,
-    clock: Clock | None = None,
-    most_slots: Callable[[], int | None] | None = None,
-    parallelism_limit: tuple[int, str] | None = None,
-    command: Mapping[str, Any] | None = None,
-    page: Page | None = None,
-    events: Callable[[], list[dict[str, Any]]] = list,
+    job_id: str, name: str, command: Mapping[str, Any] | None = None, clock: Clock | None = None
 ) -> Registration | None:
-    """Make a job findable; ``None``, with a warning, where that cannot be: the job runs all the same."""
-    outcomes = RemoteRequests(snapshot)
-
-    def cancelling() -> Mapping[str, Any]:
-        cancel()
-        return status()
-
-    shown = page or Page()
-    token = secrets.token_hex(32)
-    started = (clock or SystemClock()).now_ms()
+    """Open a job's place; ``None``, with a warning, where that cannot be: the job runs all the same."""
     try:
         make_home()
         make_private(_directory())
-        answers: dict[str, Answer] = {
-            "status": status,
-            "cancel": cancelling,
-            "snapshot": outcomes.request,
-            "outcome": outcomes.outcome,
-            "most_slots": lambda: {"slots": most_slots() if most_slots is not None else None},
-            "parallelism_limit": lambda: {"limit": parallelism_limit},
-            "page": lambda: {"link": shown.link()},
-            "events": lambda: {"events": events()},
-        }
-        listener, door = _listen(token, answers)
-        given = None if command is None else dict(command)
-        entry = Entry(
-            job_id, name, os.getpid(), started, listener.port, token, given, door, shown.url, shown.token
-        )
-        _warn_about_namesakes(entry)
-        _publish(entry, listener)
+        opened, door = _open()
     except (OSError, ConfigError) as error:
-        _log.warning("job %r cannot be listed or cancelled from outside: %s", name, error)
+        _say_hidden(name, error)
         return None
-    return Registration(entry, listener, outcomes)
+    port = 0 if door else int(opened.getsockname()[1])
+    started = (clock or SystemClock()).now_ms()
+    given = None if command is None else dict(command)
+    entry = Entry(job_id, name, os.getpid(), started, port, secrets.token_hex(32), given, door)
+    return Registration(entry, opened)
 
 
-def _listen(token: str, answers: Mapping[str, Answer]) -> tuple[Listener, str]:
-    """A listener, and the name of its socket; none if it has a port, for want of anything better."""
+def _open() -> tuple[socket.socket, str]:
+    """A socket that listens, and its name; none if it has a port, for want of anything better."""
     name = f"{os.getpid()}-{secrets.token_hex(4)}{_SOCKET}"
     if HAS_SOCKETS:
         try:
-            return Listener(token, answers, path=_directory() / name), name
+            return bind_private(_directory() / name, _BACKLOG), name
         except OSError as error:  # not every file system has sockets
             _log.debug("no socket at %s: %s", name, error)
-    return Listener(token, answers), ""
+    return socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG), ""
+
+
+def _say_hidden(name: str, error: Exception) -> None:
+    _log.warning("job %r cannot be listed or cancelled from outside: %s", name, error)
 
 
 def entries() -> list[Entry]:
@@ -255,14 +252,6 @@ def find(which: str) -> Entry:
 
 def _directory() -> Path:
     return home() / "jobs"
-
-
-def _publish(entry: Entry, listener: Listener) -> None:
-    try:
-        _write(entry)
-    except OSError:
-        listener.close()
-        raise
 
 
 def _write(entry: Entry) -> None:

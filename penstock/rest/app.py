@@ -35,6 +35,7 @@ _log = logging.getLogger("penstock")
 
 MAX_BODY = 1 << 20
 _SAMPLED = [VIEWS[path] for path in SAMPLED]
+_SLOW_AT_ONCE = 8
 REQUEST_S = 30.0
 """How long one request may take, a slow reader's included."""
 _HEADERS = [
@@ -65,6 +66,7 @@ def build(plane: Plane, guard: Guard) -> ASGIApp:
 
 def _routes(plane: Plane) -> list[Route]:
     """Fixed names before those in braces: ``/jobs/overview`` is no job."""
+    turns = asyncio.Semaphore(_SLOW_AT_ONCE)
     made = [Route(path, partial(_view, plane, view), methods=["GET"]) for path, view in VIEWS.items()]
     made += [
         Route(path, partial(_act, plane, action, status), methods=[method])
@@ -78,7 +80,8 @@ def _routes(plane: Plane) -> list[Route]:
         Route("/metrics", partial(_metrics, plane), methods=["GET"]),
         Route("/openapi.json", _openapi, methods=["GET"]),
         Route("/jobmanager/thread-dump", _threads, methods=["GET"]),
-        Route("/jobs/{jobid}/facts", partial(_facts, plane), methods=["GET"]),
+        Route("/jobs/{jobid}/facts", partial(_slow, plane, plane.facts, turns), methods=["GET"]),
+        Route("/jobs/{jobid}/room", partial(_slow, plane, plane.room, turns), methods=["GET"]),
     ]
     return sorted(made, key=lambda route: route.path.count("{"))
 
@@ -130,9 +133,13 @@ async def _threads(request: Request) -> Response:
     return JSONResponse(processes.thread_dump(stacks()))
 
 
-async def _facts(plane: Plane, request: Request) -> Response:
+async def _slow(
+    plane: Plane, find: Callable[[], dict[str, Any]], turns: asyncio.Semaphore, request: Request
+) -> Response:
+    """What may wait for Spark; however often it is asked for, threads are left for savepoints."""
     plane.look().check_job(request.path_params["jobid"])
-    return JSONResponse(await anyio.to_thread.run_sync(plane.facts))
+    async with turns:
+        return JSONResponse(await anyio.to_thread.run_sync(find))
 
 
 async def _page(plane: Plane, guard: Guard, page: str | None, request: Request) -> Response:

@@ -40,8 +40,8 @@ class Door:
     """The port that was asked for; another one is said."""
     url: str
     scheme: str
-    hosts: frozenset[str]
-    """Names by which it may be called; with ``*`` also any address."""
+    hosts: frozenset[str] | None
+    """Names by which it may be called, with ``*`` also any address; ``None`` if only its user can call."""
     tls: ssl.SSLContext | None = None
 
 
@@ -65,6 +65,14 @@ def open_door(configuration: Configuration) -> Door:
     shown = named or (socket.gethostname() if address in ("0.0.0.0", "::", "") else address)
     shown = f"[{shown}]" if ":" in shown else shown
     return Door(opened, port, wanted, f"{scheme}://{shown}:{port}", scheme, frozenset(hosts), tls)
+
+
+def private_door(opened: socket.socket) -> Door:
+    """The door for the command line: a socket that its user alone can reach, or else a loopback port."""
+    if opened.family not in (socket.AF_INET, socket.AF_INET6):
+        return Door(opened, 0, 0, "", "http", None)
+    port = int(opened.getsockname()[1])
+    return Door(opened, port, port, "", "http", frozenset(_LOCAL))
 
 
 def _listen(address: str, wanted: int) -> socket.socket:

@@ -45,6 +45,8 @@ class Plane:
         self.clock = clock
         self.read_only = bool(running.job.configuration.get(REST_READ_ONLY))
         self.requests = Requests(running.request, running.status)
+        self.link: Callable[[], str] | None = None
+        """Makes an address of the page that lets one browser in, if there is a page."""
         self._room = room
         self._limit = limit
         self._log = LogTail()
@@ -75,9 +77,12 @@ class Plane:
         )
 
     def facts(self) -> dict[str, Any]:
-        """What lists show, with what a rescale must know."""
-        room = self._room() if self._room is not None else None
-        return {**self.running.facts(), "most_slots": room, "parallelism_limit": self._limit}
+        """What lists show, and how far a rescale may go."""
+        return {**self.running.facts(), "parallelism_limit": self._limit}
+
+    def room(self) -> dict[str, Any]:
+        """How many slots a rescale would have; Spark is asked."""
+        return {"most_slots": self._room() if self._room is not None else None}
 
     def cancel(self) -> None:
         """Ask for the end of the job; refused if it has ended."""

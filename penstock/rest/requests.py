@@ -24,6 +24,8 @@ LINGER_S = 3.0
 """How long the end of a job waits for a client to fetch an outcome."""
 _KEPT = 100
 _ID = re.compile(r"[0-9a-f]{32}")
+_ENDS = (RequestKind.STOP.value, RequestKind.DRAIN.value)
+"""A savepoint that waits (for commits, say) keeps nobody from stopping the job."""
 _ACCEPTED_S = 20.0
 """How long a directory may take to be made before the request counts as taken."""
 
@@ -55,14 +57,14 @@ class Requests:
                 return chosen
             self._check_free(kind)
             answer: Future[str] = Future()
-            self._open[chosen] = _Request(kind.value, answer)
+            self._keep(chosen, _Request(kind.value, answer))
         try:
             self._begin(kind, directory, answer)
-        except Refused:
+        except Exception:
             with self._changed:
-                del self._open[chosen]
+                self._open.pop(chosen, None)
+                self._tell(chosen)
             raise
-        self._keep(chosen)
         return chosen
 
     def work(self, kind: str, do: Callable[[], str], trigger: str | None) -> str:
@@ -72,7 +74,7 @@ class Requests:
             if chosen in self._open:
                 return chosen
             answer: Future[str] = Future()
-            self._open[chosen] = _Request(kind, answer)
+            self._keep(chosen, _Request(kind, answer))
 
         def run() -> None:
             try:
@@ -81,7 +83,6 @@ class Requests:
                 answer.set_exception(error)
 
         threading.Thread(target=run, daemon=True, name="penstock-rest-work").start()
-        self._keep(chosen)
         return chosen
 
     def outcome(self, trigger: str, kinds: tuple[str, ...]) -> dict[str, Any]:
@@ -93,8 +94,7 @@ class Requests:
         if not request.future.done():
             return {"status": {"id": "IN_PROGRESS"}, "operation": None}
         with self._changed:
-            self._untold.discard(trigger)
-            self._changed.notify_all()
+            self._tell(trigger)
         return {"status": {"id": "COMPLETED"}, "operation": _operation(request)}
 
     def linger(self) -> None:
@@ -108,7 +108,7 @@ class Requests:
             raise Refused(409, f"the job is {status.name}: it takes no {kind.noun} any more")
         if kind is RequestKind.CHECKPOINT:
             return
-        others = (RequestKind.SAVEPOINT.value, RequestKind.STOP.value, RequestKind.DRAIN.value)
+        others = _ENDS if kind.ends_job else (RequestKind.SAVEPOINT.value, *_ENDS)
         for trigger, request in self._open.items():
             if request.kind in others and not request.future.done():
                 raise Refused(409, f"a {request.kind} is under way, request {trigger}; wait for its end")
@@ -124,12 +124,17 @@ class Requests:
             raise Refused(status, shown(str(error)))
         future.add_done_callback(lambda done: _copy(done, answer))
 
-    def _keep(self, trigger: str) -> None:
-        with self._changed:
-            self._untold.add(trigger)
-            for old in list(self._open)[:-_KEPT]:
-                del self._open[old]
-                self._untold.discard(old)
+    def _keep(self, trigger: str, request: _Request) -> None:
+        """From before it begins: a job that it ends must not be gone before its outcome was told."""
+        self._open[trigger] = request
+        self._untold.add(trigger)
+        for old in list(self._open)[:-_KEPT]:
+            del self._open[old]
+            self._untold.discard(old)
+
+    def _tell(self, trigger: str) -> None:
+        self._untold.discard(trigger)
+        self._changed.notify_all()
 
 
 def _copy(done: Future[str], answer: Future[str]) -> None:

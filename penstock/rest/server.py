@@ -1,14 +1,16 @@
-"""uvicorn on one thread of the driver: serves the plane until the job ends.  Read ``serving.py`` first."""
+"""uvicorn on one thread of the driver: serves all doors until the job ends.  Read ``serving.py`` first."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from penstock.coordinator.private import is_own
 from penstock.rest.app import build
 from penstock.rest.doors import Door
 from penstock.rest.guard import Guard
@@ -23,10 +25,10 @@ _LAST_S = 2
 
 
 class _Patient(H11Protocol):
-    """A connection that is closed if nothing is asked on it, or if there are too many."""
+    """A connection that is closed if nothing is asked on it, if there are too many, or if it is not ours."""
 
     def connection_made(self, transport: Any) -> None:
-        if len(self.connections) >= MOST_CONNECTIONS:
+        if len(self.connections) >= MOST_CONNECTIONS or not is_own(transport.get_extra_info("socket")):
             transport.close()
             return
         super().connection_made(transport)
@@ -42,41 +44,47 @@ class _Patient(H11Protocol):
 
 
 class Server:
-    """Serves one door. :meth:`run` is the thread's work; :meth:`stop` may be called from any."""
+    """Serves some doors. :meth:`run` is the thread's work; :meth:`stop` may be called from any."""
 
-    def __init__(self, plane: Plane, door: Door, guard: Guard) -> None:
+    def __init__(self, plane: Plane, doors: Sequence[tuple[Door, Guard]]) -> None:
         self.ready = threading.Event()
-        config = uvicorn.Config(
-            build(plane, guard),
-            http=_Patient,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            log_level="error",
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=_LAST_S,
-            h11_max_incomplete_event_size=_HEADER_BYTES,
-        )
-        config.load()
-        config.ssl = door.tls
-        self._server = uvicorn.Server(config)
-        self._door = door
+        self._servers = [(uvicorn.Server(_config(plane, door, guard)), door) for door, guard in doors]
 
     def run(self) -> None:
         """Serve until told to stop."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        serving = asyncio.create_task(self._server.serve(sockets=[self._door.socket]))
-        while not self._server.started and not serving.done():
+        serving = [asyncio.create_task(server.serve(sockets=[door.socket])) for server, door in self._servers]
+        while not all(server.started for server, _ in self._servers) and not any(
+            task.done() for task in serving
+        ):
             await asyncio.sleep(0.005)
         self.ready.set()
-        await serving
+        await asyncio.gather(*serving)
 
     def stop(self) -> None:
         """Answer what is under way, then be gone."""
-        self._server.should_exit = True
+        for server, _ in self._servers:
+            server.should_exit = True
+
+
+def _config(plane: Plane, door: Door, guard: Guard) -> uvicorn.Config:
+    config = uvicorn.Config(
+        build(plane, guard),
+        http=_Patient,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        log_level="error",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_LAST_S,
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+    )
+    config.load()
+    config.ssl = door.tls
+    return config

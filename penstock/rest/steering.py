@@ -104,6 +104,15 @@ def disposal(plane: Plane, asked: Asked, body: dict[str, Any]) -> dict[str, Any]
     return {"request-id": plane.requests.work("disposal", work, _trigger(body))}
 
 
+def page_link(plane: Plane, asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
+    """``POST /page-link``: an address of the page for one browser; good once, and for two minutes."""
+    if plane.link is None:
+        raise Refused(
+            404, "the job has no page: penstock.rest.enabled is false, or its log says why it has none"
+        )
+    return {"link": plane.link()}
+
+
 def rescaling(plane: Plane, asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
     """``PUT /jobs/{jobid}/resource-requirements``."""
     return job.refuse_rescaling(plane.look())
@@ -118,6 +127,7 @@ ACTIONS: dict[tuple[str, str], tuple[Action, int]] = {
     ("POST", "/applications/{applicationid}/cancel"): (cancel, 202),
     ("DELETE", "/cluster"): (cancel, 200),
     ("POST", "/savepoint-disposal"): (disposal, 200),
+    ("POST", "/page-link"): (page_link, 200),
     ("PUT", "/jobs/{jobid}/resource-requirements"): (rescaling, 200),
 }
 """By method and path; with the status of success."""

@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.batch.job import start_batch
 from penstock.coordinator.assemble import Assembled, assemble
-from penstock.coordinator.events import RequestKind
-from penstock.coordinator.registry import Page, register
+from penstock.coordinator.registry import register
 from penstock.coordinator.restore import parallelism_limit
 from penstock.coordinator.running_job import RunningJob
 from penstock.coordinator.start import start
@@ -107,24 +106,11 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
 
     ``room`` is for ``penstock rescale``: how many slots the job could have, if that is known.
     """
-    limit = parallelism_limit(running.job.plan)
-    serving = serve(running, room, limit)
-    if serving is not None:
-        running.page = serving.link
-        running.listeners.append(lambda _: serving.close())
-        running.result().add_done_callback(lambda _: serving.close())
-    registration = register(
-        running.job_id.hex,
-        running.job.plan.job_name,
-        running.facts,
-        running.cancel,
-        lambda kind, directory: running.request(RequestKind(kind), directory),
-        most_slots=room,
-        parallelism_limit=limit,
-        command=running.job.started_by.command,
-        events=running.history.events,
-        page=None if serving is None else Page(serving.url, serving.token, serving.link),
-    )
-    if registration is not None:
-        running.listeners.append(lambda _: registration.close())
-        running.result().add_done_callback(lambda _: registration.close())
+    job = running.job
+    registration = register(running.job_id.hex, job.plan.job_name, job.started_by.command)
+    serving = serve(running, room, parallelism_limit(job.plan), registration=registration)
+    if serving is None:
+        return
+    running.page = serving.link if serving.url else None
+    running.listeners.append(lambda _: serving.close())
+    running.result().add_done_callback(lambda _: serving.close())
