@@ -6,6 +6,7 @@ requests.  A connection is for one request, which shows the token of the file.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 from dataclasses import dataclass
@@ -73,9 +74,10 @@ def ask(
     connection = _Connection(where, patience_s)
     sent = None if body is None else json.dumps(body)
     try:
-        connection.request(
-            method, path, sent, headers={"Authorization": f"Bearer {token}", "Connection": "close"}
-        )
+        with contextlib.suppress(BrokenPipeError):  # refused before all of it was sent: the answer says why
+            connection.request(
+                method, path, sent, headers={"Authorization": f"Bearer {token}", "Connection": "close"}
+            )
         response = connection.getresponse()
         raw = response.read(_MAX_ANSWER + 1)
     except (OSError, http.client.HTTPException, ValueError) as error:

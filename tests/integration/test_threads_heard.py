@@ -7,6 +7,7 @@ import errno
 import socket
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from local_jobs import environment, finish, until
 from penstock.common import WatermarkStrategy
 from penstock.connectors.sink import CommitOutcome
 from penstock.connectors.source import FixedSplits, Source, Split
-from penstock.coordinator.listener import Listener, ask
+from penstock.coordinator.asking import ask
+from penstock.coordinator.private import connect_private
 from penstock.core import accepting
 from penstock.core.errors import JobFailedError, TransportError
 from penstock.core.ids import Subtask, SubtaskIndex, VertexId
@@ -27,6 +29,7 @@ from penstock.exchange.acceptor import Door
 from penstock.exchange.auth import Hello, answer, call, new_secret
 from penstock.spark.worker import _beat, _FileThread, _Progress
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.paper_job import published
 from tests.patience import PATIENCE_S
 
 
@@ -284,32 +287,32 @@ def test_a_greeting_that_fails_in_an_odd_way_sends_the_caller_away() -> None:
     listener.close()
 
 
-def test_the_driver_says_what_is_wrong_when_it_cannot_answer() -> None:
+def test_the_driver_says_what_is_wrong_when_it_cannot_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+
     def broken() -> Any:
         raise RuntimeError("the books are open")
 
-    listener = Listener("token", {"status": broken, "well": lambda: {"all": "well"}})
-    assert "the books are open" in ask(listener.port, "token", "status")["error"]
-    assert ask(listener.port, "token", "well") == {"all": "well"}
-    listener.close()
+    with published("orders", broken) as made:
+        entry = made.entry
+        where = entry.path.parent / entry.socket
+        said = ask(where, entry.token, "GET", f"/jobs/{entry.id}/facts")
+        assert said.status == 500 and "the books are open" in said.why_not
+        assert ask(where, entry.token, "GET", "/jobs").is_good
     with pytest.raises(TransportError):
-        ask(listener.port, "token", "well")
+        ask(where, entry.token, "GET", "/jobs")
 
 
-def test_two_hundred_silent_callers_do_not_keep_people_from_asking_the_driver() -> None:
-    driver = Listener("token", {"well": lambda: {"all": "well"}})
-    strangers = [socket.create_connection(("127.0.0.1", driver.port), timeout=PATIENCE_S) for _ in range(200)]
-
-    def asked() -> bool:
-        try:
-            return ask(driver.port, "token", "well") == {"all": "well"}
-        except TransportError:
-            return False
-
-    until(asked, "the driver answers")
-    for sock in strangers:
-        sock.close()
-    driver.close()
+def test_two_hundred_silent_callers_do_not_keep_people_from_asking_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    with published("orders") as made, ExitStack() as strangers:
+        for _ in range(200):
+            strangers.enter_context(connect_private(made.entry.path.parent / made.entry.socket, PATIENCE_S))
+        until(lambda: made.entry.status() is not None, "the driver answers")
 
 
 def test_a_slot_whose_own_thread_is_stuck_tells_which_step_it_opens() -> None:

@@ -17,10 +17,10 @@ from penstock.cli.jobs import list_jobs
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
 from penstock.connectors.source import Split, SplitReader
-from penstock.coordinator.registry import register
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
+from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster
 
 
@@ -103,10 +103,8 @@ def test_a_stalled_watermark_is_told_and_listed(
     assert "held back by 'Source: sensors'" in why or "held back by 'sensors'" in why
     assert "split '" in why and "records came since that do not advance it" in why
     assert any(why in record.getMessage() for record in caplog.records)
-    registration = register(job.job_id.hex, "watched", job.facts, job.cancel)
-    assert registration is not None
+    publish_to_registry(job)
     shown = CliRunner().invoke(list_jobs).output
-    registration.close()
     assert f"Warning: watched ({job.job_id.hex[:12]}): {why}" in shown.replace("\n", " ").replace("  ", " ")
     client.cancel().result()
     assert job.facts()["stalled"] is None

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 import penstock.cli
 from penstock.cli.main import cli
 from penstock.cli.output import as_file_name, console, say, table
-from penstock.coordinator import registry
-from penstock.core.job import JobID
+from tests.paper_job import published
 
 NASTY = "[/eu] [red]x[/] :boom: \x1b]0;owned\x07 \u202eabc"
 SHOWN = "[/eu] [red]x[/] :boom: \\x1b]0;owned\\x07 \\u202eabc"
@@ -30,10 +29,8 @@ def status():
 
 @pytest.fixture
 def job():
-    made = registry.register(JobID.of_name(NASTY).hex, NASTY, status, dict)
-    assert made is not None
-    yield made
-    made.close()
+    with published(NASTY, status) as made:
+        yield made
 
 
 def test_a_job_may_have_any_name(job):
@@ -46,10 +43,8 @@ def test_a_job_may_have_any_name(job):
 @pytest.mark.parametrize("name", ["my pwd:", "token=", 'a"b\\c', NASTY])
 def test_what_programs_read_is_json_whatever_the_name(name):
     """A name may end as a secret begins; then what ends its text must not be taken for one."""
-    made = registry.register("0" * 32, name, lambda: {**status(), "held": "s3://me:hunter2@bucket"}, dict)
-    assert made is not None
-    result = CliRunner().invoke(cli, ["list", "--json"])
-    made.close()
+    with published(name, lambda: {**status(), "held": "s3://me:hunter2@bucket"}):
+        result = CliRunner().invoke(cli, ["list", "--json"])
     (found,) = json.loads(result.output)
     assert found["name"] == name and found["held"] == "s3://me:***@bucket"
     assert "\x1b" not in result.output
@@ -63,10 +58,8 @@ def test_any_text_is_a_file_name(text, tmp_path):
 
 
 def test_errors_about_it_too(job):
-    other = registry.register("0" * 32, NASTY, status, dict)
-    assert other is not None
-    result = CliRunner().invoke(cli, ["savepoint", NASTY])
-    other.close()
+    with published(NASTY, status):
+        result = CliRunner().invoke(cli, ["savepoint", NASTY])
     assert result.exit_code == 1 and "\x1b" not in result.stderr and "fits 2 running jobs" in result.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -16,12 +17,14 @@ from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.builtin.driver_output import CollectSink
 from penstock.connectors.log import Log, LogSource, Producer, Text
 from penstock.coordinator import registry
+from penstock.coordinator.events import RequestKind
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.job import run_as, running_program
 from penstock.graph.nodes import StartedBy
 from penstock.snapshot.recovery import read_manifest
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import LocalLauncher, local_cluster
+from tests.paper_job import PaperJob, published
 from tests.patience import PATIENCE_S
 
 
@@ -96,12 +99,25 @@ def test_a_checkpoint_now(words: list[str], tmp_path: Path) -> None:
 
 
 def test_a_driver_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
-    made = registry.register("0" * 32, "deaf", lambda: {"status": "RUNNING"}, dict)
-    assert made is not None
-    assert "takes no snapshots" in call("savepoint", "deaf", tmp_path).stderr
-    made._listener.close()
-    assert "does not answer" in call("savepoint", "deaf", tmp_path).stderr
-    made.close()
+    with published("paper") as made:
+        assert "takes no snapshots" in call("savepoint", "paper", tmp_path).stderr
+        made.serving._server.stop()
+        made.serving._thread.join(PATIENCE_S)
+        assert "does not answer" in call("savepoint", "paper", tmp_path).stderr
+
+
+def test_a_savepoint_while_one_is_under_way_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first: Future[str] = Future()
+    monkeypatch.setattr(PaperJob, "request", lambda job, kind, directory, accepted: (accepted(), first))
+    with published("paper"):
+        entry = registry.find("paper")
+        begun = entry.request(RequestKind.SAVEPOINT, None)
+        second = call("savepoint", "paper", tmp_path)
+        first.set_result("somewhere")
+        assert begun is not None and entry.outcome(RequestKind.SAVEPOINT, begun.body["request-id"])
+    assert second.exit_code == 1 and "a savepoint is under way" in second.stderr
 
 
 def test_dispose_deletes_savepoints_and_nothing_else(tmp_path: Path) -> None:

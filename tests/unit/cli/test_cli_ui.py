@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,15 @@ from click.testing import CliRunner
 
 from penstock.cli.main import cli
 from penstock.coordinator import registry
-from penstock.coordinator.registry import Page
-from penstock.core.job import JobID
+from penstock.coordinator.events import Held, StatusChanged
+from penstock.core.clock import Now
+from penstock.core.ids import MonoMs, WallMs
+from penstock.core.job import JobStatus
+from tests.paper_job import Published, published
+from tests.patience import PATIENCE_S
 
-HAPPENED = [
-    {"timestamp": 1_700_000_000_000, "kind": "status", "text": "RUNNING"},
-    {"timestamp": 1_700_000_001_000, "kind": "failure", "text": "ValueError: \x1b[2Jno"},
-]
+AT = Now(MonoMs(0), WallMs(1_700_000_000_000))
+PAGE = {"rest.port": "0"}
 
 
 @pytest.fixture(autouse=True)
@@ -34,46 +38,48 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def job() -> Iterator[Any]:
-    page = Page("http://127.0.0.1:8081", "token", lambda: "http://127.0.0.1:8081/?code=once")
-    made = registry.register(
-        JobID.of_name("orders").hex, "orders", dict, dict, page=page, events=lambda: HAPPENED
-    )
-    yield made
-    made.close()
+def job() -> Iterator[Published]:
+    with published("orders", settings=PAGE) as made:
+        made.job.history.did(StatusChanged(JobStatus.RUNNING), AT)
+        made.job.history.did(Held("ValueError: \x1b[2Jno"), AT)
+        yield made
 
 
 def run(*words: str) -> Any:
     return CliRunner().invoke(cli, words)
 
 
-def test_the_page_is_opened_by_a_link_that_works_once(job: Any, opened: list[str]) -> None:
+def test_the_page_is_opened_by_a_link_that_works_once(job: Published, opened: list[str]) -> None:
     said = run("ui", "orders")
-    assert said.exit_code == 0 and said.output == "http://127.0.0.1:8081/?code=once\n"
-    assert opened == ["http://127.0.0.1:8081/?code=once"] and "token" not in said.output
+    assert said.exit_code == 0 and said.output.startswith(f"{job.serving.url}/?code=")
+    assert opened == [said.output.strip()]
+    assert job.serving.token not in said.output and job.entry.token not in said.output
+    with urllib.request.urlopen(opened[0], timeout=PATIENCE_S) as answer:
+        assert answer.status == 200 and "penstock-" in answer.headers["set-cookie"]
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(opened[0], timeout=PATIENCE_S)
 
 
-def test_the_only_job_need_not_be_named_and_no_browser_be_opened(job: Any, opened: list[str]) -> None:
-    assert run("ui", "--no-browser").output.endswith("code=once\n") and opened == []
+def test_the_only_job_need_not_be_named_and_no_browser_be_opened(job: Published, opened: list[str]) -> None:
+    assert run("ui", "--no-browser").output.startswith(f"{job.serving.url}/?code=") and opened == []
 
 
 def test_without_a_page_it_is_said(opened: list[str]) -> None:
     assert "with a page run: none" in run("ui").output
-    made = registry.register(JobID.of_name("bare").hex, "bare", dict, dict)
-    assert made is not None
-    assert "has no page" in run("ui", "bare").output and opened == []
-    made.close()
+    with published("bare"):
+        assert "has no page" in run("ui", "bare").output and opened == []
+        assert registry.find("bare").page_link() is None
 
 
-def test_what_happened_is_listed(job: Any) -> None:
+def test_what_happened_is_listed(job: Published) -> None:
     shown = run("events", "orders").output
     assert "2023-11-14 22:13:20" in shown and "ValueError" in shown and "\x1b" not in shown
-    assert [one["kind"] for one in json.loads(run("events", "orders", "--json", "--last", "1").output)] == [
-        "failure"
-    ]
+    (last,) = json.loads(run("events", "orders", "--json", "--last", "1").output)
+    assert (last["timestamp"], last["kind"]) == (AT.wall, "commit")
 
 
-def test_a_driver_that_does_not_answer_is_said(job: Any) -> None:
-    job._listener.close()
+def test_a_driver_that_does_not_answer_is_said(job: Published) -> None:
+    job.serving._server.stop()
+    job.serving._thread.join(PATIENCE_S)
     assert "does not answer" in run("events", "orders").output
     assert "does not answer" in run("ui", "orders").output

@@ -1,4 +1,4 @@
-"""What a stranger can say to a slot, to the driver, or to a registry listener: refused, and nothing else.
+"""What a stranger can say to a slot, to the driver, or to its HTTP server: refused, and nothing else.
 
 These protocols speak before anybody has proven anything, so nothing here is ever unpickled.
 """
@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +18,11 @@ from fuzz_tools import FUZZ, bounded, mutated, pair, pieces_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.coordinator.listener import Listener, ask
+from penstock.coordinator.asking import ask
+from penstock.coordinator.private import connect_private
 from penstock.core.errors import TransportError
 from penstock.exchange.auth import Hello, answer, call
+from tests.paper_job import Published, published
 from tests.patience import PATIENCE_S
 
 SECRET = b"s" * 32
@@ -86,32 +89,22 @@ def test_a_hello_of_any_shape_is_refused_even_with_the_secret_at_hand(fields: di
     )
 
 
-# --- the registry's listener --------------------------------------------------------------------
+# --- the driver's server ------------------------------------------------------------------------
 
+ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 LINES = st.one_of(
     st.binary(max_size=200),
-    mutated(b'{"request": "cancel", "nonce": "n", "proof": "' + b"0" * 64 + b'"}\n'),
+    mutated(ANSWER),
     st.lists(MESSAGES, max_size=2).map(lambda some: b"".join(json.dumps(m).encode() + b"\n" for m in some)),
 )
 
 
-class Counting(Listener):
-    """Counts what it was made to do, and what went wrong in its threads."""
-
-    def __init__(self) -> None:
-        self.calls: list[int] = []
-        super().__init__("token", {"cancel": self._cancel, "status": lambda: {"status": "RUNNING"}})
-
-    def _cancel(self) -> dict[str, Any]:
-        self.calls.append(1)
-        return {}
-
-
 @pytest.fixture(scope="module")
-def listener() -> Iterator[Counting]:
-    made = Counting()
-    yield made
-    made.close()
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PENSTOCK_HOME", str(tmp_path_factory.mktemp("home")))
+        with published("orders") as made:
+            yield made
 
 
 @pytest.fixture(scope="module")
@@ -124,25 +117,39 @@ def thread_errors() -> Iterator[list[Any]]:
     threading.excepthook = before
 
 
+def door(driver: Published) -> Path:
+    return driver.entry.path.parent / driver.entry.socket
+
+
+STRANGE = st.one_of(
+    st.binary(max_size=200),
+    mutated(
+        b"PATCH /jobs/JOB?mode=cancel HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer 0\r\n\r\n",
+        b"DELETE /cluster HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n\r\n{}",
+    ),
+)
+
+
 @FUZZ
-@given(data=LINES)
-def test_a_listener_does_nothing_for_strangers(
-    listener: Counting, thread_errors: list[Any], data: bytes
+@given(data=STRANGE)
+def test_the_driver_does_nothing_for_strangers(
+    driver: Published, thread_errors: list[Any], data: bytes
 ) -> None:
-    with bounded(), socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE_S) as connection:
-        stream = connection.makefile("rb")
-        assert "challenge" in json.loads(stream.readline())
+    said = data.replace(b"JOB", driver.entry.id.encode())
+    with bounded(), connect_private(door(driver), PATIENCE_S) as connection:
         try:
-            connection.sendall(data)
+            connection.sendall(said)
             connection.shutdown(socket.SHUT_WR)
-            assert stream.read() == b""
+            heard = connection.makefile("rb").read(1000)
         except ConnectionError:
-            pass
-    assert listener.calls == [] and thread_errors == []
+            heard = b""
+        assert heard[:13] in (b"", b"HTTP/1.1 400 ", b"HTTP/1.1 401 ")
+    assert driver.job.cancelled == 0 and thread_errors == []
 
 
-def test_a_listener_still_answers_afterwards(listener: Counting) -> None:
-    assert ask(listener.port, "token", "status") == {"status": "RUNNING"}
+def test_the_driver_still_answers_afterwards(driver: Published) -> None:
+    facts = driver.entry.status()
+    assert facts is not None and facts["status"] == "RUNNING"
 
 
 class Impostor:
@@ -182,14 +189,37 @@ def impostor() -> Iterator[Impostor]:
 
 
 @FUZZ
-@given(data=st.one_of(LINES, LINES.map(lambda rest: b'{"challenge": "c"}\n' + rest)))
-def test_who_asks_refuses_every_impostor(impostor: Impostor, data: bytes) -> None:
+@given(data=LINES)
+def test_who_asks_is_told_nothing_or_an_object_by_whoever_answers(impostor: Impostor, data: bytes) -> None:
+    """At a port there may be anybody; whatever it says, there is one kind of error."""
     impostor.says = data
-    with bounded(), pytest.raises(TransportError):
-        ask(impostor.port, "token", "status")
+    with bounded():
+        try:
+            said = ask(impostor.port, "token", "GET", "/jobs")
+        except TransportError:
+            return
+    assert isinstance(said.body, dict) and isinstance(said.why_not, str)
 
 
-def test_a_proof_that_is_no_ascii_is_a_refusal(impostor: Impostor) -> None:
-    impostor.says = '{"challenge": "c"}\n{"answer": "{}", "proof": "é"}\n'.encode()
-    with pytest.raises(TransportError, match="not its driver"):
-        ask(impostor.port, "token", "status")
+@pytest.mark.parametrize(
+    "says",
+    [
+        b"",
+        ANSWER[:-1],
+        ANSWER.replace(b"{}", b"[]"),
+        ANSWER.replace(b"{}", b"{["),
+        ANSWER.replace(b"200 OK", b"401 Unauthorized"),
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 200_000,
+        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 1000,
+    ],
+)
+def test_an_answer_that_is_none_is_a_refusal(impostor: Impostor, says: bytes) -> None:
+    impostor.says = says
+    with pytest.raises(TransportError):
+        ask(impostor.port, "token", "GET", "/jobs")
+
+
+def test_a_token_that_is_none_is_a_refusal(impostor: Impostor) -> None:
+    for token in ("a\r\nX: y", "tök€n"):
+        with pytest.raises(TransportError):
+            ask(impostor.port, token, "GET", "/jobs")

@@ -107,12 +107,14 @@ def test_what_others_put_beside_work_places_is_not_touched(
 
 def test_the_registry_of_running_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "some" / "home"))
-    registration = register("a" * 32, "job", dict, lambda: None, lambda kind, directory: ("", None))
+    registration = register("a" * 32, "job")
     assert registration is not None
+    registration.publish("http://127.0.0.1:8081", "token")
     try:
-        assert not open_to_others(tmp_path)
+        assert registration.entry.path.is_file() and not open_to_others(tmp_path)
     finally:
         registration.close()
+        registration.socket.close()
 
 
 # --- nobody goes another way ----------------------------------------------------------------------
