@@ -59,7 +59,12 @@ def build(plane: Plane, guard: Guard) -> ASGIApp:
         root.append(Mount("/", StaticFiles(directory=page)))
     app = Starlette(
         routes=[*versioned, *_routes(plane), *root],
-        exception_handlers={HTTPException: _unknown, Refused: _refused, PenstockError: _failed},
+        exception_handlers={
+            HTTPException: _unknown,
+            Refused: _refused,
+            PenstockError: _failed,
+            Exception: _broken,
+        },
     )
     return _Limits(app, guard)
 
@@ -189,6 +194,11 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     return errors(400, str(error))
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """What nobody expected; it is logged by whoever catches it next."""
+    return errors(500, f"the driver failed over the request: {error!r}")
 
 
 class _Limits:
