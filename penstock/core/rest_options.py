@@ -20,7 +20,8 @@ REST_ENABLED: Option[bool] = _add(
     "penstock.rest.enabled",
     Kind.BOOLEAN,
     "true",
-    "Whether the driver serves the page, Flink's REST and metrics over HTTP.",
+    "Whether the driver serves the page, Flink's REST and metrics at a port; the command line reaches it "
+    "all the same.",
 )
 REST_PORT: Option[int] = _add(
     "rest.port",
