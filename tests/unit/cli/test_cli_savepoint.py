@@ -78,9 +78,17 @@ def test_a_savepoint_without_a_place_is_one_paragraph(tmp_path: Path) -> None:
     assert call("savepoint", "ghost", tmp_path / "sp").exit_code == 1
 
 
-@pytest.mark.parametrize("more", [[], ["--drain"]])
-def test_stop_waits_for_the_end_of_the_job(more: list[str], tmp_path: Path) -> None:
-    client = start(tmp_path)
+@pytest.mark.parametrize(
+    ("more", "settings"),
+    [
+        ([], {}),
+        (["--drain"], {}),
+        ([], {"penstock.rest.enabled": "false"}),
+        ([], {"penstock.rest.read-only": "true", "rest.port": "0"}),
+    ],
+)
+def test_stop_waits_for_the_end_of_the_job(more: list[str], settings: dict[str, str], tmp_path: Path) -> None:
+    client = start(tmp_path, **settings)
     result = call("stop", "endless", "--savepoint", tmp_path / "sp", *more)
     assert result.exit_code == 0, result.stderr
     client.get_job_execution_result().result(PATIENCE_S)
