@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("penstock.cli.jobs:list_jobs", "List the jobs that run on this machine."),
     "cancel": ("penstock.cli.jobs:cancel", "Cancel a running job."),
     "events": ("penstock.cli.events:events", "Show what happened to a running job."),
-    "ui": ("penstock.cli.ui:ui", "Open the page of a running job."),
+    "ui": ("penstock.cli.ui:ui", "Show all jobs on one page, or open that of one."),
     "savepoint": ("penstock.cli.jobs:savepoint", "Take or delete a savepoint."),
     "stop": ("penstock.cli.jobs:stop", "Stop a job with a savepoint."),
     "rescale": ("penstock.cli.rescale:rescale", "Go on at another parallelism."),

@@ -46,6 +46,7 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.failure_history import FailureHistory, FailureRecord, failure_of
 from penstock.coordinator.metric_history import MetricHistory, Values
+from penstock.coordinator.rate_history import RateHistory, RatesAt
 from penstock.core.clock import Now
 from penstock.core.errors import ProcessLostError
 from penstock.core.ids import OperatorId, SlotId, Subtask, WallMs
@@ -109,6 +110,8 @@ class HistoryView:
     held: str | None
     samples: Mapping[SlotId, tuple[WallMs, Samples]] = field(default_factory=dict)
     """What slots were seen at last, if anybody asked."""
+    minutes: tuple[RatesAt, ...] = ()
+    """How fast the vertices were lately, oldest first."""
 
 
 class JobHistory:
@@ -125,6 +128,7 @@ class JobHistory:
         self._checkpoints = CheckpointHistory()
         self._failures = FailureHistory()
         self._metrics = MetricHistory()
+        self._minutes = RateHistory()
         self._watermarks: dict[tuple[OperatorId, int], WatermarkReport] = {}
         self._events: deque[Happening] = deque(maxlen=_EVENTS)
         self._samples: dict[SlotId, tuple[WallMs, Samples]] = {}
@@ -225,6 +229,7 @@ class JobHistory:
                 self._stalled,
                 self._held,
                 dict(self._samples),
+                self._minutes.moments(),
             )
 
     def events(self) -> list[dict[str, Any]]:
@@ -264,6 +269,7 @@ class JobHistory:
             self._attempts.alive(slot, message.used_bytes, message.process, now.wall)
             for subtask, values in message.metrics.items():
                 self._metrics.take(subtask, values, now.mono)
+            self._minutes.take(self._metrics, now)
         elif isinstance(message, WatermarkReport):
             self._watermarks[message.operator_id, message.subtask] = message
         else:

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.rest.app import build
@@ -46,24 +47,7 @@ class Server:
 
     def __init__(self, plane: Plane, door: Door, guard: Guard) -> None:
         self.ready = threading.Event()
-        config = uvicorn.Config(
-            build(plane, guard),
-            http=_Patient,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            log_level="error",
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=_LAST_S,
-            h11_max_incomplete_event_size=_HEADER_BYTES,
-        )
-        config.load()
-        config.ssl = door.tls
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(config_for(build(plane, guard), door))
         self._door = door
 
     def run(self) -> None:
@@ -80,3 +64,25 @@ class Server:
     def stop(self) -> None:
         """Answer what is under way, then be gone."""
         self._server.should_exit = True
+
+
+def config_for(app: ASGIApp, door: Door) -> uvicorn.Config:
+    """How an application is served at a door: without a word of its own, within limits."""
+    config = uvicorn.Config(
+        app,
+        http=_Patient,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        log_level="error",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_LAST_S,
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+    )
+    config.load()
+    config.ssl = door.tls
+    return config
