@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "port": ("penstock.cli.port:port", "Rewrite the imports of PyFlink programs."),
     "list": ("penstock.cli.jobs:list_jobs", "List the jobs that run on this machine."),
     "cancel": ("penstock.cli.jobs:cancel", "Cancel a running job."),
-    "events": ("penstock.cli.events:events", "Show what happened to a running job."),
+    "events": ("penstock.cli.events:events", "Show what happened to a job."),
     "ui": ("penstock.cli.ui:ui", "Show all jobs on one page, or open that of one."),
     "savepoint": ("penstock.cli.jobs:savepoint", "Take or delete a savepoint."),
     "stop": ("penstock.cli.jobs:stop", "Stop a job with a savepoint."),

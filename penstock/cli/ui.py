@@ -10,15 +10,14 @@ from typing import Any
 
 import click
 
+from penstock.cli.archived import archives_of
 from penstock.cli.output import say, say_exactly
 from penstock.cli.program_options import settings_of, settings_option
 from penstock.cli.settings_file import find_settings
 from penstock.coordinator.registry import find
-from penstock.core.archive_options import ARCHIVE_DIR, ARCHIVES_SHOWN
 from penstock.core.config import Configuration, layered
 from penstock.core.errors import ClusterError, ConfigError
 from penstock.core.rest_options import REST_PORT
-from penstock.storage.places import is_url, normalise, storage_of
 
 PORT = 8082
 """Where it listens, or on the next port that is free: jobs begin at 8081."""
@@ -52,24 +51,7 @@ def ui(
         {} if found is None else found.settings, settings_of(settings), {REST_PORT.key: str(port)}
     )
     given.check()
-    _serve(given, checked(archives) or configured_archives(given), no_browser)
-
-
-def checked(archives: tuple[str, ...]) -> list[str]:
-    """Directories that were named on the command line; refused if there is no such thing."""
-    for directory in archives:
-        place = normalise(directory)
-        if not is_url(place) and not Path(place).is_dir():
-            raise ConfigError(f"--archive: there is no directory {directory}")
-        storage_of(place)
-    return list(archives)
-
-
-def configured_archives(configuration: Configuration) -> list[str]:
-    """Directories that the settings name; they need not be there yet."""
-    listed = (configuration.get(ARCHIVES_SHOWN) or "").split(",")
-    named = [directory.strip() for directory in listed if directory.strip()]
-    return named or [directory for directory in [configuration.get(ARCHIVE_DIR)] if directory]
+    _serve(given, archives_of(archives, given), no_browser)
 
 
 def _serve(configuration: Configuration, archives: list[str], no_browser: bool) -> None:
