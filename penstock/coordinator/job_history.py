@@ -48,6 +48,7 @@ from penstock.coordinator.failure_history import FailureHistory, FailureRecord, 
 from penstock.coordinator.metric_history import MetricHistory, Values
 from penstock.coordinator.rate_history import RateHistory, RatesAt
 from penstock.core.clock import Now
+from penstock.core.discreet import shown
 from penstock.core.errors import ProcessLostError
 from penstock.core.ids import OperatorId, SlotId, Subtask, WallMs
 from penstock.core.job import JobStatus
@@ -68,6 +69,8 @@ from penstock.core.messages import (
 from penstock.graph.plan import Plan
 
 _EVENTS = 1000
+_LONGEST = 2000
+"""Letters of an event: a record may be quoted in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +365,7 @@ class JobHistory:
         return self._attempts.slots[slot].host if slot in self._attempts.slots else ""
 
     def _happened(self, now: WallMs, kind: str, text: str) -> None:
-        self._events.append(Happening(now, kind, text))
+        self._events.append(Happening(now, kind, shown(text[: 2 * _LONGEST])[:_LONGEST]))
 
 
 def _line(error: Exception) -> str:

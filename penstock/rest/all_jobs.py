@@ -54,7 +54,7 @@ class _Running:
             (found,) = json.loads(self.upstream.ask("GET", OVERVIEW, patience_s=LIST_S).body)["jobs"]
             self.key = run_key(entry.id, int(found["start-time"]))
             self.line = {**found, "jid": entry.id, "name": entry.name}
-        except (Refused, ValueError, KeyError, TypeError):
+        except (Refused, ValueError, KeyError, TypeError, RecursionError):
             self.line |= {"state": "UNKNOWN"}
 
 

@@ -34,8 +34,12 @@ def archive_at_end(
     directory = running.job.configuration.get(ARCHIVE_DIR)
     if not directory or running.job.is_aside:
         return
-    seen = look or Plane(running, clock or SystemClock()).look
-    archiver = _Archiver(running.job.plan.job_name, running.job.configuration, seen)
+    archiver = _Archiver(running.job.plan.job_name, running.job.configuration)
+    if look is None:
+        own = Plane(running, clock or SystemClock())
+        archiver.look, archiver.close = own.look, own.close
+    else:
+        archiver.look = look
     running.listeners.append(archiver.ended)
     running.result().add_done_callback(lambda _: archiver.ended(running.status()))
 
@@ -55,10 +59,13 @@ def write_archive(look: Look, configuration: Configuration) -> str:
 class _Archiver:
     """Does it once, however often it is told."""
 
-    def __init__(self, name: str, configuration: Configuration, look: Callable[[], Look]) -> None:
+    look: Callable[[], Look]
+
+    def __init__(self, name: str, configuration: Configuration) -> None:
+        self.close: Callable[[], None] = lambda: None
+        """Called when there is nothing more to look at."""
         self._name = name
         self._configuration = configuration
-        self._look = look
         self._once = threading.Lock()
 
     def ended(self, status: JobStatus) -> None:
@@ -72,11 +79,12 @@ class _Archiver:
 
     def _write(self, done: threading.Event) -> None:
         try:
-            path = write_archive(self._look(), self._configuration)
+            path = write_archive(self.look(), self._configuration)
             _log.debug("job %r is archived at %s", self._name, path)
         except Exception as error:
             self._warn(shown(first_line(error)))
         finally:
+            self.close()
             done.set()
 
     def _warn(self, why: str) -> None:

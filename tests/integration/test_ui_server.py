@@ -73,8 +73,8 @@ def lines(client: Client) -> list[dict[str, Any]]:
 
 def until_listed(client: Client, right: Callable[[list[dict[str, Any]]], Any]) -> list[dict[str, Any]]:
     """The list, once it is as it must become."""
-    found: list[dict[str, Any]] = until(lambda: right(got := lines(client)) and got, "the list is right")
-    return found
+    found: tuple[list[dict[str, Any]]] = until(lambda: right(got := lines(client)) and (got,), "it is right")
+    return found[0]
 
 
 def test_a_running_job_is_listed_looked_at_and_steered_without_its_token(tmp_path: Path) -> None:
