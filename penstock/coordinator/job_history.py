@@ -46,7 +46,9 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.failure_history import FailureHistory, FailureRecord, failure_of
 from penstock.coordinator.metric_history import MetricHistory, Values
+from penstock.coordinator.rate_history import RateHistory, RatesAt
 from penstock.core.clock import Now
+from penstock.core.discreet import shown
 from penstock.core.errors import ProcessLostError
 from penstock.core.ids import OperatorId, SlotId, Subtask, WallMs
 from penstock.core.job import JobStatus
@@ -67,6 +69,8 @@ from penstock.core.messages import (
 from penstock.graph.plan import Plan
 
 _EVENTS = 1000
+_LONGEST = 2000
+"""Letters of an event: a record may be quoted in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,8 @@ class HistoryView:
     held: str | None
     samples: Mapping[SlotId, tuple[WallMs, Samples]] = field(default_factory=dict)
     """What slots were seen at last, if anybody asked."""
+    minutes: tuple[RatesAt, ...] = ()
+    """How fast the vertices were lately, oldest first."""
 
 
 class JobHistory:
@@ -125,6 +131,7 @@ class JobHistory:
         self._checkpoints = CheckpointHistory()
         self._failures = FailureHistory()
         self._metrics = MetricHistory()
+        self._minutes = RateHistory()
         self._watermarks: dict[tuple[OperatorId, int], WatermarkReport] = {}
         self._events: deque[Happening] = deque(maxlen=_EVENTS)
         self._samples: dict[SlotId, tuple[WallMs, Samples]] = {}
@@ -225,6 +232,7 @@ class JobHistory:
                 self._stalled,
                 self._held,
                 dict(self._samples),
+                self._minutes.moments(),
             )
 
     # --- what is heard ----------------------------------------------------------------------
@@ -258,6 +266,7 @@ class JobHistory:
             self._attempts.alive(slot, message.used_bytes, message.process, now.wall)
             for subtask, values in message.metrics.items():
                 self._metrics.take(subtask, values, now.mono)
+            self._minutes.take(self._metrics, now)
         elif isinstance(message, WatermarkReport):
             self._watermarks[message.operator_id, message.subtask] = message
         else:
@@ -350,7 +359,7 @@ class JobHistory:
         return self._attempts.slots[slot].host if slot in self._attempts.slots else ""
 
     def _happened(self, now: WallMs, kind: str, text: str) -> None:
-        self._events.append(Happening(now, kind, text))
+        self._events.append(Happening(now, kind, shown(text[: 2 * _LONGEST])[:_LONGEST]))
 
 
 def _line(error: Exception) -> str:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from penstock.core.archive_options import ARCHIVE_OPTIONS
 from penstock.core.discreet import HIDDEN, discreet, is_secret
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import flink_keys, is_flinks
@@ -27,7 +28,7 @@ T = TypeVar("T")
 SPARKS = "spark."
 """How keys begin that go to Spark as they are."""
 
-OPTIONS |= TRANSPORT_OPTIONS | TRUST_OPTIONS | REST_OPTIONS
+OPTIONS |= TRANSPORT_OPTIONS | TRUST_OPTIONS | REST_OPTIONS | ARCHIVE_OPTIONS
 GIVEN_MASTER = "spark.master"
 """Spark's own setting, for a master that is to hold whatever else is configured."""
 

@@ -59,14 +59,9 @@ def build(plane: Plane, guard: Guard) -> ASGIApp:
         root.append(Mount("/", StaticFiles(directory=page)))
     app = Starlette(
         routes=[*versioned, *_routes(plane), *root],
-        exception_handlers={
-            HTTPException: _unknown,
-            Refused: _refused,
-            PenstockError: _failed,
-            Exception: _broken,
-        },
+        exception_handlers=handlers(),
     )
-    return _Limits(app, guard)
+    return Limits(app, guard)
 
 
 def _routes(plane: Plane) -> list[Route]:
@@ -154,13 +149,7 @@ async def _page(plane: Plane, guard: Guard, page: str | None, request: Request) 
     the cookie that it just got.
     """
     if "code" in request.query_params:
-        answered = HTMLResponse('<!doctype html><meta http-equiv="refresh" content="0;url=./">')
-        session = guard.sessions.redeem(request.query_params["code"])
-        if session is None:
-            raise Refused(401, "this link was used or is too old; `penstock ui` makes another")
-        secure = guard.scheme == "https"
-        answered.set_cookie(guard.cookie, session, httponly=True, samesite="strict", secure=secure, path="/")
-        return answered
+        return let_in(guard, request.query_params["code"])
     if page is not None:
         files = StaticFiles(directory=page)
         return await files.get_response("index.html", request.scope)
@@ -171,7 +160,23 @@ async def _page(plane: Plane, guard: Guard, page: str | None, request: Request) 
     )
 
 
+def let_in(guard: Guard, code: str) -> Response:
+    """The cookie of a browser that has brought a code."""
+    answered = HTMLResponse('<!doctype html><meta http-equiv="refresh" content="0;url=./">')
+    session = guard.sessions.redeem(code)
+    if session is None:
+        raise Refused(401, "this link was used or is too old; `penstock ui` makes another")
+    secure = guard.scheme == "https"
+    answered.set_cookie(guard.cookie, session, httponly=True, samesite="strict", secure=secure, path="/")
+    return answered
+
+
 # --- what goes wrong ----------------------------------------------------------------------------
+
+
+def handlers() -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]:
+    """What becomes of an error on the way to an answer."""
+    return {HTTPException: _unknown, Refused: _refused, PenstockError: _failed, Exception: _broken}
 
 
 def errors(status: int, *texts: str) -> JSONResponse:
@@ -201,7 +206,7 @@ async def _broken(request: Request, error: Exception) -> Response:
     return errors(500, f"the driver failed over the request: {error!r}")
 
 
-class _Limits:
+class Limits:
     """Around the application: the guard, the size of a body, the time of a request, headers of safety."""
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:

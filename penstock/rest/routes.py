@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.rest import checkpoints, job, metric_views, overview, processes, vertices
 from penstock.rest.look import Look, Refused
+from penstock.rest.rates import rates
 from penstock.rest.task_views import subtask_view
 
 _MOST_EXCEPTIONS = 20
@@ -162,6 +163,7 @@ VIEWS: dict[str, View] = {
     f"{_JOB}/jobmanager/environment": lambda look, asked: processes.environment(),
     f"{_JOB}/events": _events,
     f"{_JOB}/watermark-holders": _holders,
+    f"{_JOB}/penstock/rates": _plain(rates),
     f"{_JOB}/checkpoints": _plain(checkpoints.checkpoints),
     f"{_JOB}/checkpoints/config": _plain(checkpoints.config),
     f"{_JOB}/checkpoints/details/{{checkpointid}}": _checkpoint,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.coordinator.private import is_own
@@ -48,7 +49,9 @@ class Server:
 
     def __init__(self, plane: Plane, doors: Sequence[tuple[Door, Guard]]) -> None:
         self.ready = threading.Event()
-        self._servers = [(uvicorn.Server(_config(plane, door, guard)), door) for door, guard in doors]
+        self._servers = [
+            (uvicorn.Server(config_for(build(plane, guard), door)), door) for door, guard in doors
+        ]
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -69,9 +72,10 @@ class Server:
             server.should_exit = True
 
 
-def _config(plane: Plane, door: Door, guard: Guard) -> uvicorn.Config:
+def config_for(app: ASGIApp, door: Door) -> uvicorn.Config:
+    """How an application is served at a door: without a word of its own, within limits."""
     config = uvicorn.Config(
-        build(plane, guard),
+        app,
         http=_Patient,
         ws="none",
         lifespan="off",

@@ -21,6 +21,7 @@ from penstock.core.clock import Clock, SystemClock
 from penstock.core.rest_options import REST_ENABLED
 from penstock.rest.doors import Door, open_door, private_door, token_of
 from penstock.rest.guard import Guard, Sessions
+from penstock.rest.look import Look
 from penstock.rest.plane import Plane, Room
 
 _log = logging.getLogger("penstock")
@@ -67,6 +68,10 @@ class Serving:
     def link(self) -> str:
         """An address for a browser, good once and for two minutes."""
         return f"{self.url}/?code={self.sessions.new_code()}"
+
+    def look(self) -> Look:
+        """The job as it is now."""
+        return self._plane.look()
 
     def close(self) -> None:
         """Be gone, once clients that wait for an outcome were told. Safe to repeat."""

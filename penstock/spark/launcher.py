@@ -19,6 +19,7 @@ from penstock.core import interrupts
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
 from penstock.graph.nodes import JobSpec
+from penstock.rest.archiving import archive_at_end
 from penstock.rest.serving import serve
 from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
@@ -109,6 +110,7 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
     job = running.job
     registration = register(running.job_id.hex, job.plan.job_name, job.started_by.command)
     serving = serve(running, room, parallelism_limit(job.plan), registration=registration)
+    archive_at_end(running, None if serving is None else serving.look)
     if serving is None:
         return
     running.page = serving.link if serving.url else None

@@ -19,7 +19,7 @@ function App() {
   const config = usePoll((signal) => getJson("./config", signal), [], RARELY);
   if (config.data) setRefreshInterval(config.data["refresh-interval"]);
   return html`<a class="skip" href=${location.hash || "#/"} onClick=${skip}>Skip to the content</a>
-    <${Head} route=${route} version=${version(config.data)} />
+    <${Head} route=${route} config=${config.data} />
     <${Banner} />
     <main id="content" tabindex="-1">
       <${Guarded} key=${route.slice(0, 3).join("/")} route=${route} features=${config.data?.features} />
@@ -32,19 +32,25 @@ function version(config) {
   return ours ?? (config?.["flink-version"] && `REST ${config["flink-version"]}`);
 }
 
-function Head({ route, version }) {
+/** Below the list of all jobs, "Jobs" leads back to it; the list itself has no driver. */
+function Head({ route, config }) {
+  const home = config?.["penstock-up"] === true ? "../../#/" : link("jobs");
   const open = (name) =>
     route[0] === name || (name === "jobs" && (!route.length || route[0] === "job")) ? "page" : undefined;
   return html`<header class="head">
-    <a class="brand" href="#/"><img src="./favicon.svg" alt="" width="22" height="22" /> Penstock</a>
+    <a class="brand" href=${home}><img src="./favicon.svg" alt="" width="22" height="22" /> Penstock</a>
     <nav aria-label="Main">
       <ul>
-        <li><a href=${link("jobs")} aria-current=${open("jobs")}>Jobs</a></li>
-        <li><a href=${link("driver")} aria-current=${open("driver")}>Driver</a></li>
-        <li><a href=${link("executors")} aria-current=${open("executors")}>Executors</a></li>
+        <li><a href=${home} aria-current=${open("jobs")}>Jobs</a></li>
+        ${
+          config?.["penstock-list"] !== true &&
+          html`<li><a href=${link("driver")} aria-current=${open("driver")}>Driver</a></li>
+            <li><a href=${link("executors")} aria-current=${open("executors")}>Executors</a></li>`
+        }
       </ul>
     </nav>
-    <span class="version quiet">${version}</span>
+    ${config?.["penstock-archived"] === true && html`<span class="badge done">archive</span>`}
+    <span class="version quiet">${version(config)}</span>
     <${ThemeSwitch} />
   </header>`;
 }

@@ -1,4 +1,4 @@
-/** All jobs that this server knows: running ones first. */
+/** All jobs that this server knows: running ones first; below, what of an archive could not be shown. */
 
 import { exact } from "../format/numbers.js";
 import { duration } from "../format/time.js";
@@ -6,7 +6,7 @@ import { html } from "../html.js";
 import { over } from "../model/states.js";
 import { Badge, Fact, Moment, Panel, Shown } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
-import { getJson } from "../rest/client.js";
+import { getJson, ifThere } from "../rest/client.js";
 import { usePoll } from "../rest/feed.js";
 import { link } from "../router.js";
 
@@ -22,7 +22,49 @@ export function JobsPage() {
         <${Panel} title="Ended"><${JobTable} caption="Jobs that ended" jobs=${all.filter((job) => over(job.state))}
           empty="No job has ended yet." /><//>
       `}
-    <//>`;
+    <//>
+    <${Archives} />`;
+}
+
+/** Where ended jobs come from; a driver has none, and then there is nothing to say. */
+function Archives() {
+  const feed = usePoll(
+    (signal) => ifThere(getJson("./penstock/archives", signal)),
+    [],
+    (data) => (data === null ? Infinity : 5),
+  );
+  const directories = feed.data?.archives ?? [];
+  if (!directories.length) return null;
+  const refused = directories.flatMap(({ refused: files = [] }) => files);
+  return html`<${Panel} title="Archives">
+    <ul>${directories.map((one) => html`<li key=${one.directory}><code>${one.directory}</code>${said(one)}</li>`)}</ul>
+    ${
+      refused.length > 0 &&
+      html`<${Table} caption="Files that hold no job that could be shown" columns=${FILES} rows=${refused}
+        id=${(one) => one.file} />`
+    }
+  <//>`;
+}
+
+const FILES = [
+  { name: "File", of: (one) => html`<bdi>${String(one.file)}</bdi>`, by: (one) => one.file },
+  { name: "Why not", of: (one) => html`<bdi class="wrap">${String(one.reason)}</bdi>`, wide: true },
+];
+
+function said({ error, unread, more }) {
+  const parts = [
+    error && ` cannot be read now: ${error}`,
+    unread > 0 && ` ${exact(unread)} not read yet`,
+    more > 0 && ` ${exact(more)} older not shown`,
+  ];
+  return parts.filter(Boolean).join(";");
+}
+
+/** The page of a run: a list of many drivers has one for each. */
+function pageOf(job) {
+  const own = job["penstock-page"];
+  if (own === undefined) return link("job", job.jid, "overview");
+  return /^at\/[0-9a-f]{32}\/$/.test(own) ? `./${own}${link("job", job.jid, "overview")}` : undefined;
 }
 
 function Counts({ data }) {
@@ -40,7 +82,7 @@ function JobTable({ caption, jobs, empty }) {
   const columns = [
     {
       name: "Name",
-      of: (job) => html`<a href=${link("job", job.jid, "overview")}><bdi>${job.name || "(no name)"}</bdi></a>`,
+      of: (job) => html`<a href=${pageOf(job)}><bdi>${job.name || "(no name)"}</bdi></a>`,
       by: (job) => job.name,
       wide: true,
     },
@@ -52,7 +94,7 @@ function JobTable({ caption, jobs, empty }) {
     { name: "Id", of: (job) => html`<code>${String(job.jid).slice(0, 8)}</code>` },
   ];
   const first = { name: "Started", down: true };
-  return html`<${Table} ...${{ caption, columns, first, empty }} rows=${jobs} id=${(job) => job.jid} />`;
+  return html`<${Table} ...${{ caption, columns, first, empty }} rows=${jobs} id=${(job) => job["penstock-page"] || job.jid} />`;
 }
 
 function tasks(counts) {

@@ -1,6 +1,7 @@
 /** The feed of one job, shared by all pages that show it, with what it said over the last minutes. */
 
 import { aggregated, operatorNames, VERTEX_METRICS } from "../model/metrics.js";
+import { earlier } from "../model/rates.js";
 import { Series } from "../model/series.js";
 import { lookAt } from "../model/snapshot.js";
 import { over } from "../model/states.js";
@@ -34,6 +35,7 @@ class JobFeed extends Feed {
 
   async #look(signal) {
     const job = await getJson(path("jobs", this.id), signal);
+    if (this.#looks === 0) await this.#recall(job, signal);
     const ids = (job.vertices ?? []).map((vertex) => vertex.id);
     const answers = await Promise.all(ids.map((vertex) => this.#vertex(vertex, signal)));
     this.#looks += 1;
@@ -61,6 +63,12 @@ class JobFeed extends Feed {
       this.#names.set(vertex, operatorNames(names));
     }
     return this.#names.get(vertex);
+  }
+
+  /** The minutes before the page was opened, where the driver or the archive has kept them. */
+  async #recall(job, signal) {
+    const kept = await ifThere(getJson(path("jobs", this.id, "penstock", "rates"), signal));
+    for (const moment of earlier(job, kept)) this.series.push(moment.at, moment.values);
   }
 
   #remember(look) {
