@@ -209,6 +209,7 @@ def process_metrics(process: Process) -> Values:
         "Status.JVM.CPU.Load": process.cpu_load,
         "Status.JVM.CPU.Time": int(process.cpu_s * 1e9),
         "Status.JVM.Threads.Count": process.threads,
+        "Status.JVM.GarbageCollector.All.Count": sum(process.gc_counts),
         "Status.JVM.GarbageCollector.All.Time": process.gc_ms,
         "Status.JVM.GarbageCollector.All.TimeMsPerSecond": process.gc_ms_per_s,
         "Status.Flink.Memory.Managed.Used": 0,

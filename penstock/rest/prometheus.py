@@ -19,7 +19,7 @@ from penstock.core.ids import MIN_TIME
 from penstock.core.metric_names import labelled
 from penstock.graph.plan import Plan
 from penstock.rest import metric_views, processes
-from penstock.rest.look import Look, rest_id, step_name, vertex_name
+from penstock.rest.look import Look, Process, rest_id, step_name, vertex_name
 from penstock.rest.task_views import manager_id
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -84,6 +84,8 @@ def samples(look: Look) -> Iterator[Sample]:
             place = (slot.host or "localhost", manager_id(int(slot.slot)))
             for name, value in processes.manager_metrics(slot).items():
                 yield _named("taskmanager", name), _MANAGER, place, value
+            yield from _of_process(processes.process_of(slot), place)
+    yield from _of_process(look.driver, (look.driver.host, "driver"))
     yield from _of_tasks(look)
     yield from _of_watermarks(look)
 
@@ -121,6 +123,15 @@ def _label(key: str) -> str:
     made = re.sub(r"[^A-Za-z0-9_]", "_", key)
     taken = made in _STEP or made.startswith("__") or not made or made[0].isdigit()
     return f"user_{made}" if taken else made
+
+
+def _of_process(process: Process, place: tuple[str, ...]) -> Iterator[Sample]:
+    """What Python knows and no JVM has a name for."""
+    yield "penstock_process_resident_bytes", _MANAGER, place, process.used_bytes
+    yield "penstock_process_gc_longest_pause_ms", _MANAGER, place, process.gc_longest_ms
+    for generation, count in enumerate(process.gc_counts):
+        labels = (*_MANAGER, "generation")
+        yield "penstock_process_gc_collections", labels, (*place, str(generation)), count
 
 
 def _of_watermarks(look: Look) -> Iterator[Sample]:

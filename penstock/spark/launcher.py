@@ -21,6 +21,7 @@ from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
 from penstock.graph.nodes import JobSpec
 from penstock.rest.serving import serve
+from penstock.rest.traces import trace
 from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
@@ -113,6 +114,10 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
         running.page = serving.link
         running.listeners.append(lambda _: serving.close())
         running.result().add_done_callback(lambda _: serving.close())
+    traces = trace(running)
+    if traces is not None:
+        running.listeners.append(lambda _: traces.close())
+        running.result().add_done_callback(lambda _: traces.close())
     registration = register(
         running.job_id.hex,
         running.job.plan.job_name,
