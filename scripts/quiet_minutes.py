@@ -29,13 +29,16 @@ def main() -> int:
         print(reason)
         return 2
     fired: set[str] = set()
-    with tempfile.TemporaryDirectory() as place, watched(Path(place)) as job:
-        with PrometheusServer(job.serving.url, job.serving.token, RULES.read_text()) as seen:
-            end = time.monotonic() + 60 * minutes
-            while time.monotonic() < end:
-                time.sleep(LOOK_S)
-                fired |= seen.firing()
-            problems, scrapes = seen.problems(), seen.scrapes()
+    with (
+        tempfile.TemporaryDirectory() as place,
+        watched(Path(place)) as job,
+        PrometheusServer(job.serving.url, job.serving.token, RULES.read_text()) as seen,
+    ):
+        end = time.monotonic() + 60 * minutes
+        while time.monotonic() < end:
+            time.sleep(LOOK_S)
+            fired |= seen.firing()
+        problems, scrapes = seen.problems(), seen.scrapes()
     print(f"{minutes:g} minutes, {scrapes} scrapes, fired: {', '.join(sorted(fired)) or 'nothing'}")
     for problem in problems:
         print(problem)

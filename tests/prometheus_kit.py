@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes a job and watches the shipped rules, as they are or with time running faster."""
+"""A real Prometheus that scrapes a job and watches the shipped rules, as they are or with faster time."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class SplitReader(ABC):
         return []
 
     def pending(self) -> int | None:
-        """How many records are there that were not given yet, for people to see; ``None`` if that is not known.
+        """How many records are there that were not given yet, for people to see; ``None`` if nobody knows.
 
         Asked about once a second, on the task's thread: it must not wait.
         """

@@ -20,8 +20,8 @@ from penstock.core.flink_keys import flink_keys, is_flinks
 from penstock.core.option import Kind, Option
 from penstock.core.options import OPTIONS
 from penstock.core.rest_options import REST_OPTIONS
-from penstock.core.trace_options import TRACE_OPTIONS
 from penstock.core.security_options import TRANSPORT_OPTIONS, TRUST_OPTIONS
+from penstock.core.trace_options import TRACE_OPTIONS
 
 T = TypeVar("T")
 

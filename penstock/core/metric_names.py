@@ -1,8 +1,8 @@
 """How metrics are called on their way from a task to the driver, and what they are called there.
 
-A name is ``step.group.metric``.  Two things must survive the way that a dot cannot tell: the value of a group
-that is a key with a value, which Prometheus has as a label, and that a count is a meter's, of which people see
-the rate.  Both are marked by characters that no name has.
+A name is ``step.group.metric``.  Two things must survive the way that a dot cannot tell: the value of a
+group that is a key with a value, which Prometheus has as a label, and that a count is a meter's, of which
+people see the rate.  Both are marked by characters that no name has.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Counters and gauges of a task, cheap enough to touch per batch.
 
-The engine reads them by :meth:`MetricGroup.snapshot` and sends them to the driver now and then.
+The engine reads them by :meth:`MetricGroup.marked` and sends them to the driver now and then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from penstock.core.discreet import shown
 from penstock.core.errors import ConfigError
-from penstock.core.metric_names import clean, key_value, meter
+from penstock.core.metric_names import clean, key_value, meter, plain, unmarked
 
 LATE_COUNTER = "numLateRecordsDropped"
 """Of a step: records that came too late for it and went nowhere. The driver tells people about them."""
@@ -131,13 +131,17 @@ class MetricGroup:
         if not isinstance(found, kind):
             there = type(found).__name__ if isinstance(found, Counter | Distribution) else "gauge"
             raise ConfigError(
-                f"metric {name!r} is asked for as a {kind.__name__.lower()} and is a {there.lower()} already; "
-                "give the two different names, or a group of their own"
+                f"metric {name!r} is asked for as a {kind.__name__.lower()}, and is a {there.lower()} "
+                "already; give the two different names, or a group of their own"
             )
         return found
 
     def snapshot(self) -> dict[str, float]:
-        """All values by full name, see :mod:`penstock.core.metric_names`; none is infinite."""
+        """All values by full name; of a meter the count."""
+        return {plain(unmarked(name)): value for name, value in self.marked().items()}
+
+    def marked(self) -> dict[str, float]:
+        """The same by the names that travel, see :mod:`penstock.core.metric_names`; none is infinite."""
         return {name: value for name, value in self._values().items() if math.isfinite(value)}
 
     def _values(self) -> dict[str, float]:

@@ -33,8 +33,8 @@ class ProcessFacts:
             gc.callbacks.remove(self._note)
 
     def now(self) -> dict[str, float]:
-        """``pid``, ``cpu_s``, ``cpu_load`` (1 is one processor), ``threads``, and of Python's collector ``gc_ms``,
-        ``gc_ms_per_s``, ``gc_longest_ms`` and how often it ran, by generation: ``gc_count_0`` to ``gc_count_2``.
+        """``pid``, ``cpu_s``, ``cpu_load`` (1 is one processor), ``threads``, and of Python's collector
+        ``gc_ms``, ``gc_ms_per_s``, ``gc_longest_ms`` and how often it ran: ``gc_count_0`` to ``gc_count_2``.
         """
         at, cpu, collected = self._clock.monotonic(), _cpu_s(), self._gc_s
         then, cpu_then, collected_then = self._last

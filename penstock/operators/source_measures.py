@@ -1,7 +1,7 @@
 """What a source subtask shows of itself: how far behind it is, and for how long it has had nothing to do.
 
-Records are emitted as they are fetched, a batch at a time, so Flink's two lags, at fetching and at emitting, are
-one here: that of the last record of the last batch.
+Records are emitted as they are fetched, a batch at a time, so Flink's two lags, at fetching and at emitting,
+are one here: that of the last record of the last batch.
 """
 
 from __future__ import annotations

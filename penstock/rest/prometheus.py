@@ -112,7 +112,7 @@ def _of_tasks(look: Look) -> Iterator[Sample]:
 
 
 def _of_step(metric: str, step: tuple[str, ...], value: float) -> Sample:
-    """With the keys and values of user groups as labels; a key that is a label of ours has ``user_`` before it."""
+    """Keys and values of groups are labels; a key that is a label of ours has ``user_`` before it."""
     name, pairs = labelled(metric)
     labels = {_label(key): text for key, text in pairs}
     return _named("taskmanager_job_task_operator", name), (*_STEP, *labels), (*step, *labels.values()), value

@@ -1,107 +1,28 @@
 """Checkpoints and restarts as spans of OpenTelemetry, sent to where a setting says.
 
-Without the setting nothing of this is loaded.  With it, a thread looks at the job's history once a second; the
-engine knows nothing of it.  What fails here is one warning, and the job runs on.
+Without the setting OpenTelemetry is not loaded.  With it, a thread looks at the job's history once a second;
+the engine knows nothing of it.  What fails here is one warning, and the job runs on.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.coordinator.checkpoint_history import CheckpointRecord, CheckpointState
-from penstock.coordinator.job_history import HistoryView
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.discreet import shown
 from penstock.core.errors import ConfigError
-from penstock.core.ids import WallMs
-from penstock.core.job import JobStatus
 from penstock.core.optional import require
 from penstock.core.trace_options import TRACE_ENDPOINT
+from penstock.rest.spans import Span, SpanFinder
 
 _log = logging.getLogger("penstock")
 _LOOK_S = 1.0
 _CLOSE_S = 5.0
 _PATH = "/v1/traces"
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Something that took its time and is over."""
-
-    name: str
-    begun_ms: WallMs
-    ended_ms: WallMs
-    attributes: dict[str, str | int | float | bool] = field(default_factory=dict)
-    failure: str | None = None
-
-
-class SpanFinder:
-    """What of a history is over and was not told yet.  Pure."""
-
-    def __init__(self) -> None:
-        self._told: set[tuple[int, WallMs]] = set()
-        self._restarts_to: WallMs = 0
-
-    def new(self, view: HistoryView) -> Iterator[Span]:
-        """The spans that have ended since the last call, by the names that Flink has for them."""
-        ended = [one for one in view.checkpoints if one.state is not CheckpointState.IN_PROGRESS]
-        for record in ended:
-            if (int(record.epoch), record.triggered_ms) not in self._told:
-                yield _checkpoint(record)
-        self._told = {(int(record.epoch), record.triggered_ms) for record in ended}
-        yield from self._restarts(view)
-
-    def _restarts(self, view: HistoryView) -> Iterator[Span]:
-        begun: WallMs | None = None
-        for status, at in view.statuses:
-            if status is JobStatus.RESTARTING:
-                begun = at if begun is None else begun
-            elif begun is not None and (status is JobStatus.RUNNING or status.is_terminal_state()):
-                if begun > self._restarts_to:
-                    self._restarts_to = begun
-                    yield _restart(view, begun, at, status)
-                begun = None
-
-
-def _checkpoint(record: CheckpointRecord) -> Span:
-    parts = record.parts.values()
-    ended = record.ended_ms or record.latest_ack_ms or record.triggered_ms
-    return Span(
-        "Checkpoint",
-        record.triggered_ms,
-        max(ended, record.triggered_ms),
-        {
-            "checkpointId": int(record.epoch),
-            "checkpointStatus": record.state.name,
-            "checkpointType": record.kind.name,
-            "isUnaligned": record.unaligned,
-            "checkpointedSize": sum(part.written_bytes for part in parts),
-            "fullSize": sum(part.state_bytes for part in parts),
-            "subtasks": record.subtasks,
-            "acknowledged": len(record.parts),
-            "maxAlignmentMs": max((part.alignment_ms for part in parts), default=0.0),
-            "maxSyncMs": max((part.sync_ms for part in parts), default=0.0),
-            "maxAsyncMs": max((part.async_ms for part in parts), default=0.0),
-            "maxStartDelayMs": max((part.start_delay_ms for part in parts), default=0.0),
-        },
-        record.failure if record.state is CheckpointState.FAILED else None,
-    )
-
-
-def _restart(view: HistoryView, begun: WallMs, ended: WallMs, status: JobStatus) -> Span:
-    causes = [one.root.name for one in view.failures if one.root.at_ms <= ended]
-    attributes: dict[str, str | int | float | bool] = {"attempt": view.attempt, "status": status.name}
-    if causes:
-        attributes["cause"] = causes[-1]
-    if view.restored is not None:
-        attributes["restoredCheckpointId"] = int(view.restored.epoch)
-    failure = None if status is JobStatus.RUNNING else f"the job is {status.name}"
-    return Span("Restart", begun, max(begun, ended), attributes, failure)
 
 
 class TraceExport:

@@ -1,8 +1,8 @@
 """What the steps of a subtask have counted, read about once a second for the driver.
 
 The engine counts per batch.  What a state backend says of itself is asked for more rarely: it may look into
-files for it.  The engine's own names win over a user's, and there is a bound to how many names a task may have: they
-are sent every second.
+files for it.  The engine's own names win over a user's, and there is a bound to how many names a task may
+have: they are sent every second.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class StepMeasures:
 
     def read(self) -> dict[str, float]:
         """All of them, as they are now."""
-        values = {**self._metrics.snapshot(), **self._state_now(), **counted(self._steps)}
+        values = {**self._metrics.marked(), **self._state_now(), **counted(self._steps)}
         if len(values) > MOST:
             if not self._told:
                 self._told = True
                 _log.warning(
-                    "step %r and those chained to it have %d metrics; %d of them are shown: put what has many "
-                    "values into records, not into names of metrics",
+                    "step %r and those chained to it have %d metrics; %d of them are shown: put what has "
+                    "many values into records, not into names of metrics",
                     self._steps[0][0],
                     len(values),
                     MOST,

@@ -1,6 +1,7 @@
 """A real Prometheus with the shipped rules: it fires on what is wrong, and on nothing else.
 
-Time runs sixty times faster in the rules, so that minutes are seconds; nothing here says how long anything takes.
+Time runs sixty times faster in the rules, so that minutes are seconds; nothing here says how long anything
+takes.
 ``scripts/quiet_minutes.py`` has the rules as they are.
 """
 

@@ -1,7 +1,7 @@
 """How far behind the readers of one consumer are: what is known, without waiting for brokers.
 
-Brokers say with every fetch where a partition ends, and the client remembers it.  A client that fetches no more,
-because nobody takes what it has, hears nothing: then they are asked, now and then, on a thread of its own.
+Brokers say with every fetch where a partition ends, and the client remembers it.  A client that fetches no
+more, because nobody takes what it has, hears nothing: then they are asked, now and then, on another thread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shipped rules by Prometheus' own tool, with their true durations: when each fires, and ten quiet minutes."""
+"""The shipped rules by Prometheus' own tool, with true durations: when each fires, and quiet minutes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def test_a_trouble_is_told_when_it_lasts(trouble: Trouble, tmp_path: Path) -> No
 
 
 def test_a_job_without_an_exchange_is_watched_by_its_sources(tmp_path: Path) -> None:
-    series = {name: values for name, values in QUIET.items() if "Watermark" not in name and "held" not in name}
+    series = {
+        name: values for name, values in QUIET.items() if "Watermark" not in name and "held" not in name
+    }
     checked(tmp_path, {**series, HELD: f"1000x{SAMPLES}"}, [at("6m"), at("9m", "WatermarkStuck")])
 
 
