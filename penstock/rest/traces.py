@@ -21,7 +21,7 @@ from penstock.rest.spans import Span, SpanFinder
 
 _log = logging.getLogger("penstock")
 _LOOK_S = 1.0
-_CLOSE_S = 5.0
+_CLOSE_S = 3.0
 _PATH = "/v1/traces"
 
 
@@ -37,6 +37,8 @@ class TraceExport:
 
     def close(self) -> None:
         """The job has ended: send what is left, within seconds. Safe to repeat."""
+        if self._over.is_set():
+            return
         self._over.set()
         if threading.current_thread() is not self._thread:
             self._thread.join(_CLOSE_S)
@@ -79,7 +81,8 @@ def _opened(endpoint: str, running: RunningJob) -> tuple[Any, Callable[[Span], N
     resource = require("opentelemetry.sdk.resources", "otel").Resource
     status = require("opentelemetry.trace", "otel")
     job = {"job_id": running.job.job_id.hex, "job_name": running.job.plan.job_name}
-    provider = sdk.TracerProvider(resource=resource.create({"service.name": "penstock", **job}))
+    about = resource.create({"service.name": "penstock", **job})
+    provider = sdk.TracerProvider(resource=about, shutdown_on_exit=False)  # an exit would wait for it
     provider.add_span_processor(batches(exporter(endpoint=url)))
     tracer = provider.get_tracer("penstock")
 

@@ -15,6 +15,7 @@ import pytest
 from local_jobs import environment, kill_slot, number_stream, until
 
 from penstock.core.job import JobStatus
+from penstock.core.trace_options import TRACE_ENDPOINT
 from penstock.rest.traces import trace
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
@@ -83,6 +84,7 @@ def test_checkpoints_and_a_restart_arrive(tmp_path: Path) -> None:
         until(lambda: job.status() is JobStatus.RUNNING, "the job runs again")
         until(lambda: _restarted(job), "the restart is in the history")
         export.close()
+        until(lambda: any(span.name == "Restart" for span in spans_of(got)), "the restart has arrived")
         spans = spans_of(got)
         (restart,) = [span for span in spans if span.name == "Restart"]
         assert restart.end_time_unix_nano >= restart.start_time_unix_nano > 0
@@ -111,15 +113,18 @@ def test_a_missing_library_or_a_wrong_address_is_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with caplog.at_level(logging.WARNING, "penstock"):
-        with started(tmp_path, "http://127.0.0.1:1") as (_, job):
-            export = trace(job)
-            assert export is not None
-            export.close()
-        (tmp_path / "gate").unlink()
-        with started(tmp_path / "again", "localhost") as (_, job):
-            export = trace(job)
-            assert export is not None
-            export.close()
-    said = [record.getMessage() for record in caplog.records if "without traces" in record.getMessage()]
-    assert len(said) == 2 and "penstock[otel]" in said[0] and "http://host:4318" in said[1]
+
+    def said() -> list[str]:
+        texts = [record.getMessage() for record in caplog.records]
+        return [text for text in texts if "without traces" in text]
+
+    with caplog.at_level(logging.WARNING, "penstock"), started(tmp_path, "http://127.0.0.1:1") as (_, job):
+        first = trace(job)
+        until(said, "the missing library is told")
+        job.job.configuration.set(TRACE_ENDPOINT, "localhost")
+        second = trace(job)
+        until(lambda: len(said()) == 2, "the wrong address is told")
+        assert first is not None and second is not None
+        first.close()
+        second.close()
+    assert len(said()) == 2 and "penstock[otel]" in said()[0] and "http://host:4318" in said()[1]
