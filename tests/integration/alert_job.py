@@ -15,7 +15,7 @@ from penstock.common import WatermarkStrategy
 from penstock.connectors.builtin.datagen import DataGeneratorSource
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.job import JobStatus
-from penstock.datastream import MapFunction, RuntimeContext, TimestampAssigner
+from penstock.datastream import MapFunction, RuntimeContext
 from penstock.rest.serving import Serving, serve
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.patience import PATIENCE_S
@@ -28,13 +28,6 @@ SETTINGS = {
     "execution__checkpointing__interval": "1 s",
     "execution__checkpointing__tolerable_failed_checkpoints": "100000",
 }
-
-
-class Stamped(TimestampAssigner):
-    """The time a record holds."""
-
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value[0])
 
 
 class Unpicklable:
@@ -90,7 +83,7 @@ def watched(place: Path, behind_ms: int = 0) -> Iterator[Watched]:
 
     env = environment(place / "checkpoints", **SETTINGS)
     env.set_parallelism(2)
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamped())
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[0])
     with local_cluster(2) as launcher:
         source = DataGeneratorSource(record, rate_per_second=400)
         stream = env.from_source(source, strategy, "events")

@@ -30,4 +30,5 @@ def test_steps_and_functions_are_counted() -> None:
             totals[metric_names.plain(name)] = totals.get(metric_names.plain(name), 0) + value
     assert totals["Map.numRecordsIn"] == totals["Map.numRecordsOut"] == totals["Map.kind.any.seen"] == 30
     assert totals["Filter.numRecordsOut"] == totals["last.numRecordsIn"] == totals["last.numRecordsOut"] == 10
-    assert totals["Collection Source.numRecordsIn"] == totals["Collection Source.numRecordsOut"] == 30
+    source = "Source: Collection Source"
+    assert totals[f"{source}.numRecordsIn"] == totals[f"{source}.numRecordsOut"] == 30
