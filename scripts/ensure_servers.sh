@@ -1,6 +1,6 @@
 #!/bin/sh
-# What tests use: MariaDB, PostgreSQL, Redis, jars of Kafka and HDFS, and chromium. All optional: what cannot be had
-# here is named in one sentence, its tests are skipped, and this script succeeds all the same.
+# What tests use: MariaDB, PostgreSQL, Redis, Prometheus, jars of Kafka and HDFS, and chromium. All optional: what
+# cannot be had here is named in one sentence, its tests are skipped, and this script succeeds all the same.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -18,6 +18,7 @@ missing=
 has mariadbd || missing="$missing mariadb-server"
 has_postgres || missing="$missing postgresql"
 has redis-server || has valkey-server || missing="$missing redis-server"
+{ has prometheus && has promtool; } || missing="$missing prometheus"
 has chromium || missing="$missing chromium"
 has chromedriver || missing="$missing chromium-driver"
 { has_kafka && has_hdfs; } || has mvn || missing="$missing maven"
@@ -63,6 +64,8 @@ has mariadbd || echo "No MariaDB here: its tests are skipped; mariadb-server is 
 has_postgres || echo "No PostgreSQL here: its tests are skipped; postgresql is the package to install."
 has redis-server || has valkey-server ||
     echo "No Redis here: its tests are skipped; redis-server is the package to install."
+{ has prometheus && has promtool; } ||
+    echo "No Prometheus here: its tests are skipped; prometheus is the package to install."
 { has chromium && has chromedriver; } ||
     echo "No chromium here: its tests are skipped; chromium and chromium-driver are the packages to install."
 has_kafka ||

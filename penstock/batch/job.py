@@ -26,7 +26,7 @@ from typing import Any
 import penstock
 from penstock.batch.runner import Stage, StageRunner
 from penstock.batch.vertex import EPOCH
-from penstock.batch.work import Delivery, Run, feeds_of, in_order, vertex_work
+from penstock.batch.work import Delivery, Run, TaskCounts, feeds_of, in_order, vertex_work
 from penstock.connectors.source import Split, SplitsFinished
 from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.attempt_history import TaskState
@@ -43,7 +43,7 @@ from penstock.core.clock import Clock, mono_ms
 from penstock.core.documents import dump
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
-from penstock.core.ids import Generation, OperatorId, SubtaskIndex
+from penstock.core.ids import Generation, OperatorId, Subtask, SubtaskIndex
 from penstock.core.interrupts import how_to_go_on
 from penstock.core.job import JobStatus
 from penstock.core.messages import DriverMessage, Remark
@@ -221,6 +221,9 @@ class BatchRun(RunningJob):
             if said.prepared:
                 place = SubtaskIndex(said.subtask)
                 prepared.append(Committable(said.operator_id, EPOCH, place, dump(said.payload)))
+            elif isinstance(said.payload, TaskCounts):
+                ended = Subtask(said.payload.vertex, SubtaskIndex(said.subtask))
+                self.history.counted(ended, said.payload.values, mono_ms(self._clock))
             elif isinstance(said.payload, Remark):
                 self._reporter.remark(said.payload)
             else:

@@ -102,6 +102,8 @@ class EdgeOutput:
         self._edge = edge
         self._outbox = outbox
         self._place = first_place(edge.input_index, edge.id, sender)
+        self.rows = 0
+        """Records that were taken."""
 
     def emit(self, batch: Batch) -> None:
         """Take records."""
@@ -136,6 +138,7 @@ class _Frames(EdgeOutput):
         self._held = 0
 
     def emit(self, batch: Batch) -> None:
+        self.rows += len(batch)
         if not len(batch):
             return
         for target, share in self._router.route(batch):
@@ -169,6 +172,7 @@ class _Groups(EdgeOutput):
         self._rows = 0
 
     def emit(self, batch: Batch) -> None:
+        self.rows += len(batch)
         if not len(batch):
             return
         assert isinstance(self._edge.partitioning, Hash)
@@ -200,6 +204,7 @@ class _Records(EdgeOutput):
     """Makes a row of each record."""
 
     def emit(self, batch: Batch) -> None:
+        self.rows += len(batch)
         if not len(batch):
             return
         edge = self._edge

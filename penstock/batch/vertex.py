@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from penstock.batch.inputs import Reader
 from penstock.batch.outputs import EdgeOutput, Outbox, edge_output, to_driver
-from penstock.batch.work import Delivery, TaskAttempt, VertexWork
+from penstock.batch.work import Delivery, TaskAttempt, TaskCounts, VertexWork
 from penstock.connectors.builtin.collection import RowsAtHand
 from penstock.connectors.source import Split
 from penstock.core.batch import Batch
@@ -36,6 +36,7 @@ from penstock.operators.source_operator import SourceOperator
 from penstock.state.heap.backend import heap_state
 from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import Chain, ChainSetup, build_chain, runtime_of
+from penstock.task.measuring import RECORDS_IN, RECORDS_OUT, StepMeasures
 
 _ATTEMPT_BITS = 20
 """More attempts than this holds, in one run, may share a number with those of the next millisecond's."""
@@ -78,8 +79,9 @@ class EndingOutput:
 class BatchChain:
     """The opened operators of one subtask. The first is the head."""
 
-    def __init__(self, operators: Chain, head_output: EndingOutput) -> None:
+    def __init__(self, operators: Chain, head_output: EndingOutput, metrics: MetricGroup) -> None:
         self.operators = operators
+        self.metrics = metrics
         self.head = operators[0][1]
         self._head_output = head_output
 
@@ -112,6 +114,7 @@ def build_batch_chain(
 ) -> BatchChain:
     """The operators of one attempt of a subtask, with empty state."""
     outputs: list[EndingOutput] = []
+    metrics = MetricGroup()
 
     def ending(operator: Operator, out: Output) -> Output:
         outputs.append(EndingOutput(operator, out))  # the head's is the last: a step may wrap its ``ctx.out``
@@ -123,14 +126,14 @@ def build_batch_chain(
         index=SubtaskIndex(attempt.subtask),
         settings=work.settings,
         clock=clock,
-        metrics=MetricGroup(),
+        metrics=metrics,
         runtime=lambda planned: _runtime(work, attempt, partial(to_driver, planned.operator_id)),
         state=lambda planned: (heap_state(), OperatorStateStore()),
         attempt=attempt.number,
         wake=wake,
         output=ending,
     )
-    return BatchChain(build_chain(setup, edges), outputs[-1])
+    return BatchChain(build_chain(setup, edges), outputs[-1], metrics)
 
 
 def _runtime(work: VertexWork, attempt: TaskAttempt, to_driver: Callable[[Any], None]) -> OperatorRuntime:
@@ -293,7 +296,18 @@ class _Run:
                     self._deliver(True, operator_id, committable)
         for edge in self._edges.values():
             edge.flush()
+        counts = TaskCounts(self._work.vertex.id, self._counts())
+        self._deliver(False, self._work.vertex.head.operator_id, counts)
         yield from self._outbox.take()
+
+    def _counts(self) -> dict[str, float]:
+        head = self._chain.head
+        is_source = isinstance(head.operator, SourceOperator)
+        whole = {
+            RECORDS_IN: 0 if is_source else head.records_in,
+            RECORDS_OUT: sum(edge.rows for edge in self._edges.values()),
+        }
+        return {**StepMeasures(self._operators, self._chain.metrics, self._clock).read(), **whole}
 
     def _deliver(self, prepared: bool, operator_id: OperatorId, payload: Any) -> None:
         to_driver(self._outbox, dumps(Delivery(operator_id, self._subtask, prepared, payload)))

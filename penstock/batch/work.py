@@ -82,6 +82,14 @@ class Delivery:
     payload: Any = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class TaskCounts:
+    """What a subtask has counted when it ended, by the names of metrics: a message to the driver."""
+
+    vertex: VertexId
+    values: dict[str, float]
+
+
 def vertex_work(
     plan: Plan, vertex: Vertex, run: Run, splits: tuple[tuple[Split, ...], ...], at_hand: bool = False
 ) -> VertexWork:

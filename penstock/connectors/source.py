@@ -34,6 +34,7 @@ from typing import Any
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError
+from penstock.core.metrics import MetricGroup
 from penstock.core.packed import Names, PackedNames
 from penstock.formats.bad_records import Diverted
 
@@ -118,6 +119,16 @@ class SplitReader(ABC):
         Called after every ``poll``, also one that returned nothing: they belong before the position.
         """
         return []
+
+    def pending(self) -> int | None:
+        """How many records are there that were not given yet, for people to see; ``None`` if nobody knows.
+
+        Asked about once a second, on the task's thread: it must not wait.
+        """
+        return None
+
+    def show(self, group: MetricGroup) -> None:  # noqa: B027 - optional hook
+        """Register what else there is to see; called once, and the group goes with the split."""
 
     def on_checkpoint_complete(self, position: Any) -> None:  # noqa: B027 - optional hook
         """A snapshot that holds ``position`` was published: for information to outside systems."""

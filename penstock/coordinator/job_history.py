@@ -50,7 +50,7 @@ from penstock.coordinator.rate_history import RateHistory, RatesAt
 from penstock.core.clock import Now
 from penstock.core.discreet import shown
 from penstock.core.errors import ProcessLostError
-from penstock.core.ids import OperatorId, SlotId, Subtask, WallMs
+from penstock.core.ids import MonoMs, OperatorId, SlotId, Subtask, WallMs
 from penstock.core.job import JobStatus
 from penstock.core.messages import (
     AbortSnapshot,
@@ -195,6 +195,11 @@ class JobHistory:
         """The same for all their tasks."""
         with self._lock:
             self._attempts.move_all(state, now)
+
+    def counted(self, subtask: Subtask, values: Values, now: MonoMs) -> None:
+        """The same: one of their subtasks has counted this, and ended."""
+        with self._lock:
+            self._metrics.take(subtask, values, now)
 
     # --- looking ----------------------------------------------------------------------------
 

@@ -1,14 +1,24 @@
 """Counters and gauges of a task, cheap enough to touch per batch.
 
-The engine reads them by :meth:`MetricGroup.snapshot` and sends them to the driver now and then.
+The engine reads them by :meth:`MetricGroup.marked` and sends them to the driver now and then.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
+from typing import TypeVar
+
+from penstock.core.discreet import shown
+from penstock.core.errors import ConfigError
+from penstock.core.metric_names import clean, key_value, meter, plain, unmarked
 
 LATE_COUNTER = "numLateRecordsDropped"
 """Of a step: records that came too late for it and went nowhere. The driver tells people about them."""
+
+_log = logging.getLogger("penstock")
+_WHOLE = 2**63
 
 
 class Counter:
@@ -35,6 +45,8 @@ class Counter:
 class Meter(Counter):
     """Counts events; the rate is derived by whoever reads it twice."""
 
+    __slots__ = ()
+
     def mark_event(self, value: int = 1) -> None:
         """Count ``value`` events."""
         self.count += value
@@ -59,57 +71,123 @@ class Distribution:
         self.max = value if self.max is None else max(self.max, value)
 
 
+Gauge = Callable[[], float | None]
+M = TypeVar("M", Counter, Meter, Distribution)
+
+
 class MetricGroup:
     """Named metrics, nested by groups."""
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
-        self._metrics: dict[str, Counter | Distribution | Callable[[], float]] = {}
+        self._metrics: dict[str, Counter | Distribution | Gauge] = {}
         self._groups: dict[str, MetricGroup] = {}
+        self._parts: dict[str, MetricGroup] = {}
+        self._failed: set[str] = set()
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """A nested group; ``extra`` nests once more, as key and value."""
-        group = self._groups.setdefault(name, MetricGroup(f"{self._prefix}{name}."))
-        return group if extra is None else group.add_group(extra)
+        """A nested group; with ``extra``, that of the key ``name`` with this value, a label in Prometheus."""
+        part = f"{clean(name)}." if extra is None else key_value(name, extra)
+        group = self._groups.get(part)
+        if group is None:
+            group = self._groups[part] = MetricGroup(self._prefix + part)
+        return group
 
     def remove_group(self, name: str, extra: str) -> None:
         """Forget what ``add_group`` made of the same names: it is about something that is over."""
-        self.add_group(name)._groups.pop(extra, None)
+        self._groups.pop(key_value(name, extra), None)
+
+    def part(self, owner: str) -> MetricGroup:
+        """A group whose names are those of this group itself, until :meth:`drop_part`."""
+        return self._parts.setdefault(owner, MetricGroup(self._prefix))
+
+    def drop_part(self, owner: str) -> None:
+        """Forget all that is in that part."""
+        self._parts.pop(owner, None)
 
     def counter(self, name: str) -> Counter:
         """The counter called ``name``."""
-        found = self._metrics.setdefault(name, Counter())
-        assert isinstance(found, Counter)
-        return found
+        return self._metric(name, Counter)
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """The meter called ``name``."""
-        found = self._metrics.setdefault(name, Meter())
-        assert isinstance(found, Meter)
-        return found
+        """The meter called ``name``. Its rate is over the last seconds, whatever the time span."""
+        return self._metric(name, Meter)
 
     def distribution(self, name: str) -> Distribution:
         """The distribution called ``name``."""
-        found = self._metrics.setdefault(name, Distribution())
-        assert isinstance(found, Distribution)
+        return self._metric(name, Distribution)
+
+    def gauge(self, name: str, obj: Gauge) -> None:
+        """A number computed when read, about once a second; ``None`` is nothing to tell now.
+
+        One that raises, or gives no finite number, is left out, and the log says so once.
+        """
+        self._metrics[clean(name)] = obj
+
+    def _metric(self, name: str, kind: type[M]) -> M:
+        found = self._metrics.get(clean(name))
+        if found is None:
+            found = self._metrics[clean(name)] = kind()
+        if not isinstance(found, kind):
+            there = type(found).__name__ if isinstance(found, Counter | Distribution) else "gauge"
+            raise ConfigError(
+                f"metric {name!r} is asked for as a {kind.__name__.lower()}, and is a {there.lower()} "
+                "already; give the two different names, or a group of their own"
+            )
         return found
 
-    def gauge(self, name: str, obj: Callable[[], float]) -> None:
-        """A number computed when read."""
-        self._metrics[name] = obj
-
     def snapshot(self) -> dict[str, float]:
-        """All values by full name."""
+        """All values by full name; of a meter the count."""
+        return {plain(unmarked(name)): value for name, value in self.marked().items()}
+
+    def marked(self) -> dict[str, float]:
+        """The same by the names that travel, see :mod:`penstock.core.metric_names`; none is infinite."""
+        return {name: value for name, value in self._values().items() if math.isfinite(value)}
+
+    def _values(self) -> dict[str, float]:
         values: dict[str, float] = {}
-        for name, metric in self._metrics.items():
+        for name, metric in list(self._metrics.items()):
             full = self._prefix + name
-            if isinstance(metric, Counter):
-                values[full] = metric.count
+            if isinstance(metric, Meter):
+                values[meter(full)] = _number(metric.count)
+            elif isinstance(metric, Counter):
+                values[full] = _number(metric.count)
             elif isinstance(metric, Distribution):
-                values[full + ".count"] = metric.count
-                values[full + ".sum"] = metric.sum
-            else:
-                values[full] = float(metric())
-        for group in self._groups.values():
-            values.update(group.snapshot())
+                values |= _summary(full, metric)
+            elif (value := self._read(name, metric)) is not None:
+                values[full] = value
+        for group in (*self._groups.values(), *self._parts.values()):
+            values.update(group._values())
         return values
+
+    def _read(self, name: str, gauge: Gauge) -> float | None:
+        try:
+            value = gauge()
+            number = None if value is None else float(value)
+            wrong = None if number is None or math.isfinite(number) else f"gave {number}"
+        except Exception as error:
+            number, wrong = None, f"raised {type(error).__name__}: {shown(str(error))}"
+        if wrong is None:
+            return number
+        if name not in self._failed:
+            self._failed.add(name)
+            _log.warning("metric %r cannot be shown: its gauge %s", self._prefix + name, wrong)
+        return None
+
+
+def _summary(full: str, seen: Distribution) -> dict[str, float]:
+    made = {f"{full}.count": _number(seen.count), f"{full}.sum": _number(seen.sum)}
+    if seen.min is not None and seen.max is not None:
+        made |= {f"{full}.min": _number(seen.min), f"{full}.max": _number(seen.max)}
+        made[f"{full}.mean"] = _number(seen.sum) / seen.count
+    return made
+
+
+def _number(value: float) -> float:
+    """A plain number, which may be infinite: users count with all kinds."""
+    if type(value) is int and abs(value) < _WHOLE:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

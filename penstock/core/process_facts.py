@@ -18,7 +18,8 @@ class ProcessFacts:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._gc_s = 0.0
+        self._gc_s = self._longest_s = 0.0
+        self._collections = [0, 0, 0]
         self._since: float | None = None
         self._last = (clock.monotonic(), _cpu_s(), 0.0)
         self._shares = (0.0, 0.0)
@@ -32,7 +33,9 @@ class ProcessFacts:
             gc.callbacks.remove(self._note)
 
     def now(self) -> dict[str, float]:
-        """``pid``, ``cpu_s``, ``cpu_load`` (1 is one processor), ``gc_ms``, ``gc_ms_per_s``, ``threads``."""
+        """``pid``, ``cpu_s``, ``cpu_load`` (1 is one processor), ``threads``, and of Python's collector
+        ``gc_ms``, ``gc_ms_per_s``, ``gc_longest_ms`` and how often it ran: ``gc_count_0`` to ``gc_count_2``.
+        """
         at, cpu, collected = self._clock.monotonic(), _cpu_s(), self._gc_s
         then, cpu_then, collected_then = self._last
         if at - then >= _SPAN_S:
@@ -45,6 +48,8 @@ class ProcessFacts:
             "gc_ms": collected * 1000,
             "gc_ms_per_s": self._shares[1],
             "threads": float(threading.active_count()),
+            "gc_longest_ms": self._longest_s * 1000,
+            **{f"gc_count_{number}": float(count) for number, count in enumerate(self._collections)},
         }
 
     def _note(self, phase: str, info: dict[str, int]) -> None:
@@ -52,8 +57,10 @@ class ProcessFacts:
         if phase == "start":
             self._since = now
         elif self._since is not None:
-            self._gc_s += now - self._since
-            self._since = None
+            took, self._since = now - self._since, None
+            self._gc_s += took
+            self._longest_s = max(self._longest_s, took)
+            self._collections[info["generation"]] += 1
 
 
 def _cpu_s() -> float:

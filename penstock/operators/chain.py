@@ -31,10 +31,12 @@ class OperatorInput:
     it finds the outputs full as well, and is suspended next.
     """
 
-    __slots__ = ("_on_failure", "_waiting", "operator", "records_in")
+    __slots__ = ("_on_failure", "_waiting", "fan", "operator", "records_in")
 
     def __init__(self, operator: Operator, on_failure: OnFailure) -> None:
         self.operator = operator
+        self.fan: FanOut | None = None
+        """Where what it emits goes, if it was linked to something."""
         self.records_in = 0
         """Records that it was given."""
         self._on_failure = on_failure
@@ -123,11 +125,13 @@ class FanOut:
     one piece or in two.  ``fixed``: those of the main output cannot change.
     """
 
-    __slots__ = ("_all", "_copies", "_main", "_shares", "_sides")
+    __slots__ = ("_all", "_copies", "_main", "_shares", "_sides", "records_out")
 
     def __init__(
         self, consumers: Sequence[tuple[str | None, Output]], copies: bool = True, fixed: bool = False
     ) -> None:
+        self.records_out = 0
+        """Records that the operator emitted, each once, whether or not anybody takes it."""
         self._copies = copies
         self._main = [consumer for tag, consumer in consumers if tag is None]
         self._sides: dict[str, list[Output]] = {}
@@ -139,6 +143,7 @@ class FanOut:
 
     def emit(self, batch: Batch) -> None:
         """To every consumer of the main output."""
+        self.records_out += len(batch)
         main = self._main
         copy = batch if self._shares else copied_batch(batch)
         if copy is batch:
@@ -152,6 +157,7 @@ class FanOut:
 
     def side(self, tag: str, batch: Batch) -> None:
         """To the consumers of a side output; dropped if there are none."""
+        self.records_out += len(batch)
         for consumer in self._sides.get(tag, ()):
             consumer.emit(copied_batch(batch) if self._copies and len(self._all) > 1 else batch)
 

@@ -25,6 +25,7 @@ from penstock.core.packed import Names
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.event_time.watermark_tracker import CombinedWatermarks
 from penstock.operators.operator import Operator, OperatorContext
+from penstock.operators.source_measures import SourceMeasures
 from penstock.operators.source_splits import AssignedSplit, WaitingSplits, claim, stored_names
 from penstock.operators.timestamps import (
     AHEAD_COUNTER,
@@ -74,6 +75,7 @@ class SourceOperator(Operator):
         self._emitter = WatermarkEmitter(ctx)
         self._records = ctx.metrics.counter("numRecordsIn")
         self._bad = ctx.metrics.counter(ERRORS_COUNTER)
+        self._measures = SourceMeasures(ctx, self._reading, self._waiting.__len__)
         self._reporter = TimeReporter(ctx, self._strategy)
         self._limit: EventTime = MAX_TIME
         if self._strategy.alignment is not None and self._reporter.is_heard:
@@ -242,6 +244,7 @@ class SourceOperator(Operator):
                 # Never idle: event time of the others would pass what is still to be read.
                 self._watermarks.pause_split(assigned.split.id, True)
             self._show_bound(assigned.split.id)
+            self._measures.opened(assigned.split.id, assigned.reader)
 
     def _show_bound(self, split_id: str) -> None:
         tracker = self._watermarks.tracker(split_id)
@@ -253,6 +256,7 @@ class SourceOperator(Operator):
         self._had_others = True
         self._records.count += len(batch)
         stamped = stamp(batch, self._strategy)
+        self._measures.emitted(stamped, now_ms)
         held = self._source.holds_time(assigned.split)
         cuts = () if held else self._watermarks.on_batch(assigned.split.id, stamped, now_ms)
         self._emitter.emit(stamped, cuts)
@@ -269,6 +273,7 @@ class SourceOperator(Operator):
             self._done.add(assigned.split.id)
             self._report_finished([assigned.split.id])
         self.ctx.metrics.remove_group(SPLIT_GROUP, assigned.split.id)
+        self._measures.ended(assigned.split.id)
         self._start_reading()
 
     def _report_finished(self, done: Iterable[str]) -> None:

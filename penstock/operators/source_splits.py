@@ -104,6 +104,9 @@ class WaitingSplits:
     def __bool__(self) -> bool:
         return bool(self._lots)
 
+    def __len__(self) -> int:
+        return sum(len(lot.splits) for lot in self._lots)
+
     def stored(self, subtask: int, parallelism: int) -> Iterator[StoredSplit]:
         """What goes into a snapshot: whole lots packed, what is left of others as it is."""
         for lot in self._lots:

@@ -42,6 +42,9 @@ class Process:
     gc_ms: float = 0.0
     gc_ms_per_s: float = 0.0
     threads: int = 0
+    gc_longest_ms: float = 0.0
+    gc_counts: tuple[int, int, int] = (0, 0, 0)
+    """How often Python's collector ran, by generation."""
 
     @classmethod
     def of(cls, facts: Mapping[str, float], host: str, used: int, limit: int) -> Process:
@@ -49,7 +52,10 @@ class Process:
         said = {"pid": 0.0, "threads": 0.0, "cpu_s": 0.0, "cpu_load": 0.0, "gc_ms": 0.0, "gc_ms_per_s": 0.0}
         said |= facts
         times = (said["cpu_s"], said["cpu_load"], said["gc_ms"], said["gc_ms_per_s"])
-        return cls(int(said["pid"]), host, used, limit, *times, int(said["threads"]))
+        first, second, third = (int(said.get(f"gc_count_{number}", 0)) for number in range(3))
+        longest = said.get("gc_longest_ms", 0.0)
+        known = (int(said["pid"]), host, used, limit, *times, int(said["threads"]))
+        return cls(*known, gc_longest_ms=longest, gc_counts=(first, second, third))
 
 
 @dataclass(frozen=True, slots=True)

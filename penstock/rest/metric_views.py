@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from penstock.core import metric_names
 from penstock.core.ids import MIN_TIME, Subtask
 from penstock.core.job import JobStatus
+from penstock.core.metric_names import step_keys
 from penstock.graph.plan import Vertex
 from penstock.rest.look import Look, Process, Refused, metric_scope
 from penstock.rest.stats import aggregates
 
 AGGREGATES = ("min", "max", "avg", "sum", "skew")
-COUNTED = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
+RECORDS_IN, RECORDS_OUT = "numRecordsIn", "numRecordsOut"
+COUNTED = (RECORDS_IN, RECORDS_OUT, "numBytesIn", "numBytesOut")
 _SHARES = {
     "busyTimeMsPerSecond": "busyTimeMs",
     "backPressuredTimeMsPerSecond": "backPressuredTimeMs",
@@ -24,6 +27,8 @@ _TOTALS = {
     "accumulateBackPressuredTimeMs": "backPressuredTimeMs",
     "accumulateIdleTimeMs": "idleTimeMs",
 }
+
+_STEP_RATES = frozenset((RECORDS_IN, RECORDS_OUT))
 
 Values = dict[str, float]
 
@@ -56,39 +61,54 @@ def _last_part(look: Look, subtask: Subtask) -> tuple[float, float]:
     return 0.0, 0.0
 
 
-def step_metrics(look: Look, vertex: Vertex, subtask: Subtask) -> dict[int, Values]:
-    """What the steps of a subtask count, by their place in the vertex; user metrics are among it."""
+def raw_step_metrics(look: Look, vertex: Vertex, subtask: Subtask) -> dict[int, Values]:
+    """What the steps of a subtask count, by their place in the vertex; user metrics are among it.
+
+    Names are those of :mod:`penstock.core.metric_names`; of a meter there are rate and count.
+    """
     raw = look.history.metrics.get(subtask, {})
     rates = look.history.rates.get(subtask, {})
-    made: dict[int, Values] = {}
-    for number, planned in enumerate(vertex.operators):
-        beginning = f"{planned.node.name}."
-        values = {
-            name.removeprefix(beginning): value for name, value in raw.items() if name.startswith(beginning)
-        }
-        if "numRecordsIn" in values:
-            values["numRecordsInPerSecond"] = max(0.0, rates.get(f"{beginning}numRecordsIn", 0.0))
-        if planned.node.source is not None:
-            values |= _source_metrics(look, vertex, subtask, values)
-        made[number] = values
+    beginnings = [f"{key}." for key in step_keys(planned.node.name for planned in vertex.operators)]
+    made: dict[int, Values] = {number: {} for number in range(len(beginnings))}
+    for name, value in raw.items():
+        fitting = [number for number, beginning in enumerate(beginnings) if name.startswith(beginning)]
+        if not fitting:
+            continue
+        number = max(fitting, key=lambda one: len(beginnings[one]))
+        short, rate = name.removeprefix(beginnings[number]), max(0.0, rates.get(name, 0.0))
+        if metric_names.is_meter(short):
+            short = metric_names.unmarked(short)
+            made[number] |= {short: rate, f"{short}.count": value}
+        else:
+            made[number][short] = value
+            if short in _STEP_RATES:
+                made[number][f"{short}PerSecond"] = rate
+    if vertex.head.node.source is not None:
+        made[0] |= _watermark_lag(look, vertex, subtask)
     return made
 
 
-def _source_metrics(look: Look, vertex: Vertex, subtask: Subtask, values: Mapping[str, float]) -> Values:
-    records, rate = values.get("numRecordsIn", 0), values.get("numRecordsInPerSecond", 0.0)
-    made: Values = {"numRecordsOut": records, "numRecordsOutPerSecond": rate}
+def step_metrics(look: Look, vertex: Vertex, subtask: Subtask) -> dict[int, Values]:
+    """The same by the names that REST has for them."""
+    return {
+        number: {metric_names.plain(name): value for name, value in values.items()}
+        for number, values in raw_step_metrics(look, vertex, subtask).items()
+    }
+
+
+def _watermark_lag(look: Look, vertex: Vertex, subtask: Subtask) -> Values:
     report = look.history.watermarks.get((vertex.head.operator_id, int(subtask.index)))
-    if report is not None and report.watermark > MIN_TIME:
-        lag = max(0, look.now - report.watermark)
-        made |= {"watermarkLag": lag, "currentEmitEventTimeLag": lag}
-    return made
+    if report is None or report.watermark <= MIN_TIME:
+        return {}
+    return {"watermarkLag": max(0, look.now - report.watermark)}
 
 
 def subtask_metrics(look: Look, vertex: Vertex, subtask: Subtask) -> Values:
     """All of a subtask, its steps' under their names."""
     made = task_metrics(look, subtask)
+    scopes = step_keys(metric_scope(planned.node) for planned in vertex.operators)
     for number, values in step_metrics(look, vertex, subtask).items():
-        scope = metric_scope(vertex.operators[number].node)
+        scope = scopes[number].replace(" (", "_").rstrip(")")
         made |= {f"{scope}.{name}": value for name, value in values.items()}
     return made
 
@@ -189,6 +209,7 @@ def process_metrics(process: Process) -> Values:
         "Status.JVM.CPU.Load": process.cpu_load,
         "Status.JVM.CPU.Time": int(process.cpu_s * 1e9),
         "Status.JVM.Threads.Count": process.threads,
+        "Status.JVM.GarbageCollector.All.Count": sum(process.gc_counts),
         "Status.JVM.GarbageCollector.All.Time": process.gc_ms,
         "Status.JVM.GarbageCollector.All.TimeMsPerSecond": process.gc_ms_per_s,
         "Status.Flink.Memory.Managed.Used": 0,

@@ -63,7 +63,9 @@ def task_manager(look: Look, slot: SlotRecord) -> dict[str, Any]:
             "nettyShuffleMemoryAvailable": 0,
             "nettyShuffleMemoryUsed": 0,
             "nettyShuffleMemoryTotal": 0,
-            "garbageCollectors": [{"name": "Python", "count": 0, "time": int(process.gc_ms)}],
+            "garbageCollectors": [
+                {"name": "Python", "count": sum(process.gc_counts), "time": int(process.gc_ms)}
+            ],
         },
     }
 

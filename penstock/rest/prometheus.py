@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import lru_cache
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from penstock.core.ids import MIN_TIME
+from penstock.core.metric_names import labelled
 from penstock.graph.plan import Plan
 from penstock.rest import metric_views, processes
-from penstock.rest.look import Look, rest_id, step_name, vertex_name
+from penstock.rest.look import Look, Process, rest_id, step_name, vertex_name
 from penstock.rest.task_views import manager_id
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -33,6 +35,9 @@ _TASK = (
     "subtask_index",
 )
 _STEP = (*_TASK, "operator_id", "operator_name")
+
+_NAMES = 10_000
+"""Names that are remembered in Prometheus' spelling: users may make them up as they go."""
 
 Sample = tuple[str, tuple[str, ...], tuple[str, ...], float]
 """Name, names of its labels, their values, and the number."""
@@ -51,11 +56,14 @@ class _OneLook(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         families: dict[str, GaugeMetricFamily] = {}
+        seen: set[Any] = set()
         for name, labels, values, number in samples(self._look):
             family = families.get(name)
             if family is None:
-                family = families[name] = GaugeMetricFamily(name, name, labels=labels)
-            family.add_metric(values, number)
+                family = families[name] = GaugeMetricFamily(name, name)
+            if (name, labels, values) not in seen:  # two names of a user may be one to Prometheus
+                seen.add((name, labels, values))
+                family.add_sample(name, dict(zip(labels, values, strict=True)), number)
         return families.values()
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
@@ -76,6 +84,8 @@ def samples(look: Look) -> Iterator[Sample]:
             place = (slot.host or "localhost", manager_id(int(slot.slot)))
             for name, value in processes.manager_metrics(slot).items():
                 yield _named("taskmanager", name), _MANAGER, place, value
+            yield from _of_process(processes.process_of(slot), place)
+    yield from _of_process(look.driver, (look.driver.host, "driver"))
     yield from _of_tasks(look)
     yield from _of_watermarks(look)
 
@@ -94,11 +104,34 @@ def _of_tasks(look: Look) -> Iterator[Sample]:
             labels = (*place, vertex_id, name, attempt_id, attempt, index)
             for metric, value in metric_views.task_metrics(look, subtask).items():
                 yield _named("taskmanager_job_task", metric), _TASK, labels, value
-            for number, values in metric_views.step_metrics(look, vertex, subtask).items():
+            for number, values in metric_views.raw_step_metrics(look, vertex, subtask).items():
                 planned = vertex.operators[number]
                 step = (*labels, str(planned.operator_id), step_name(planned.node))
                 for metric, value in values.items():
-                    yield _named("taskmanager_job_task_operator", metric), _STEP, step, value
+                    yield _of_step(metric, step, value)
+
+
+def _of_step(metric: str, step: tuple[str, ...], value: float) -> Sample:
+    """Keys and values of groups are labels; a key that is a label of ours has ``user_`` before it."""
+    name, pairs = labelled(metric)
+    labels = {_label(key): text for key, text in pairs}
+    return _named("taskmanager_job_task_operator", name), (*_STEP, *labels), (*step, *labels.values()), value
+
+
+@lru_cache(_NAMES)
+def _label(key: str) -> str:
+    made = re.sub(r"[^A-Za-z0-9_]", "_", key)
+    taken = made in _STEP or made.startswith("__") or not made or made[0].isdigit()
+    return f"user_{made}" if taken else made
+
+
+def _of_process(process: Process, place: tuple[str, ...]) -> Iterator[Sample]:
+    """What Python knows and no JVM has a name for."""
+    yield "penstock_process_resident_bytes", _MANAGER, place, process.used_bytes
+    yield "penstock_process_gc_longest_pause_ms", _MANAGER, place, process.gc_longest_ms
+    for generation, count in enumerate(process.gc_counts):
+        labels = (*_MANAGER, "generation")
+        yield "penstock_process_gc_collections", labels, (*place, str(generation)), count
 
 
 def _of_watermarks(look: Look) -> Iterator[Sample]:
@@ -113,6 +146,6 @@ def _of_watermarks(look: Look) -> Iterator[Sample]:
         yield "penstock_watermark_held_by", labels, values, mark
 
 
-@cache
+@lru_cache(_NAMES)
 def _named(scope: str, metric: str) -> str:
     return re.sub(r"[^A-Za-z0-9:_]", "_", f"flink_{scope}_{metric}")

@@ -21,6 +21,7 @@ from penstock.core.config import Configuration
 from penstock.graph.nodes import JobSpec
 from penstock.rest.archiving import archive_at_end
 from penstock.rest.serving import serve
+from penstock.rest.traces import trace
 from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.epoch_frames import check_room, needs_room
@@ -111,6 +112,10 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
     registration = register(running.job_id.hex, job.plan.job_name, job.started_by.command)
     serving = serve(running, room, parallelism_limit(job.plan), registration=registration)
     archive_at_end(running, None if serving is None else serving.look)
+    traces = trace(running)
+    if traces is not None:
+        running.listeners.append(lambda _: traces.close())
+        running.result().add_done_callback(lambda _: traces.close())
     if serving is None:
         return
     running.page = serving.link if serving.url else None

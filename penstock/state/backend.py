@@ -266,6 +266,10 @@ class StateBackend(ABC):
         """
         return handle
 
+    def measures(self) -> dict[str, float]:
+        """What is to be seen of it, by names of metrics; asked for rarely, on the task's thread."""
+        return {}
+
 
 class TableBlock(NamedTuple):
     """Stored entries of one table within a range of key groups, and what was said about their state."""

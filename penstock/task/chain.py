@@ -17,6 +17,7 @@ from pathlib import Path
 from penstock.core.clock import Clock
 from penstock.core.errors import ConfigError, PenstockError, TypeMismatchError, UserCodeError
 from penstock.core.ids import Epoch, OperatorId, Subtask, SubtaskIndex
+from penstock.core.metric_names import step_keys
 from penstock.core.metrics import MetricGroup
 from penstock.graph.nodes import NodeId
 from penstock.graph.plan import PlannedOperator, PlanSettings, Vertex
@@ -145,6 +146,12 @@ def runtime_of(settings: PlanSettings) -> OperatorRuntime:
     )
 
 
+def metric_groups(vertex: Vertex) -> dict[NodeId, str]:
+    """What each step of a vertex is called in the names of its metrics."""
+    nodes = [planned.node for planned in vertex.operators]
+    return dict(zip((node.id for node in nodes), step_keys(node.name for node in nodes), strict=True))
+
+
 def build_chain(setup: ChainSetup, edges: Mapping[int, Output]) -> Chain:
     """Make the operators back to front, so that each finds its consumers ready, then open them.
 
@@ -155,13 +162,15 @@ def build_chain(setup: ChainSetup, edges: Mapping[int, Output]) -> Chain:
     contexts: list[OperatorContext] = []
     opened: list[Operator] = []
     last_to_first = setup.vertex.operators[::-1]
+    groups = metric_groups(setup.vertex)
     subtask = Subtask(setup.vertex.id, setup.index)
     try:
         for planned in last_to_first:
             node, operator = planned.node, planned.node.factory()
             inputs[node.id] = OperatorInput(operator, setup.on_failure(node.name, subtask))
             setup.opening(node.name)
-            contexts.append(_context(setup, planned, operator, inputs, edges))
+            metrics = setup.metrics.add_group(groups[node.id])
+            contexts.append(_context(setup, planned, operator, inputs, edges, metrics))
         for planned, context in zip(last_to_first, contexts, strict=True):
             entry = inputs[planned.node.id]
             opened.append(entry.operator)
@@ -183,6 +192,7 @@ def _context(
     operator: Operator,
     inputs: Mapping[NodeId, OperatorInput],
     edges: Mapping[int, Output],
+    metrics: MetricGroup,
 ) -> OperatorContext:
     node, vertex = planned.node, setup.vertex
     consumers: list[tuple[str | None, Output]] = [
@@ -190,6 +200,7 @@ def _context(
         *((tag, edges[edge]) for tag, edge in planned.edges),
     ]
     fan = FanOut(consumers, not setup.settings.object_reuse, never_changes(node.output_type))
+    inputs[node.id].fan = fan
     typed = typed_output(fan, node.output_type if node.casts else None, node.side_types)
     keyed, operator_state = setup.state(planned)
     info = RuntimeInfo(
@@ -209,7 +220,7 @@ def _context(
         clock=setup.clock,
         keyed=keyed,
         operator_state=operator_state,
-        metrics=setup.metrics.add_group(node.name),
+        metrics=metrics,
         restored_epoch=setup.restored_epoch,
         runtime=setup.runtime(planned),
         wake=setup.wake,

@@ -40,11 +40,11 @@ from penstock.operators.chain import OperatorInput, PendingOperators
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.chain import SuspendedWork
 from penstock.task.environment import TaskEnvironment
+from penstock.task.measuring import StepMeasures
 from penstock.task.pacing import BUDGET_S, Pace, SourcePolls
 from penstock.task.phases import Phase, TimeShares
 from penstock.task.snapshot import RequestedSnapshots, SnapshotPhases
 
-_STEP_RECORDS = "numRecordsIn"
 EVENTS_PER_STEP = 64
 """How many gate events one step may serve before the other tasks of the slot get their turn."""
 
@@ -87,6 +87,7 @@ class Task:
         self._input_ended = self._ending = False
         self._records_in = metrics.counter("numRecordsIn")
         self._shares = TimeShares(self._last_flush)
+        self._steps = StepMeasures(self._operators, metrics, environment.clock)
         for operator in self._operators:
             ctx = operator.operator.ctx
             ctx.blocked_ms, ctx.blocked = self._shares.blocked_ms, self._is_blocked
@@ -115,12 +116,7 @@ class Task:
             "currentInputWatermark": reached,
             "currentOutputWatermark": outputs.watermark() if outputs.has_edges else reached,
         }
-        steps = {
-            f"{step.operator.ctx.info.operator_name}.{_STEP_RECORDS}": step.records_in
-            for step in self._operators
-            if step.operator is not self._source
-        }
-        return {**steps, **self.metrics.snapshot(), **numbers, **self._shares.milliseconds()}
+        return {**self._steps.read(), **numbers, **self._shares.milliseconds()}
 
     def _work(self) -> bool:
         worked = self._left_over.resume(self.writable)

@@ -17,6 +17,7 @@ from penstock.core.batch import Batch
 from penstock.core.clock import Clock
 from penstock.core.errors import TimestampError
 from penstock.core.ids import MIN_TIME
+from penstock.core.metrics import MetricGroup
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.formats.bad_records import Diverted
 
@@ -113,6 +114,12 @@ class WrappedReader(SplitReader):
 
     def take_diverted(self) -> list[Diverted]:
         return self._reader.take_diverted()
+
+    def pending(self) -> int | None:
+        return self._reader.pending()
+
+    def show(self, group: MetricGroup) -> None:
+        self._reader.show(group)
 
     def on_checkpoint_complete(self, position: Any) -> None:
         self._reader.on_checkpoint_complete(position)

@@ -21,6 +21,7 @@ from penstock.connectors.source import EndOfSplit, OnTruncated, SplitReader
 from penstock.core.batch import Batch, Times
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.core.ids import MIN_TIME
+from penstock.core.metrics import MetricGroup
 from penstock.core.optional import require
 from penstock.formats.bad_records import BadRecords, Diverted, Records, decode_batch, deserialized
 from penstock.formats.value_format import SchemaFormat, as_format
@@ -202,6 +203,24 @@ class KafkaReader(SplitReader):
     def on_checkpoint_complete(self, position: Any) -> None:
         if self._commits and self._feed is not None:
             self._feed.commit_later(self._where, position)
+
+    def pending(self) -> int | None:
+        feed = self._feed
+        return None if feed is None else feed.lag.look(self._where, self._offset, self._stop)
+
+    def show(self, group: MetricGroup) -> None:
+        """By the names of Flink's source. ``pending`` comes first: the others show what it found."""
+        feed, where = self._feed, self._where
+        if feed is None:
+            return
+        ours = group.add_group("KafkaSourceReader")
+        partition = ours.add_group("topic", where.topic).add_group("partition", str(where.partition))
+        partition.gauge("currentOffset", lambda: self._offset - 1)
+        partition.gauge("committedOffset", lambda: feed.lag.committed(where))
+        partition.gauge("records_lag", lambda: feed.lag.records(where))
+        ours.add_group("KafkaConsumer").gauge("records_lag_max", feed.lag.most)
+        ours.gauge("commitsSucceeded", lambda: feed.lag.commits_succeeded)
+        ours.gauge("commitsFailed", lambda: feed.lag.commits_failed)
 
     def close(self) -> None:
         if self._feed is not None:

@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any
 
 from penstock.connectors.kafka.client import BOOTSTRAP, ClientKind, ClientSettings, Trouble, log, new_client
+from penstock.connectors.kafka.lag import ConsumerLag
 from penstock.connectors.kafka.offsets import KafkaTopicPartition
 from penstock.core.optional import require
 
@@ -38,6 +39,7 @@ class SharedConsumer:
         self._consumer = new_client(
             ClientKind.CONSUMER, ClientSettings(settings, on_commit=self._committed), self._trouble
         )
+        self.lag = ConsumerLag(self._consumer)
         self._not_committed: str | None = None
         self._lanes: dict[KafkaTopicPartition, _PartitionBuffer] = {}
         self._waiting = 0
@@ -61,12 +63,13 @@ class SharedConsumer:
     def remove(self, where: KafkaTopicPartition) -> None:
         """Read a partition no more; with the last one the consumer is closed."""
         lane = self._lanes.pop(where)
+        self.lag.forget(where)
         if not lane.paused:
             self._waiting -= len(lane.messages)
         if not self._lanes:
             self._commit()
             # Closing waits for the answer to a commit: 45 s, if the brokers are gone.
-            Thread(target=self._consumer.close, name="kafka-close", daemon=True).start()
+            Thread(target=self.lag.close, name="kafka-close", daemon=True).start()
             self.is_closed = True
         else:
             self._consumer.incremental_unassign([self._partition(*where)])
@@ -150,6 +153,7 @@ class SharedConsumer:
 
     def _committed(self, error: Any, partitions: list[Any]) -> None:
         """The brokers answered a commit. A failure is only told, once: positions are in the snapshots."""
+        self.lag.on_commit(error, partitions)
         why = None if error is None else error.str()
         if why not in (None, self._not_committed):
             log.warning("offsets of %d partitions could not be committed: %s", len(partitions), why)

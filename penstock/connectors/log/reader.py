@@ -22,9 +22,12 @@ from penstock.connectors.log.files import if_unlocked
 from penstock.connectors.log.frame import SCHEMA
 from penstock.connectors.log.segment import Frame, SegmentFile, segment_bases, segment_path
 from penstock.connectors.source import OnTruncated
+from penstock.core.errors import ConnectorError
 
 READ_SCHEMA = pa.schema([pa.field("offset", pa.int64(), nullable=False), *SCHEMA])
 """Columns of what :meth:`PartitionReader.read` returns."""
+_LOOKED_AT = 2000
+"""Frames that one look at the end passes: little enough to be done between two batches."""
 _NOTHING = pa.RecordBatch.from_pylist([], schema=READ_SCHEMA)
 
 
@@ -119,6 +122,37 @@ class Cursor:
             if segment.is_damaged(position, sealed):
                 raise segment.damage(position)
         self._known_torn = seen
+
+
+class TailLook:
+    """Where a partition ends, from the headers of its frames: for people to see, not to be relied upon."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._cursor: Cursor | None = None
+
+    def end_offset(self) -> int | None:
+        """About the offset of the next record to come; ``None`` if that is not known yet.
+
+        Goes over a bounded number of frames and takes no lock: the end may be that of another time.
+        """
+        try:
+            cursor = self._cursor = self._cursor or Cursor(self._directory)
+            newest = max(segment_bases(self._directory), default=0)
+            if newest > cursor.offset:
+                cursor.jump(newest)
+            for _ in range(_LOOKED_AT):
+                if cursor.next(payload=False) is None:
+                    return cursor.offset
+        except (ConnectorError, OSError):  # a reader will say so, if it is true
+            self.close()
+        return None
+
+    def close(self) -> None:
+        """Close the file; the next look begins anew."""
+        if self._cursor is not None:
+            self._cursor.close()
+        self._cursor = None
 
 
 class PartitionReader:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from penstock.connectors.log.errors import OffsetTruncatedError
 from penstock.connectors.log.offsets import LogOffsets
+from penstock.connectors.log.reader import TailLook
 from penstock.connectors.log.topic import Log, Topic
 from penstock.connectors.source import (
     AtOffset,
@@ -164,6 +165,7 @@ class _LogReader(SplitReader):
         self._bad = bad
         self._topic_id = part.topic_id if is_another else None
         self._reader = topic.reader(part.partition, on_truncated)
+        self._tail = TailLook(topic.partition_path(part.partition))
         self._end = part.end
         self._offset = offset
         self._format = value_format
@@ -183,8 +185,15 @@ class _LogReader(SplitReader):
     def position(self) -> Any:
         return self._offset if self._topic_id is None else (self._offset, self._topic_id)
 
+    def pending(self) -> int | None:
+        end = self._tail.end_offset()
+        if end is None:
+            return None
+        return max(0, (end if self._end is None else min(end, self._end)) - self._offset)
+
     def close(self) -> None:
         self._reader.close()
+        self._tail.close()
 
     def _within_end(self, read: pa.RecordBatch) -> pa.RecordBatch:
         """Without what lies behind the end: reading may have gone on ahead, at the earliest record left."""

@@ -96,6 +96,9 @@ class RocksBackend(FileBackend):
         if self._database is not None:
             self._database.close()
 
+    def measures(self) -> dict[str, float]:
+        return {} if self._database is None else self._database.measures()
+
     def _opened(self) -> Database:
         if self._database is None:
             self._database = Database(self._settings)

@@ -66,6 +66,26 @@ _FLUSHES = 12
 """Flushed files before they are merged. Every checkpoint flushes, and what is merged is uploaded again, so
 this is three times RocksDB's own choice; a read looks into more files for it, past Bloom filters."""
 
+_PROPERTIES = (
+    "estimate-num-keys",
+    "estimate-live-data-size",
+    "live-sst-files-size",
+    "total-sst-files-size",
+    "cur-size-all-mem-tables",
+    "size-all-mem-tables",
+    "num-immutable-mem-table",
+    "block-cache-usage",
+    "block-cache-capacity",
+    "block-cache-pinned-usage",
+    "estimate-table-readers-mem",
+    "estimate-pending-compaction-bytes",
+    "num-running-compactions",
+    "num-running-flushes",
+    "is-write-stopped",
+    "actual-delayed-write-rate",
+    "background-errors",
+)
+
 
 class Database:
     """A database that is removed from disk when it is closed, or when nothing refers to it any more."""
@@ -118,6 +138,11 @@ class Database:
         for log in target.glob("*.log"):
             log.unlink()  # empty: nothing is ever logged
         return target
+
+    def measures(self) -> dict[str, float]:
+        """What RocksDB says of itself, by Flink's names. The block cache is that of the whole process."""
+        read = {name: self._rdict.property_int_value(f"rocksdb.{name}") for name in _PROPERTIES}
+        return {f"rocksdb.{name}": float(value) for name, value in read.items() if value is not None}
 
     def close(self) -> None:
         """Close and remove. A :class:`Moment` taken before can still be read."""
