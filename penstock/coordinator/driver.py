@@ -27,6 +27,7 @@ from penstock.coordinator.events import (
     Event,
     Held,
     Instruction,
+    OutputWanted,
     Publish,
     PublishFailed,
     ReportFailure,
@@ -55,8 +56,10 @@ from penstock.core.messages import (
     DriverMessage,
     DriverMessageTaken,
     Heartbeat,
+    Output,
     Remark,
     Samples,
+    TakeOutput,
     TakeSamples,
 )
 from penstock.graph.plan import Plan
@@ -137,6 +140,10 @@ class JobDriver:
         """Ask the slots what they spend their time with; the history has it a second later."""
         self._events.post(SamplesWanted())
 
+    def ask_output(self, slot: SlotId) -> None:
+        """Ask a slot what its process has written; the history has it when the slot comes to answer."""
+        self._events.post(OutputWanted(slot))
+
     # --- from the event loop ----------------------------------------------------------------
 
     def next_wake(self) -> MonoMs | None:
@@ -173,6 +180,10 @@ class JobDriver:
         if isinstance(event, SamplesWanted):
             self._send_all(SendAll(TakeSamples()))
             return Tick()
+        if isinstance(event, OutputWanted):
+            if self._ending is None:
+                self._cluster.send(event.slot, TakeOutput())
+            return Tick()
         if not isinstance(event, SlotSaid):
             return event
         message = event.message
@@ -183,7 +194,7 @@ class JobDriver:
         if isinstance(message, Heartbeat):
             self.metrics.update(message.metrics)
         self.reporter.hear(event.generation, message, self._now)
-        return Tick() if isinstance(message, Heartbeat | Remark | Samples) else event
+        return Tick() if isinstance(message, Heartbeat | Remark | Samples | Output) else event
 
     def _now(self) -> MonoMs:
         return mono_ms(self._clock)

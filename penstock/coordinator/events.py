@@ -216,6 +216,13 @@ class SamplesWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputWanted:
+    """Somebody wants to read what a slot's process has written. The driver passes it on."""
+
+    slot: SlotId
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
@@ -238,6 +245,7 @@ Event = (
     | CancelRequested
     | SnapshotRequested
     | SamplesWanted
+    | OutputWanted
     | Tick
 )
 

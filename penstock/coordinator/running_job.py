@@ -17,6 +17,7 @@ from penstock.coordinator.job_history import JobHistory
 from penstock.coordinator.resuming import what_is_kept
 from penstock.core.clock import Clock
 from penstock.core.errors import JobFailedError
+from penstock.core.ids import SlotId
 from penstock.core.job import JobID, JobStatus
 
 _log = logging.getLogger("penstock")
@@ -118,6 +119,10 @@ class RunningJob(ABC):
         """Have the slots look what they spend their time with, if there are any; the history has it soon."""
         return
 
+    def ask_output(self, slot: SlotId) -> None:
+        """Have a slot say what its process has written, if there are slots; the history has it soon."""
+        return
+
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job has; fails if the job did."""
         return self._result.finished
@@ -175,6 +180,9 @@ class StreamingJob(RunningJob):
 
     def sample(self) -> None:
         self.driver.sample()
+
+    def ask_output(self, slot: SlotId) -> None:
+        self.driver.ask_output(slot)
 
     def what_is_kept(self) -> str:
         job = self.job

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from penstock.core.batch import Batch, can_concat, concat
 from penstock.core.errors import PenstockError, TransportError, TypeMismatchError
-from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
+from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime, VertexId
+from penstock.core.messages import HotGroups
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
@@ -56,9 +57,16 @@ class OutputEdge:
     """
 
     def __init__(
-        self, router: Router, senders: dict[int, Sender], enough_rows: int, name: str = "the next step"
+        self,
+        router: Router,
+        senders: dict[int, Sender],
+        enough_rows: int,
+        name: str = "the next step",
+        target: VertexId | None = None,
     ) -> None:
         self._router = router
+        self.target = target
+        """The vertex that reads from it."""
         self._name = name
         self.emitted_bytes = 0
         """All that was ever given to it."""
@@ -117,6 +125,10 @@ class OutputEdge:
 
     def _located(self, error: PenstockError) -> PenstockError:
         return type(error)(f"on the way to {self._name}: {error}")
+
+    def hot_groups(self) -> HotGroups | None:
+        """The key groups with the most records, where the receivers are keyed and several."""
+        return None if self._router.counts is None else self._router.counts.hottest()
 
     def gathered_bytes(self) -> int:
         """What waits in the buffers."""

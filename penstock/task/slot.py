@@ -24,6 +24,7 @@ from penstock.core.messages import (
     EndInput,
     FromSlot,
     Heartbeat,
+    HotGroups,
     Leave,
     SnapshotCompleted,
     SplitsSettled,
@@ -141,7 +142,12 @@ class Slot:
 
     def heartbeat(self) -> Heartbeat:
         """A sign of life with the tasks' metrics."""
-        return Heartbeat({task.subtask: task.measures() for task in self.tasks})
+        hot: dict[VertexId, HotGroups] = {}
+        for edge in (edge for task in self.tasks for edge in task.edges):
+            found = edge.hot_groups()
+            if found is not None and edge.target is not None:
+                hot[edge.target] = found.joined(hot.get(edge.target))
+        return Heartbeat({task.subtask: task.measures() for task in self.tasks}, hot_groups=hot)
 
     def _fail(self, subtask: Subtask, error: Exception) -> None:
         self._env.report(TaskFailed(subtask, error))
