@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.core.messages import Output
 
-KEPT_BYTES = 64 << 10
+KEPT_BYTES = 128 << 10
 _LONGEST = 8 << 10
 _CUT = "... (the rest of it is not kept)\n"
 _FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 from local_jobs import environment, number_stream, until
 from rest_client import Client, served
 
+from penstock.common import Types
+from penstock.datastream import KeyedProcessFunction
+from penstock.datastream.state import ValueStateDescriptor
 from penstock.rest.serving import serve
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
@@ -39,7 +43,7 @@ def test_what_processes_wrote_is_read_without_secrets(tmp_path: Path) -> None:
             assert "printed by the program" in job.client.get(f"{process}/stdout")
             first, second = (job.client.get(f"{process}/logs/{name}") for name in names)
             assert "my.program" in first and "printed by the program" in second
-            missing = job.client.ask(f"{process}/logs/..%2f..%2fpasswd")
+            missing = job.client.ask(f"{process}/logs/other.log")
             assert missing.status == 404 and "there is no log" in missing.body["errors"][0]
         assert job.client.ask("/taskmanagers/slot-9/log").status == 404
 
@@ -61,4 +65,82 @@ def test_the_record_that_made_a_function_fail_is_told_without_its_secrets() -> N
         assert entry["exceptionName"] == "ValueError" and SECRET not in str(entry)
         assert entry["failureLabels"]["step"] == "look up"
         assert "'country': '<b>', 'api_key': ***}" in entry["failureLabels"]["record"]
+        serving.close()
+
+
+def test_state_is_browsed_and_one_key_is_looked_up(tmp_path: Path) -> None:
+    def remember(records: Any) -> Any:
+        return records.key_by(lambda n: n % 7).process(Remember()).uid("remember")
+
+    gate = tmp_path / "gate"
+    env = environment(tmp_path / "checkpoints", rest__port="0")
+    with local_cluster(2) as launcher:
+        remember(number_stream(env, 1000, gate=gate)).print()
+        env.execute_async("remembering")
+        (job,) = launcher.jobs
+        serving = serve(job)
+        assert serving is not None and serving.is_ready.wait(PATIENCE_S)
+        client, base = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}"
+        path = f"{base}/penstock/state"
+        asked = client.ask(f"{base}/checkpoints", "POST", {}).body["request-id"]
+        until(lambda: client.get(f"{base}/checkpoints/{asked}")["operation"], "a checkpoint is complete")
+        listed = client.get(path)
+        assert listed["snapshot"]["id"] >= 1 and not listed["truncated"]
+        mine = {row["state"]: row for row in listed["states"] if row["operator"] == "remember"}
+        assert {"last", "token", "login"} <= set(mine)
+        assert mine["last"]["kind"] == "keyed" and mine["last"]["entries"] == 7 and mine["last"]["bytes"] > 0
+        (row,) = client.get(f"{path}/remember/last?key=3")["rows"]
+        assert row["key"] == "3" and int(row["value"]) % 7 == 3
+        by_id = client.get(f"{path}/{mine['last']['operator_id']}/last?key=3")
+        assert by_id["rows"] == [row] and by_id["truncated"] is False
+        (secret,) = client.get(f"{path}/remember/token?key=3")["rows"]
+        assert secret == {"key": "3", "value": "***"}
+        (login,) = client.get(f"{path}/remember/login?key=3")["rows"]
+        assert "'user': '<b>ann</b>'" in login["value"] and SECRET not in str(login)
+        assert client.get(f"{path}/remember/last?key=ann")["rows"] == []
+        for wrong, status in [("remember/nothing?key=3", 404), ("nobody/last?key=3", 404)] + [
+            ("remember/last", 400),
+            (f"remember/last?key={'x' * 2000}", 400),
+        ]:
+            refused = client.ask(f"{path}/{wrong}")
+            assert refused.status == status and refused.body["errors"], wrong
+        gate.touch()
+        job.result().result(PATIENCE_S)
+        serving.close()
+
+
+class Remember(KeyedProcessFunction):
+    """Keeps of each key what came last, and what nobody may see."""
+
+    def open(self, runtime_context: Any) -> None:
+        def state(name: str, kind: Any) -> Any:
+            return runtime_context.get_state(ValueStateDescriptor(name, kind))
+
+        self.last = state("last", Types.LONG())
+        self.token = state("token", Types.STRING())
+        self.login = state("login", Types.PICKLED_BYTE_ARRAY())
+
+    def process_element(self, value: int, ctx: Any) -> Any:
+        self.last.update(value)
+        self.token.update(SECRET)
+        self.login.update({"user": "<b>ann</b>", "password": SECRET})
+        yield value
+
+
+def test_without_a_snapshot_the_state_is_empty_with_a_reason(tmp_path: Path) -> None:
+    env = environment(None, rest__port="0")
+    gate = tmp_path / "gate"
+    with local_cluster(1) as launcher:
+        number_stream(env, 10, 1, gate=gate).print()
+        env.execute_async("in memory")
+        (job,) = launcher.jobs
+        serving = serve(job)
+        assert serving is not None and serving.is_ready.wait(PATIENCE_S)
+        client, path = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}/penstock/state"
+        found = client.get(path)
+        assert found["states"] == [] and "driver's memory" in found["note"]
+        refused = client.ask(f"{path}/a/b?key=1")
+        assert refused.status == 404 and "driver's memory" in refused.body["errors"][0]
+        gate.touch()
+        job.result().result(PATIENCE_S)
         serving.close()

@@ -16,7 +16,17 @@ from penstock.core.handles import SubtaskSnapshot
 from penstock.core.ids import MIN_TIME, Epoch, Generation, SlotId, Subtask, SubtaskIndex
 from penstock.core.job import JobStatus
 from penstock.core.messages import Heartbeat, Opening, SnapshotAck, TaskFailed, WatermarkReport
-from penstock.rest import checkpoints, job, metric_views, openapi, outputs, overview, processes, vertices
+from penstock.rest import (
+    checkpoints,
+    job,
+    metric_views,
+    openapi,
+    outputs,
+    overview,
+    processes,
+    state,
+    vertices,
+)
 from penstock.rest.look import Look, Refused, rest_id, vertex_name
 from penstock.rest.routes import VIEWS, Asked, answer
 from penstock.rest.steering import ACTIONS, OUTCOMES
@@ -60,7 +70,7 @@ def views_of(look: Look) -> dict[str, Any]:
 
 
 def test_every_call_of_the_contract_is_answered() -> None:
-    asking = ("/config", "/jobmanager/thread-dump", *outputs.PATHS)
+    asking = ("/config", "/jobmanager/thread-dump", *outputs.PATHS, *state.PATHS)
     apart = {("GET", path) for path in asking}
     known = {("GET", path) for path in (*VIEWS, *OUTCOMES)} | set(ACTIONS) | apart
     assert {(call["method"], call["path"]) for call in openapi.calls()} <= known
