@@ -27,7 +27,6 @@ from penstock.coordinator.events import (
     Event,
     Held,
     Instruction,
-    OutputWanted,
     Publish,
     PublishFailed,
     ReportFailure,
@@ -36,6 +35,7 @@ from penstock.coordinator.events import (
     Send,
     SendAll,
     SlotSaid,
+    SlotsAsked,
     SnapshotRequest,
     SnapshotRequested,
     Stalled,
@@ -59,8 +59,8 @@ from penstock.core.messages import (
     Output,
     Remark,
     Samples,
-    TakeOutput,
     TakeSamples,
+    ToSlot,
 )
 from penstock.graph.plan import Plan
 
@@ -140,9 +140,9 @@ class JobDriver:
         """Ask the slots what they spend their time with; the history has it a second later."""
         self._events.post(SamplesWanted())
 
-    def ask_output(self, slot: SlotId) -> None:
-        """Ask a slot what its process has written; the history has it when the slot comes to answer."""
-        self._events.post(OutputWanted(slot))
+    def ask(self, message: ToSlot, slot: SlotId | None = None) -> None:
+        """Ask a slot, or all; the history has the answers when they come to answer."""
+        self._events.post(SlotsAsked(message, slot))
 
     # --- from the event loop ----------------------------------------------------------------
 
@@ -180,9 +180,9 @@ class JobDriver:
         if isinstance(event, SamplesWanted):
             self._send_all(SendAll(TakeSamples()))
             return Tick()
-        if isinstance(event, OutputWanted):
+        if isinstance(event, SlotsAsked):
             if self._ending is None:
-                self._cluster.send(event.slot, TakeOutput())
+                self._pass_on(event)
             return Tick()
         if not isinstance(event, SlotSaid):
             return event
@@ -233,6 +233,12 @@ class JobDriver:
     def _send_all(self, instruction: SendAll) -> None:
         for slot in range(self._plan.slots):
             self._cluster.send(SlotId(slot), instruction.message)
+
+    def _pass_on(self, event: SlotsAsked) -> None:
+        if event.slot is None:
+            self._send_all(SendAll(event.message))
+        else:
+            self._cluster.send(event.slot, event.message)
 
     def _set_status(self, instruction: StatusChanged) -> None:
         self.status = instruction.status

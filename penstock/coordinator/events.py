@@ -216,10 +216,11 @@ class SamplesWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputWanted:
-    """Somebody wants to read what a slot's process has written. The driver passes it on."""
+class SlotsAsked:
+    """Somebody wants to know something of a slot, or of all. The driver passes the question on."""
 
-    slot: SlotId
+    message: ToSlot
+    slot: SlotId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,7 @@ Event = (
     | CancelRequested
     | SnapshotRequested
     | SamplesWanted
-    | OutputWanted
+    | SlotsAsked
     | Tick
 )
 

@@ -19,6 +19,7 @@ from penstock.core.clock import Clock
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import SlotId
 from penstock.core.job import JobID, JobStatus
+from penstock.core.messages import ToSlot
 
 _log = logging.getLogger("penstock")
 
@@ -119,8 +120,8 @@ class RunningJob(ABC):
         """Have the slots look what they spend their time with, if there are any; the history has it soon."""
         return
 
-    def ask_output(self, slot: SlotId) -> None:
-        """Have a slot say what its process has written, if there are slots; the history has it soon."""
+    def ask(self, message: ToSlot, slot: SlotId | None = None) -> None:
+        """Ask a slot, or all, if there are any; the history has the answers soon."""
         return
 
     def result(self) -> Future[JobExecutionResult]:
@@ -181,8 +182,8 @@ class StreamingJob(RunningJob):
     def sample(self) -> None:
         self.driver.sample()
 
-    def ask_output(self, slot: SlotId) -> None:
-        self.driver.ask_output(slot)
+    def ask(self, message: ToSlot, slot: SlotId | None = None) -> None:
+        self.driver.ask(message, slot)
 
     def what_is_kept(self) -> str:
         job = self.job

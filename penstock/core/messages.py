@@ -126,6 +126,16 @@ class TakeOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeTail:
+    """Somebody watches what comes to a vertex, or leaves it: the next :class:`Heartbeat` has some records."""
+
+    vertex: VertexId
+    leaving: bool
+    secret: tuple[str, ...]
+    """Names of fields that are not shown, see ``core/secret_fields.py``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Close everything and return from the Spark task."""
 
@@ -144,6 +154,7 @@ ToSlot = (
     | DriverMessageTaken
     | TakeSamples
     | TakeOutput
+    | TakeTail
     | Leave
 )
 
@@ -281,6 +292,8 @@ class Heartbeat:
     """What else it says of its process now and then, see ``core/process_facts.py``."""
     hot_groups: dict[VertexId, HotGroups] = field(default_factory=dict)
     """Of the keyed vertices that its tasks send to, see ``exchange/hot_groups.py``."""
+    tails: dict[VertexId, tuple[str, ...]] = field(default_factory=dict)
+    """Some records of the vertices that somebody watches, as text, see ``exchange/tail.py``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,12 @@ REST_READ_ONLY: Option[bool] = _add(
     "Whether the page and REST only show: no savepoint, stop, checkpoint or cancel; the command line still "
     "can.",
 )
+REST_TAIL: Option[bool] = _add(
+    "penstock.rest.tail",
+    Kind.BOOLEAN,
+    "false",
+    "Whether the page may show some of the records that flow, without fields of `penstock.secret-fields`.",
+)
 SECRET_FIELDS: Option[str] = _add(
     "penstock.secret-fields",
     Kind.STRING,

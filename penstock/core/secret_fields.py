@@ -24,7 +24,7 @@ DEFAULT = (
 )
 _DEEPEST = 8
 _MOST_PARTS = 10_000
-_LONGEST_JSON = 1 << 16
+_LONGEST_TEXT = 1 << 16
 
 
 def patterns_of(text: str) -> tuple[str, ...]:
@@ -86,7 +86,9 @@ class _Masking:
         if self._left < 0 or depth < 0:
             return _MORE
         if isinstance(value, str | bytes | bytearray):
-            return self._json(value)
+            return (
+                self._json(value) if len(value) <= _LONGEST_TEXT else _Said(f"{value[:_LONGEST_TEXT]!r}...")
+            )
         if isinstance(value, Mapping):
             return self._mapping(value, depth)
         names = _names_of(value)
@@ -116,7 +118,7 @@ class _Masking:
     def _json(self, value: str | bytes | bytearray) -> Any:
         """Text that is JSON hides what its fields hide."""
         opening = value[:1]
-        if opening not in ("{", "[", b"{", b"[") or len(value) > _LONGEST_JSON:
+        if opening not in ("{", "[", b"{", b"["):
             return value
         try:
             read = json.loads(value)

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from penstock.core.discreet import shown
 from penstock.core.ids import SlotId
-from penstock.core.messages import Output
+from penstock.core.messages import Output, TakeOutput
 from penstock.core.written import WRITTEN
 from penstock.rest.look import Refused
 from penstock.rest.plane import Plane
@@ -63,7 +63,7 @@ class SlotOutputs:
             if now < self._asked.get(slot, float("-inf")) + _ASK_EVERY_S:
                 return False
             self._asked[slot] = now
-        self._plane.running.ask_output(slot)
+        self._plane.running.ask(TakeOutput(), slot)
         return True
 
 

@@ -285,6 +285,8 @@ def _of_vertex(job: FakeJob, vertex: Vertex, what: list[str], query: dict[str, s
             return job.load(vertex)
         case ["subtasktimes"]:
             return job.subtask_times(vertex)
+        case ["penstock", "tail"]:
+            return fake_state.tail()
         case ["accumulators"]:
             return {"id": vertex.id, "user-accumulators": [{"name": "bad rows", "type": "int", "value": "3"}]}
         case ["flamegraph"]:

@@ -32,3 +32,9 @@ def looked_up(operator: str, state: str, key: str) -> Any:
         "rows": rows,
         "truncated": False,
     }
+
+
+def tail() -> Any:
+    """``/jobs/:id/vertices/:v/penstock/tail``."""
+    records = [{"slot": at, "at": SNAPSHOT["created"], "text": f"{HOSTILE} {at}"} for at in range(3)]
+    return {"enabled": True, "note": None, "of": "input", "records": records}

@@ -99,3 +99,9 @@ def test_a_key_is_looked_up_in_the_newest_snapshot(browser: Browser, rest: FakeR
     rest.absent = {"profile"}
     browser.press("Look up")
     browser.until_says("There is no profile here.")
+
+
+def test_records_that_flow_are_text(browser: Browser, rest: FakeRest) -> None:
+    browser.open(rest.url, f"job/{JOB}/overview/{'d' * 32}/tail")
+    browser.until_says("come to this step", f"{HOSTILE} 2")
+    assert not browser.all("main img")

@@ -144,3 +144,35 @@ def test_without_a_snapshot_the_state_is_empty_with_a_reason(tmp_path: Path) -> 
         gate.touch()
         job.result().result(PATIENCE_S)
         serving.close()
+
+
+def test_records_are_watched_only_where_the_settings_say_so(tmp_path: Path) -> None:
+    with served(tmp_path) as job:
+        for vertex in job.client.get(job.base)["vertices"]:
+            found = job.client.get(f"{job.base}/vertices/{vertex['id']}/penstock/tail")
+            assert (
+                found["enabled"] is False and "penstock.rest.tail" in found["note"] and not found["records"]
+            )
+        assert not job.job.history.view().seen.tails
+
+
+def test_some_records_are_watched_without_their_secrets(tmp_path: Path) -> None:
+    env = environment(None, rest__port="0", penstock__rest__tail="true", penstock__secret_fields="*name")
+    with local_cluster(2) as launcher:
+        records = number_stream(env, 10**9, 2).map(lambda n: {"n": n, "last_name": SECRET, "text": "<b>"})
+        records.key_by(lambda record: record["n"] % 5).map(lambda record: record["n"]).print()
+        env.execute_async("watched")
+        (job,) = launcher.jobs
+        serving = serve(job)
+        assert serving is not None and serving.is_ready.wait(PATIENCE_S)
+        client, base = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}"
+        source, mapped = (vertex["id"] for vertex in client.get(base)["vertices"][:2])
+        for vertex, way in ((source, "output"), (mapped, "input")):
+            path = f"{base}/vertices/{vertex}/penstock/tail"
+            found = until(lambda path=path: (said := client.get(path))["records"] and said, "records came by")
+            assert found["of"] == way and 0 < len(found["records"]) <= 200
+            texts = [record["text"] for record in found["records"]]
+            assert all("'last_name': ***, 'text': '<b>'}" in text for text in texts), texts
+        assert client.ask(f"{base}/vertices/{'f' * 32}/penstock/tail").status == 404
+        job.cancel().result(PATIENCE_S)
+        serving.close()

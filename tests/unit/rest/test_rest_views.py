@@ -25,6 +25,7 @@ from penstock.rest import (
     overview,
     processes,
     state,
+    tail,
     vertices,
 )
 from penstock.rest.look import Look, Refused, rest_id, vertex_name
@@ -70,7 +71,7 @@ def views_of(look: Look) -> dict[str, Any]:
 
 
 def test_every_call_of_the_contract_is_answered() -> None:
-    asking = ("/config", "/jobmanager/thread-dump", *outputs.PATHS, *state.PATHS)
+    asking = ("/config", "/jobmanager/thread-dump", *outputs.PATHS, *state.PATHS, *tail.PATHS)
     apart = {("GET", path) for path in asking}
     known = {("GET", path) for path in (*VIEWS, *OUTCOMES)} | set(ACTIONS) | apart
     assert {(call["method"], call["path"]) for call in openapi.calls()} <= known
