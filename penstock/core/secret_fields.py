@@ -24,7 +24,16 @@ DEFAULT = (
 )
 _DEEPEST = 8
 _MOST_PARTS = 10_000
-_LONGEST_TEXT = 1 << 16
+_MOST_CHARACTERS = 1 << 16
+"""Of all text in a record that is looked at."""
+_LONGEST_TEXT = 1 << 12
+"""Of one text that is not JSON."""
+_LONGEST_SECRET = 2500
+_WRITTEN = re.compile(
+    r"""(?<![\w.-])(["']?(?P<name>[A-Za-z_][\w.-]{0,80})["']?\s{0,3}[:=]\s{0,3})"""
+    r"""("(?:[^"\\]|\\.){0,2000}"|'(?:[^'\\]|\\.){0,2000}'|[^\s,;&}\])]{1,2000})"""
+)
+"""A name and its value in text that is not, or not whole, JSON."""
 
 
 def patterns_of(text: str) -> tuple[str, ...]:
@@ -47,8 +56,10 @@ class SecretFields:
 
     def text(self, record: Any, longest: int) -> str:
         """The record as Python would write it, shortened, without what is hidden."""
-        written = discreet(repr(_Masking(self).masked(record, _DEEPEST)))
-        return written if len(written) <= longest else written[:longest] + "..."
+        written = repr(_Masking(self).masked(record, _DEEPEST))
+        # What is cut off before secrets are looked for may be the end of one.
+        clean = discreet(written[: longest + _LONGEST_SECRET])
+        return clean if len(clean) <= longest else clean[:longest] + "..."
 
 
 @lru_cache(maxsize=16)
@@ -77,6 +88,7 @@ class _Masking:
     def __init__(self, secret: SecretFields) -> None:
         self._secret = secret
         self._left = _MOST_PARTS
+        self._characters = _MOST_CHARACTERS
 
     def masked(self, value: Any, depth: int) -> Any:
         """The value itself where nothing in it is hidden, else something that is written like it."""
@@ -86,9 +98,7 @@ class _Masking:
         if self._left < 0 or depth < 0:
             return _MORE
         if isinstance(value, str | bytes | bytearray):
-            return (
-                self._json(value) if len(value) <= _LONGEST_TEXT else _Said(f"{value[:_LONGEST_TEXT]!r}...")
-            )
+            return self._in_text(value)
         if isinstance(value, Mapping):
             return self._mapping(value, depth)
         names = _names_of(value)
@@ -115,17 +125,29 @@ class _Masking:
             f"{type(value).__name__}({', '.join(f'{name}={part!r}' for name, part in made.items())})"
         )
 
-    def _json(self, value: str | bytes | bytearray) -> Any:
-        """Text that is JSON hides what its fields hide."""
-        opening = value[:1]
-        if opening not in ("{", "[", b"{", b"["):
-            return value
-        try:
-            read = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-        made = self.masked(read, _DEEPEST)
-        return value if made is read else _Said(repr(json.dumps(made, default=repr)))
+    def _in_text(self, value: str | bytes | bytearray) -> Any:
+        """Text hides what is written in it as a field: as JSON, or as a name with a value behind it."""
+        self._characters -= min(len(value), _LONGEST_TEXT)
+        if self._characters < 0:
+            return _MORE
+        text = value[:_MOST_CHARACTERS]
+        text = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        if text[:1] in ("{", "["):
+            try:
+                read = json.loads(text)
+            except (ValueError, RecursionError):
+                pass
+            else:
+                made = self.masked(read, _DEEPEST)
+                return value if made is read else _Said(repr(json.dumps(made, default=repr)))
+        text = text[:_LONGEST_TEXT]
+        left = _WRITTEN.sub(self._unless_hidden, text)
+        if left != text:
+            return _Said(repr(left))
+        return value if len(value) <= _LONGEST_TEXT else _Said(f"{value[:_LONGEST_TEXT]!r}...")
+
+    def _unless_hidden(self, found: re.Match[str]) -> str:
+        return f"{found[1]}{HIDDEN}" if self._secret.hides(found["name"]) else found[0]
 
 
 def _rebuilt(value: Any, parts: list[Any]) -> Any:

@@ -82,6 +82,8 @@ class Written:
         return Output(self.log.text(), self.stdout.text())
 
     def _saw(self, record: logging.LogRecord) -> None:
+        if record.name is None:  # logging.makeLogRecord fills it in later: it comes from another process
+            return
         with contextlib.suppress(Exception):  # logging's own handlers say what is wrong with a record
             self.log.write(self._format.format(record) + "\n")
             record.exc_text = None  # what the formatter keeps there would skip other formatters

@@ -46,6 +46,8 @@ class GroupCounts:
         """Those with the most records; ``None`` before anything was looked at."""
         if not self._total:
             return None
-        first = np.argsort(-self._counts, kind="stable")[:_HOTTEST]
+        most = min(_HOTTEST, self._groups)
+        picked = np.argpartition(self._counts, -most)[-most:]
+        first = picked[np.argsort(-self._counts[picked], kind="stable")]
         counts = {int(group): int(self._counts[group]) for group in first if self._counts[group]}
         return HotGroups(self._total, counts)

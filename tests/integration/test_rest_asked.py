@@ -82,13 +82,14 @@ def test_state_is_browsed_and_one_key_is_looked_up(tmp_path: Path) -> None:
         assert serving is not None and serving.is_ready.wait(PATIENCE_S)
         client, base = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}"
         path = f"{base}/penstock/state"
-        asked = client.ask(f"{base}/checkpoints", "POST", {}).body["request-id"]
-        until(lambda: client.get(f"{base}/checkpoints/{asked}")["operation"], "a checkpoint is complete")
-        listed = client.get(path)
-        assert listed["snapshot"]["id"] >= 1 and not listed["truncated"]
-        mine = {row["state"]: row for row in listed["states"] if row["operator"] == "remember"}
-        assert {"last", "token", "login"} <= set(mine)
-        assert mine["last"]["kind"] == "keyed" and mine["last"]["entries"] == 7 and mine["last"]["bytes"] > 0
+
+        def remembered() -> dict[str, Any] | None:
+            found = {row["state"]: row for row in client.get(path)["states"] if row["operator"] == "remember"}
+            return found if "last" in found and found["last"]["entries"] == 7 else None
+
+        mine = until(remembered, "a checkpoint has all keys")
+        assert client.get(path)["snapshot"]["id"] >= 1 and set(mine) == {"last", "token", "login"}
+        assert mine["last"]["kind"] == "keyed" and mine["last"]["bytes"] > 0
         (row,) = client.get(f"{path}/remember/last?key=3")["rows"]
         assert row["key"] == "3" and int(row["value"]) % 7 == 3
         by_id = client.get(f"{path}/{mine['last']['operator_id']}/last?key=3")

@@ -36,6 +36,11 @@ RECORDS: list[Any] = [
     json.dumps({"user": "ann", "pwd": SECRET}).encode(),
     {"user": "ann", "body": json.dumps({"x": {"Authorization": SECRET}})},
     "user=ann password='hunter2'",
+    "user=ann&pwd=hunter2&x=1",
+    '{"user": "ann", "access_token": "hunter2", "cut',
+    "{'user': 'ann', 'my-secret': 'hunter2'}",
+    '[{"user": "ann"},\n{"api_key": "hunter2"}',
+    json.dumps({"user": "ann", "pwd": SECRET, "filling": "x" * 100_000}),
 ]
 
 

@@ -41,10 +41,11 @@ def test_records_of_any_logger_are_kept_and_still_go_where_they_went(
         except ValueError:
             mine.exception("it broke")
         assert logging.getLogger().handlers == handlers
+        logging.makeLogRecord({"name": "elsewhere", "msg": "made elsewhere"})
     mine.warning("after")
     text = written.log.text()
     assert "WARNING tests.written.mine: value 7\n" in text and "ValueError: no such country" in text
-    assert "not enabled" not in text and "after" not in text
+    assert "not enabled" not in text and "after" not in text and "None" not in text
     assert [record.getMessage() for record in caplog.records] == ["value 7", "it broke", "after"]
 
 
