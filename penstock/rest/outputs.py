@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from penstock.core.discreet import shown
-from penstock.core.ids import SlotId
+from penstock.core.ids import SlotId, WallMs
 from penstock.core.messages import Output, TakeOutput
 from penstock.core.written import WRITTEN
 from penstock.rest.look import Refused
@@ -47,7 +47,7 @@ class SlotOutputs:
         self._lock = threading.Lock()
         self._asked: dict[SlotId, float] = {}
 
-    async def of(self, slot: SlotId) -> tuple[int, Output]:
+    async def of(self, slot: SlotId) -> tuple[WallMs, Output]:
         """When it answered, in milliseconds since the epoch, and what."""
         history, clock = self._plane.running.history, self._plane.clock
         before = history.output(slot)
@@ -55,7 +55,7 @@ class SlotOutputs:
             until = clock.monotonic() + _WAIT_S
             while history.output(slot) == before and clock.monotonic() < until:
                 await asyncio.sleep(_LOOK_EVERY_S)
-        return history.output(slot) or (clock.now_ms(), Output(_SILENT, _SILENT))
+        return history.output(slot) or (WallMs(clock.now_ms()), Output(_SILENT, _SILENT))
 
     def _ask(self, slot: SlotId) -> bool:
         with self._lock:
@@ -80,7 +80,7 @@ async def _answer(plane: Plane, outputs: SlotOutputs, request: Request) -> Respo
     if name not in (own_name, _STDOUT):
         raise Refused(404, f"there is no log {name}; there are {own_name} and {_STDOUT}")
     if process == "jobmanager":
-        at, written = plane.clock.now_ms(), WRITTEN.taken()
+        at, written = WallMs(plane.clock.now_ms()), WRITTEN.taken()
     else:
         slot = found(plane.look(), request.path_params["taskmanagerid"])
         at, written = await outputs.of(slot.slot)
