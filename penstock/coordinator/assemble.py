@@ -19,7 +19,9 @@ from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import JobID
+from penstock.core.rest_options import SECRET_FIELDS
 from penstock.core.restart import longest_pause_ms, restart_from_config
+from penstock.core.secret_fields import patterns_of
 from penstock.core.security_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
 from penstock.core.unpickling import allow, allowed_by_program
 from penstock.graph.bounded import runs_in_batch
@@ -174,6 +176,7 @@ def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> PlanSet
         job_parameters=dict(spec.job_parameters),
         allowed_classes=allowed_by_program(config.get(ALLOWED_CLASSES)),
         rocksdb=rocksdb_settings(config),
+        secret_fields=patterns_of(config.get(SECRET_FIELDS)),
     )
 
 

@@ -35,6 +35,7 @@ from penstock.coordinator.events import (
     Send,
     SendAll,
     SlotSaid,
+    SlotsAsked,
     SnapshotRequest,
     SnapshotRequested,
     Stalled,
@@ -55,9 +56,11 @@ from penstock.core.messages import (
     DriverMessage,
     DriverMessageTaken,
     Heartbeat,
+    Output,
     Remark,
     Samples,
     TakeSamples,
+    ToSlot,
 )
 from penstock.graph.plan import Plan
 
@@ -137,6 +140,10 @@ class JobDriver:
         """Ask the slots what they spend their time with; the history has it a second later."""
         self._events.post(SamplesWanted())
 
+    def ask(self, message: ToSlot, slot: SlotId | None = None) -> None:
+        """Ask a slot, or all; the history has the answers when they come to answer."""
+        self._events.post(SlotsAsked(message, slot))
+
     # --- from the event loop ----------------------------------------------------------------
 
     def next_wake(self) -> MonoMs | None:
@@ -173,6 +180,10 @@ class JobDriver:
         if isinstance(event, SamplesWanted):
             self._send_all(SendAll(TakeSamples()))
             return Tick()
+        if isinstance(event, SlotsAsked):
+            if self._ending is None:
+                self._pass_on(event)
+            return Tick()
         if not isinstance(event, SlotSaid):
             return event
         message = event.message
@@ -183,7 +194,7 @@ class JobDriver:
         if isinstance(message, Heartbeat):
             self.metrics.update(message.metrics)
         self.reporter.hear(event.generation, message, self._now)
-        return Tick() if isinstance(message, Heartbeat | Remark | Samples) else event
+        return Tick() if isinstance(message, Heartbeat | Remark | Samples | Output) else event
 
     def _now(self) -> MonoMs:
         return mono_ms(self._clock)
@@ -222,6 +233,12 @@ class JobDriver:
     def _send_all(self, instruction: SendAll) -> None:
         for slot in range(self._plan.slots):
             self._cluster.send(SlotId(slot), instruction.message)
+
+    def _pass_on(self, event: SlotsAsked) -> None:
+        if event.slot is None:
+            self._send_all(SendAll(event.message))
+        else:
+            self._cluster.send(event.slot, event.message)
 
     def _set_status(self, instruction: StatusChanged) -> None:
         self.status = instruction.status

@@ -216,6 +216,14 @@ class SamplesWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotsAsked:
+    """Somebody wants to know something of a slot, or of all. The driver passes the question on."""
+
+    message: ToSlot
+    slot: SlotId | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
@@ -238,6 +246,7 @@ Event = (
     | CancelRequested
     | SnapshotRequested
     | SamplesWanted
+    | SlotsAsked
     | Tick
 )
 

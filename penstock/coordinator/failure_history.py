@@ -27,6 +27,10 @@ class Failure:
     subtask: Subtask | None = None
     slot: SlotId | None = None
     host: str = ""
+    step: str | None = None
+    """The step whose function raised."""
+    record: str | None = None
+    """What it was given, shortened and without secret fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ def failure_of(
         lines = error.trace.strip().splitlines() or [""]
         raised = _RAISED.match(lines[-1])
         name, stack = raised[1] if raised else type(error).__name__, str(error)
-    else:
-        name, stack = type(error).__name__, "".join(traceback.format_exception(error)).rstrip()
-    return Failure(now, name, shown(stack), subtask, slot, host)
+        record = None if error.record is None else shown(error.record)
+        return Failure(now, name, shown(stack), subtask, slot, host, shown(error.step), record)
+    stack = "".join(traceback.format_exception(error)).rstrip()
+    return Failure(now, type(error).__name__, shown(stack), subtask, slot, host)

@@ -47,6 +47,7 @@ from penstock.coordinator.events import (
 from penstock.coordinator.failure_history import FailureHistory, FailureRecord, failure_of
 from penstock.coordinator.metric_history import MetricHistory, Values
 from penstock.coordinator.rate_history import RateHistory, RatesAt
+from penstock.coordinator.sightings import Seen, Sightings
 from penstock.core.clock import Now
 from penstock.core.discreet import shown
 from penstock.core.errors import ProcessLostError
@@ -58,6 +59,7 @@ from penstock.core.messages import (
     FromSlot,
     Heartbeat,
     Opening,
+    Output,
     Samples,
     SnapshotAck,
     SnapshotDeclined,
@@ -115,6 +117,7 @@ class HistoryView:
     """What slots were seen at last, if anybody asked."""
     minutes: tuple[RatesAt, ...] = ()
     """How fast the vertices were lately, oldest first."""
+    seen: Seen = field(default_factory=Seen)
 
 
 class JobHistory:
@@ -135,6 +138,7 @@ class JobHistory:
         self._watermarks: dict[tuple[OperatorId, int], WatermarkReport] = {}
         self._events: deque[Happening] = deque(maxlen=_EVENTS)
         self._samples: dict[SlotId, tuple[WallMs, Samples]] = {}
+        self._sightings = Sightings()
         self._stalled: str | None = None
         self._held: str | None = None
         self._hearers: dict[type, Callable[[Any, Now], None]] = {
@@ -238,7 +242,13 @@ class JobHistory:
                 self._held,
                 dict(self._samples),
                 self._minutes.moments(),
+                self._sightings.view(),
             )
+
+    def output(self, slot: SlotId) -> tuple[WallMs, Output] | None:
+        """What a slot's process has written, as of when it was last asked."""
+        with self._lock:
+            return self._sightings.output(slot)
 
     # --- what is heard ----------------------------------------------------------------------
 
@@ -267,6 +277,7 @@ class JobHistory:
 
     def _on_said(self, event: SlotSaid, now: Now) -> None:
         message, slot = event.message, event.slot
+        self._sightings.heard(slot, message, now.wall)
         if isinstance(message, Heartbeat):
             self._attempts.alive(slot, message.used_bytes, message.process, now.wall)
             for subtask, values in message.metrics.items():
@@ -319,6 +330,7 @@ class JobHistory:
         self._metrics.new_attempt()
         self._watermarks.clear()
         self._samples.clear()
+        self._sightings.new_attempt()
         begun = f"attempt {self._attempts.begun - 1} begins with {instruction.slots} slots"
         self._happened(now.wall, "attempt", begun)
 

@@ -17,7 +17,9 @@ from penstock.coordinator.job_history import JobHistory
 from penstock.coordinator.resuming import what_is_kept
 from penstock.core.clock import Clock
 from penstock.core.errors import JobFailedError
+from penstock.core.ids import SlotId
 from penstock.core.job import JobID, JobStatus
+from penstock.core.messages import ToSlot
 
 _log = logging.getLogger("penstock")
 
@@ -118,6 +120,10 @@ class RunningJob(ABC):
         """Have the slots look what they spend their time with, if there are any; the history has it soon."""
         return
 
+    def ask(self, message: ToSlot, slot: SlotId | None = None) -> None:
+        """Ask a slot, or all, if there are any; the history has the answers soon."""
+        return
+
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job has; fails if the job did."""
         return self._result.finished
@@ -175,6 +181,9 @@ class StreamingJob(RunningJob):
 
     def sample(self) -> None:
         self.driver.sample()
+
+    def ask(self, message: ToSlot, slot: SlotId | None = None) -> None:
+        self.driver.ask(message, slot)
 
     def what_is_kept(self) -> str:
         job = self.job

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.core.handles import ChannelHandle, Committable, KeyedPiece, SubtaskSnapshot
-from penstock.core.ids import Epoch, EventTime, Generation, OperatorId, SlotId, Subtask, WallMs
+from penstock.core.ids import Epoch, EventTime, Generation, OperatorId, SlotId, Subtask, VertexId, WallMs
 from penstock.core.signals import Barrier, SnapshotKind
 
 # --- coordinator to slot ------------------------------------------------------------------------
@@ -121,6 +121,21 @@ class TakeSamples:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeOutput:
+    """Somebody wants to read what the slot's process has written lately; :class:`Output` is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeTail:
+    """Somebody watches what comes to a vertex, or leaves it: the next :class:`Heartbeat` has some records."""
+
+    vertex: VertexId
+    leaving: bool
+    secret: tuple[str, ...]
+    """Names of fields that are not shown, see ``core/secret_fields.py``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Close everything and return from the Spark task."""
 
@@ -138,6 +153,8 @@ ToSlot = (
     | AlignWatermarks
     | DriverMessageTaken
     | TakeSamples
+    | TakeOutput
+    | TakeTail
     | Leave
 )
 
@@ -219,6 +236,12 @@ class WatermarkReport:
     """What holds this subtask's watermark where it is, in words."""
     group: str | None = None
     """The alignment group; an :class:`AlignWatermarks` is the answer."""
+    split: str | None = None
+    """The split that holds it, where one does."""
+    given: int | None = None
+    """Records that came since the watermark last grew, where somebody counts them."""
+    blocked: bool = False
+    """Whether it is backpressured, which is then what holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +266,22 @@ class DriverMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class HotGroups:
+    """A sample of the records that went to a keyed step: how many, and how many of the hottest key groups."""
+
+    records: int
+    counts: dict[int, int]
+
+    def joined(self, other: HotGroups | None) -> HotGroups:
+        """Both together."""
+        if other is None:
+            return self
+        groups = dict.fromkeys((*self.counts, *other.counts))
+        counts = {group: self.counts.get(group, 0) + other.counts.get(group, 0) for group in groups}
+        return HotGroups(self.records + other.records, counts)
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """The slot lives. Carries metrics of its tasks now and then."""
 
@@ -251,6 +290,10 @@ class Heartbeat:
     """Memory of the slot's process; 0 if it does not know."""
     process: dict[str, float] = field(default_factory=dict)
     """What else it says of its process now and then, see ``core/process_facts.py``."""
+    hot_groups: dict[VertexId, HotGroups] = field(default_factory=dict)
+    """Of the keyed vertices that its tasks send to, see ``exchange/hot_groups.py``."""
+    tails: dict[VertexId, tuple[str, ...]] = field(default_factory=dict)
+    """Some records of the vertices that somebody watches, as text, see ``exchange/tail.py``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +308,14 @@ class Samples:
     """Name and stack of every thread, the last time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The end of what a process has written, secrets included, see ``core/written.py``."""
+
+    log: str
+    stdout: str
+
+
 FromSlot = (
     Opening
     | Deployed
@@ -277,4 +328,5 @@ FromSlot = (
     | DriverMessage
     | Heartbeat
     | Samples
+    | Output
 )

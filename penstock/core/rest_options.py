@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.option import Kind, Option
+from penstock.core.secret_fields import DEFAULT
 
 REST_OPTIONS: dict[str, Option[Any]] = {}
 """By key; :mod:`penstock.core.config` joins them to the others."""
@@ -57,6 +58,20 @@ REST_READ_ONLY: Option[bool] = _add(
     "false",
     "Whether the page and REST only show: no savepoint, stop, checkpoint or cancel; the command line still "
     "can.",
+)
+REST_TAIL: Option[bool] = _add(
+    "penstock.rest.tail",
+    Kind.BOOLEAN,
+    "false",
+    "Whether the page may show some of the records that flow, without fields of `penstock.secret-fields`.",
+)
+SECRET_FIELDS: Option[str] = _add(
+    "penstock.secret-fields",
+    Kind.STRING,
+    DEFAULT,
+    "Names of fields whose values are never shown to people: where a record made a function fail, and where "
+    "the page shows state or records. Patterns with `*` and `?`, with commas between them; case, `-` and `_` "
+    "make no difference.",
 )
 REST_TOKEN_FILE: Option[str | None] = _add(
     "penstock.rest.bearer-file",

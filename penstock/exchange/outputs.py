@@ -11,11 +11,13 @@ from collections.abc import Sequence
 
 from penstock.core.batch import Batch, can_concat, concat
 from penstock.core.errors import PenstockError, TransportError, TypeMismatchError
-from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
+from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime, VertexId
+from penstock.core.messages import HotGroups
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
 from penstock.exchange.partition import Router
+from penstock.exchange.tail import Tail
 
 
 class _Buffer:
@@ -56,9 +58,18 @@ class OutputEdge:
     """
 
     def __init__(
-        self, router: Router, senders: dict[int, Sender], enough_rows: int, name: str = "the next step"
+        self,
+        router: Router,
+        senders: dict[int, Sender],
+        enough_rows: int,
+        name: str = "the next step",
+        target: VertexId | None = None,
     ) -> None:
         self._router = router
+        self.target = target
+        """The vertex that reads from it."""
+        self.tail: Tail | None = None
+        """While somebody watches."""
         self._name = name
         self.emitted_bytes = 0
         """All that was ever given to it."""
@@ -79,6 +90,8 @@ class OutputEdge:
             return
         self._dirty = True
         self.emitted_rows += len(batch)
+        if self.tail is not None:
+            self.tail.saw(batch)
         try:
             for target, share in self._router.route(batch):
                 self.emitted_bytes += self._buffers[target].add(share, self._enough)
@@ -117,6 +130,10 @@ class OutputEdge:
 
     def _located(self, error: PenstockError) -> PenstockError:
         return type(error)(f"on the way to {self._name}: {error}")
+
+    def hot_groups(self) -> HotGroups | None:
+        """The key groups with the most records, where the receivers are keyed and several."""
+        return None if self._router.counts is None else self._router.counts.hottest()
 
     def gathered_bytes(self) -> int:
         """What waits in the buffers."""

@@ -22,6 +22,7 @@ from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.keygroups import Hashes, combine_columns, hash_array, hash_values, key_groups, owner
 from penstock.core.keys import NAN, canonical_keys
 from penstock.core.row import field_of
+from penstock.exchange.hot_groups import GroupCounts
 
 Routed = Iterable[tuple[int, Batch]]
 
@@ -84,6 +85,9 @@ class Custom(Partitioning):
 
 class Router(ABC):
     """Splits batches of one sending subtask over the receivers."""
+
+    counts: GroupCounts | None = None
+    """Which key groups it saw, if it knows them."""
 
     @abstractmethod
     def route(self, batch: Batch) -> Routed:
@@ -164,6 +168,7 @@ class _ByKey(_ByIndex):
         self._spec = spec
         self._max = max_parallelism
         self._on_nan = on_nan
+        self.counts = self._seen = GroupCounts(max_parallelism)
 
     def route(self, batch: Batch) -> Routed:
         keyed, kinds = _keyed(batch, self._spec)
@@ -174,6 +179,7 @@ class _ByKey(_ByIndex):
             check_keys(keyed)
             return ((0, keyed),)
         groups = key_groups(key_hashes(keyed, kinds), self._max)
+        self._seen.saw(groups)
         return self.split(keyed, owner(groups, self._receivers, self._max))
 
 

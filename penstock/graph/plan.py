@@ -16,6 +16,7 @@ import cloudpickle
 from penstock.core.errors import GraphError
 from penstock.core.ids import EdgeId, OperatorId, SlotId, Subtask, SubtaskIndex, VertexId
 from penstock.core.pickling import culprit, ship
+from penstock.core.secret_fields import DEFAULT, patterns_of
 from penstock.core.unpickling import Allowed
 from penstock.exchange.partition import Forward, Partitioning, Rebalance
 from penstock.graph.identity import operator_ids
@@ -61,6 +62,8 @@ class PlanSettings:
     """What may be unpickled from snapshots besides the data types that always are."""
     rocksdb: Mapping[str, Any] | None = None
     """Arguments of ``state.rocks.database.RocksSettings``; ``None`` keeps keyed state on the heap."""
+    secret_fields: tuple[str, ...] = patterns_of(DEFAULT)
+    """Names of fields that are never shown to people, see ``core/secret_fields.py``."""
 
 
 _AS_BY_DEFAULT = PlanSettings()

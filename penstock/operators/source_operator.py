@@ -186,9 +186,11 @@ class SourceOperator(Operator):
             self._emitter.send(watermarks.probe(self._emitter.quiet_ms))
             self._pause()
             if self._reporter.due(now_ms):
-                holder = describe_holder(watermarks.slowest())
+                slowest = watermarks.slowest()
+                split, given = (None, None) if slowest is None else (slowest[0], slowest[1].since_growth)
+                counts, reading = not watermarks.is_idle, bool(self._reading)
                 self._reporter.report(
-                    watermarks.watermark, not watermarks.is_idle, bool(self._reading), holder
+                    watermarks.watermark, counts, reading, describe_holder(slowest), split, given
                 )
 
     def align(self, group: str, slowest: EventTime) -> None:

@@ -145,7 +145,15 @@ class TimeReporter:
         self._blocked_ms = blocked
         return True
 
-    def report(self, watermark: EventTime, counts: bool, reading: bool, holder: str) -> None:
+    def report(
+        self,
+        watermark: EventTime,
+        counts: bool,
+        reading: bool,
+        holder: str,
+        split: str | None = None,
+        given: int | None = None,
+    ) -> None:
         """Send a report; where the task is backpressured, that is what holds event time back."""
         if self._send is None:
             return
@@ -162,6 +170,9 @@ class TimeReporter:
                 reading,
                 holder,
                 self._group,
+                split,
+                given,
+                self._was_blocked,
             )
         )
 
@@ -324,7 +335,8 @@ class AssignTimestampsOperator(Operator):
             self._emitter.send(tracker.probe(self._emitter.quiet_ms))
             if self._reporter.due(now_ms):
                 holder = f"its input, from which {describe_records(tracker)}"
-                self._reporter.report(tracker.watermark, not tracker.is_idle, True, holder)
+                counts = not tracker.is_idle
+                self._reporter.report(tracker.watermark, counts, True, holder, None, tracker.since_growth)
 
 
 def assigning(strategy: WatermarkStrategy) -> Callable[[], Operator]:

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.core.errors import PenstockError
-from penstock.rest import openapi, overview, processes, prometheus
+from penstock.rest import openapi, outputs, overview, processes, prometheus, state, tail
 from penstock.rest.guard import Guard
 from penstock.rest.look import Refused
 from penstock.rest.plane import Plane, stacks
@@ -75,6 +75,7 @@ def _routes(plane: Plane) -> list[Route]:
     made += [
         Route(path, partial(_outcome, plane, kinds), methods=["GET"]) for path, kinds in OUTCOMES.items()
     ]
+    made += [*outputs.routes(plane), *state.routes(plane), *tail.routes(plane)]
     made += [
         Route("/config", partial(_config, plane), methods=["GET"]),
         Route("/metrics", partial(_metrics, plane), methods=["GET"]),

@@ -185,11 +185,17 @@ def _failure(look: Look, failure: Failure) -> dict[str, Any]:
         "exceptionName": failure.name,
         "stacktrace": failure.stack,
         "timestamp": failure.at_ms,
-        "failureLabels": {},
+        "failureLabels": _labels(failure),
         "taskName": named,
         "endpoint": endpoint,
         "taskManagerId": slot,
     }
+
+
+def _labels(failure: Failure) -> dict[str, str]:
+    """The step of the user's function that raised, and the record that made it."""
+    told = {"step": failure.step, "record": failure.record}
+    return {name: text for name, text in told.items() if text is not None}
 
 
 def accumulators(look: Look) -> dict[str, Any]:

@@ -74,8 +74,6 @@ class Look:
     """Where its checkpoints are."""
     read_only: bool = False
     driver: Process = field(default_factory=Process)
-    log: tuple[str, ...] = ()
-    """The newest lines of the driver's log."""
     numbers: Mapping[str, float] = field(default_factory=dict)
     """Counts that the coordinator keeps: ``restarts``, ``late_dropped``, ``outputs_dropped``."""
 

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import socket
 import sys
 import threading
 import traceback
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.clock import Clock, SystemClock
-from penstock.core.discreet import loggers, shown
+from penstock.core.discreet import shown
 from penstock.core.process_facts import ProcessFacts
 from penstock.core.rest_options import REST_READ_ONLY
+from penstock.core.written import WRITTEN
 from penstock.rest.look import Look, Process, Refused
 from penstock.rest.requests import Requests
 from penstock.snapshot.storage import MemoryStore
 
-_LINES = 5000
 _SAMPLE_EVERY_S = 2.0
 _NUMBERS = ("restarts", "late_dropped", "outputs_dropped")
 
@@ -49,11 +47,11 @@ class Plane:
         """Makes an address of the page that lets one browser in, if there is a page."""
         self._room = room
         self._limit = limit
-        self._log = LogTail()
         self._sampling = threading.Lock()
         self._sample_again = 0.0
         self._measuring = contextlib.ExitStack()
         self._process = self._measuring.enter_context(ProcessFacts(SystemClock()))
+        self._measuring.enter_context(WRITTEN.kept())
 
     def look(self) -> Look:
         """The job as it is now."""
@@ -72,7 +70,6 @@ class Plane:
             None if memory else job.repository.root.url,
             self.read_only,
             self._driver(),
-            self._log.lines(),
             numbers,
         )
 
@@ -102,7 +99,6 @@ class Plane:
 
     def close(self) -> None:
         """The job has ended and everybody was told."""
-        self._log.close()
         self._measuring.close()
 
     def _driver(self) -> Process:
@@ -125,31 +121,3 @@ def stacks() -> dict[str, str]:
         f"{names.get(number, 'unknown')} ({number})": shown("".join(traceback.format_stack(frame)))
         for number, frame in sys._current_frames().items()
     }
-
-
-class LogTail(logging.Filter):
-    """The newest lines of Penstock's loggers, kept in memory.
-
-    A filter that lets everything pass: with a handler of ours, Python would no longer show warnings to a user
-    who has set up no logging.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lines: deque[str] = deque(maxlen=_LINES)
-        self._format = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-        for logger in loggers():
-            logger.addFilter(self)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        self._lines.append(self._format.format(record))
-        return True
-
-    def lines(self) -> tuple[str, ...]:
-        """All that is kept."""
-        return tuple(self._lines)
-
-    def close(self) -> None:
-        """Keep nothing more."""
-        for logger in loggers():
-            logger.removeFilter(self)

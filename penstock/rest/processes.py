@@ -13,13 +13,6 @@ from penstock.rest.look import Look, Process, Refused
 from penstock.rest.metric_views import Values, process_metrics
 from penstock.rest.task_views import manager_id
 
-LOG = "driver.log"
-HEADING = "# The newest lines of the driver; all of them are where its logging goes."
-ELSEWHERE = (
-    "What this process writes is with Spark: its executors' stderr, in Spark's own page or in their work "
-    "directories. The driver's log tells what it reports.\n"
-)
-
 
 def task_managers(look: Look) -> dict[str, Any]:
     """Every slot of the newest attempt that is not lost."""
@@ -127,18 +120,6 @@ def _resource(slot: SlotRecord) -> dict[str, Any]:
         "networkMemory": 0,
         "extendedResources": {},
     }
-
-
-def logs(look: Look) -> dict[str, Any]:
-    """The driver's one log: its newest lines, kept in memory."""
-    return {"logs": [{"name": LOG, "size": len(log(look, LOG).encode()), "mtime": look.now}]}
-
-
-def log(look: Look, name: str) -> str:
-    """Its text, or 404."""
-    if name != LOG:
-        raise Refused(404, f"there is no log {name}; there is {LOG}")
-    return "".join(f"{line}\n" for line in (HEADING, *look.log))
 
 
 def environment() -> dict[str, Any]:

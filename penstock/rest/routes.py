@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.rest import checkpoints, job, metric_views, overview, processes, vertices
+from penstock.rest import checkpoints, job, metric_views, overview, processes, vertices, why
 from penstock.rest.look import Look, Refused
 from penstock.rest.rates import rates
 from penstock.rest.task_views import subtask_view
 
 _MOST_EXCEPTIONS = 20
+_MOST_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,6 @@ def _holders(look: Look, asked: Asked) -> Any:
 _JOB = "/jobs/{jobid}"
 _VERTEX = f"{_JOB}/vertices/{{vertexid}}"
 _MANAGER = "/taskmanagers/{taskmanagerid}"
-_ELSEWHERE: View = _of_manager(lambda look, slot: processes.ELSEWHERE)
 
 VIEWS: dict[str, View] = {
     "/overview": _plain(overview.overview),
@@ -164,6 +164,7 @@ VIEWS: dict[str, View] = {
     f"{_JOB}/events": _events,
     f"{_JOB}/watermark-holders": _holders,
     f"{_JOB}/penstock/rates": _plain(rates),
+    f"{_JOB}/penstock/why": lambda look, asked: why.why(look, asked.number("most", _MOST_ROWS)),
     f"{_JOB}/checkpoints": _plain(checkpoints.checkpoints),
     f"{_JOB}/checkpoints/config": _plain(checkpoints.config),
     f"{_JOB}/checkpoints/details/{{checkpointid}}": _checkpoint,
@@ -186,23 +187,15 @@ VIEWS: dict[str, View] = {
     "/jobmanager/metrics": lambda look, asked: metric_views.picked(
         metric_views.cluster_metrics(look), asked.query.get("get")
     ),
-    "/jobmanager/logs": _plain(processes.logs),
-    "/jobmanager/log": lambda look, asked: processes.log(look, processes.LOG),
-    "/jobmanager/logs/{logname}": lambda look, asked: processes.log(look, asked.path["logname"]),
-    "/jobmanager/stdout": lambda look, asked: "",
     "/taskmanagers": _plain(processes.task_managers),
     "/taskmanagers/metrics": _managers_metrics,
     _MANAGER: _of_manager(processes.task_manager),
     f"{_MANAGER}/metrics": lambda look, asked: metric_views.picked(
         processes.manager_metrics(processes.found(look, asked.path["taskmanagerid"])), asked.query.get("get")
     ),
-    f"{_MANAGER}/logs": _of_manager(lambda look, slot: {"logs": []}),
-    f"{_MANAGER}/log": _ELSEWHERE,
-    f"{_MANAGER}/logs/{{logname}}": _ELSEWHERE,
-    f"{_MANAGER}/stdout": _ELSEWHERE,
     f"{_MANAGER}/thread-dump": _of_manager(processes.slot_threads),
 }
-"""All that only look, but for ``/config`` and the driver's threads, which ask the machine."""
+"""All that only look, but for ``/config``, logs and the driver's threads, which ask the machine."""
 SAMPLED = (f"{_VERTEX}/flamegraph", f"{_MANAGER}/thread-dump")
 """Views of what slots were seen at: whoever asks has them look."""
 

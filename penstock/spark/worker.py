@@ -22,8 +22,9 @@ from typing import Any
 from penstock.core.clock import SystemClock
 from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
-from penstock.core.messages import FromSlot, Heartbeat, Opening, TakeSamples, TaskFailed
+from penstock.core.messages import FromSlot, Heartbeat, Opening, TakeOutput, TakeSamples, TaskFailed
 from penstock.core.process_facts import ProcessFacts
+from penstock.core.written import WRITTEN
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, to_bytes
 from penstock.exchange.frames import FramedSocket
@@ -233,7 +234,7 @@ def _loop(
     clock: SystemClock,
 ) -> None:
     """The loop: step the tasks, push bytes out, take bytes in, wait when there is nothing to do."""
-    with ProcessFacts(clock) as facts:
+    with ProcessFacts(clock) as facts, WRITTEN.kept():
         _rounds(slot, selector, network, link, files, clock, facts)
 
 
@@ -268,18 +269,20 @@ def _rounds(
                     continue
                 for message in map(from_bytes, link.receive()):
                     if isinstance(message, TakeSamples):
-                        _sample(slot.id, link)
+                        _aside(link, lambda: sample(slot.id))
+                    elif isinstance(message, TakeOutput):
+                        _aside(link, WRITTEN.taken)
                     slot.handle(message)
             else:
                 network.on_ready(key.data, events)
 
 
-def _sample(slot: SlotId, link: ControlLink) -> None:
-    """Look at the slot's own thread from another; nobody waits for that."""
+def _aside(link: ControlLink, answer: Callable[[], FromSlot]) -> None:
+    """Answer from another thread than the slot's own; nobody waits for that."""
 
     def look() -> None:
         with contextlib.suppress(TransportError, OSError):
-            link.report(sample(slot))
+            link.report(answer())
 
     threading.Thread(target=look, daemon=True, name="penstock-sampling").start()
 

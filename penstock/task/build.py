@@ -176,7 +176,7 @@ def _output_edge(place: _Place, edge: Edge, vertex: Vertex, index: SubtaskIndex)
         target.max_parallelism,
         lambda: report(Remark(name, "NaN", _NAN_KEYS)),
     )
-    return OutputEdge(router, senders, place.plan.settings.max_rows, f"step {name!r}")
+    return OutputEdge(router, senders, place.plan.settings.max_rows, f"step {name!r}", target.id)
 
 
 def _build_operators(

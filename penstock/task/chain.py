@@ -19,6 +19,7 @@ from penstock.core.errors import ConfigError, PenstockError, TypeMismatchError, 
 from penstock.core.ids import Epoch, OperatorId, Subtask, SubtaskIndex
 from penstock.core.metric_names import step_keys
 from penstock.core.metrics import MetricGroup
+from penstock.core.secret_fields import secret_fields
 from penstock.graph.nodes import NodeId
 from penstock.graph.plan import PlannedOperator, PlanSettings, Vertex
 from penstock.operators.chain import FanOut, OnFailure, OperatorInput, typed_output
@@ -34,26 +35,30 @@ _LOCATED = "_located"
 """Marks an error that says where it happened: steps of a chain call each other."""
 
 
-def explain_failure(error: Exception, step: str, subtask: str, operator: Operator) -> Exception:
-    """An error that names step, subtask and record; engine frames are left out of the traceback."""
+def explain_failure(
+    error: Exception, step: str, subtask: str, operator: Operator, secret: tuple[str, ...] = ()
+) -> Exception:
+    """An error that names step, subtask and record; engine frames are left out of the traceback.
+
+    Of the record, fields whose names fit a pattern of ``secret`` are not told.
+    """
     if isinstance(error, UserCodeError) or getattr(error, _LOCATED, False):
         return error
     if isinstance(error, PenstockError):
         wrong = isinstance(error, TypeMismatchError | ConfigError)
-        record = _record_text(operator) if wrong else None
+        record = _record_text(operator, secret) if wrong else None
         shown = f" (the record is {record})" if record is not None and record not in str(error) else ""
         located = type(error)(f"step {step!r}, subtask {subtask}: {error}{shown}")
         setattr(located, _LOCATED, True)
         return located
-    return UserCodeError(step, subtask, _record_text(operator), _trace(error))
+    return UserCodeError(step, subtask, _record_text(operator, secret), _trace(error))
 
 
-def _record_text(operator: Operator) -> str | None:
+def _record_text(operator: Operator, secret: tuple[str, ...]) -> str | None:
     try:
-        text = repr(operator.current_record())
+        return secret_fields(secret).text(operator.current_record(), _SHOWN)
     except Exception:
         return None
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def _trace(error: Exception) -> str:
@@ -103,9 +108,9 @@ Chain = list[tuple[OperatorId, OperatorInput]]
 """Opened operators in the order of the plan; the first is the head."""
 
 
-def _explained(step: str, subtask: Subtask) -> OnFailure:
+def _explained(step: str, subtask: Subtask, secret: tuple[str, ...]) -> OnFailure:
     where = f"{subtask.index}"
-    return lambda error, operator: explain_failure(error, step, where, operator)
+    return lambda error, operator: explain_failure(error, step, where, operator, secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +137,8 @@ class ChainSetup:
     """The output that an operator is given, around or instead of the one that leads to its consumers."""
     opening: Callable[[str], None] = lambda step: None
     """Told the name of the step whose state is restored, or which is opened, next."""
-    on_failure: Callable[[str, Subtask], OnFailure] = _explained
-    """What turns a failure of a step into the error to raise."""
+    on_failure: Callable[[str, Subtask, tuple[str, ...]], OnFailure] = _explained
+    """What turns a failure of a step, its subtask and the names of secret fields into the error to raise."""
 
 
 def runtime_of(settings: PlanSettings) -> OperatorRuntime:
@@ -167,7 +172,8 @@ def build_chain(setup: ChainSetup, edges: Mapping[int, Output]) -> Chain:
     try:
         for planned in last_to_first:
             node, operator = planned.node, planned.node.factory()
-            inputs[node.id] = OperatorInput(operator, setup.on_failure(node.name, subtask))
+            failed = setup.on_failure(node.name, subtask, setup.settings.secret_fields)
+            inputs[node.id] = OperatorInput(operator, failed)
             setup.opening(node.name)
             metrics = setup.metrics.add_group(groups[node.id])
             contexts.append(_context(setup, planned, operator, inputs, edges, metrics))

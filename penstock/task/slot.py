@@ -27,6 +27,7 @@ from penstock.core.messages import (
     Leave,
     SnapshotCompleted,
     SplitsSettled,
+    TakeTail,
     TaskFailed,
     ToSlot,
     TriggerSnapshot,
@@ -34,6 +35,7 @@ from penstock.core.messages import (
 from penstock.task.build import Network, build_tasks
 from penstock.task.environment import TaskEnvironment
 from penstock.task.task import Task
+from penstock.task.watching import hot_groups, watch, watched
 
 MAX_UNTAKEN = 64
 """Messages of sinks to their driver side that may be on their way before the slot's tasks wait."""
@@ -107,6 +109,8 @@ class Slot:
         elif isinstance(message, SnapshotCompleted):
             for task in self.tasks:
                 task.completed(message)
+        elif isinstance(message, TakeTail):
+            watch(self.tasks, message)
         elif isinstance(message, AlignWatermarks):
             for task in self.tasks:
                 task.align(message)
@@ -141,7 +145,8 @@ class Slot:
 
     def heartbeat(self) -> Heartbeat:
         """A sign of life with the tasks' metrics."""
-        return Heartbeat({task.subtask: task.measures() for task in self.tasks})
+        measures = {task.subtask: task.measures() for task in self.tasks}
+        return Heartbeat(measures, hot_groups=hot_groups(self.tasks), tails=watched(self.tasks))
 
     def _fail(self, subtask: Subtask, error: Exception) -> None:
         self._env.report(TaskFailed(subtask, error))

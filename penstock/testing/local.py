@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from penstock.batch.job import start_batch
@@ -28,7 +29,8 @@ from penstock.core.clock import Clock, SystemClock
 from penstock.core.copying import copied_batch
 from penstock.core.errors import as_error
 from penstock.core.ids import ChannelId, Generation, SlotId
-from penstock.core.messages import FromSlot, TakeSamples, ToSlot
+from penstock.core.messages import FromSlot, TakeOutput, TakeSamples, ToSlot
+from penstock.core.written import WRITTEN
 from penstock.datastream.job import run_as, running_program
 from penstock.exchange.channel import InputChannel, LocalSender
 from penstock.graph.nodes import JobSpec
@@ -209,9 +211,11 @@ class LocalCluster(Cluster):
             if number not in self._killed and slot.phase is SlotPhase.RUNNING:
                 notify(SlotSaid(generation, SlotId(number), slot.heartbeat()))
 
-    def _sample(self, generation: Generation, slot: SlotId, notify: Notify) -> None:
+    def _aside(
+        self, answer: Callable[[], FromSlot], generation: Generation, slot: SlotId, notify: Notify
+    ) -> None:
         def look() -> None:
-            notify(SlotSaid(generation, slot, sample(slot)))
+            notify(SlotSaid(generation, slot, answer()))
 
         threading.Thread(target=look, daemon=True, name="penstock-sampling").start()
 
@@ -224,7 +228,9 @@ class LocalCluster(Cluster):
                 return delivered
             if sent == generation and int(number) in running:
                 if isinstance(message, TakeSamples):
-                    self._sample(generation, number, notify)
+                    self._aside(partial(sample, number), generation, number, notify)
+                elif isinstance(message, TakeOutput):
+                    self._aside(WRITTEN.taken, generation, number, notify)
                 running[int(number)].handle(message)
                 delivered = True
 

@@ -226,7 +226,7 @@ class OperatorRun:
             state=lambda planned: state,
             restored_epoch=Epoch(self._epoch) if self._epoch else None,
             output=lambda operator, out: self._out,
-            on_failure=lambda step, subtask: _as_it_is,
+            on_failure=lambda step, subtask, secret: _as_it_is,
         )
         return build_chain(setup, {})[0][1].operator
 

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from penstock.console import STATIC
-from tests.console import fake_checkpoints
+from tests.console import fake_checkpoints, fake_state
 from tests.console.fake_job import FakeJob, Vertex, now_ms
 
 Json = Any
@@ -195,6 +195,10 @@ class FakeRest:
                 return {"jobVertexResourceRequirements": bounds}
             case ["penstock", "why"] if self.why is not None:
                 return self.why
+            case ["penstock", "state"]:
+                return fake_state.states()
+            case ["penstock", "state", operator, state]:
+                return fake_state.looked_up(operator, state, query.get("key", ""))
             case ["watermark-holders"] if self.holders is not None:
                 return self.holders
             case ["penstock", "events"] if self.events is not None:
@@ -281,6 +285,8 @@ def _of_vertex(job: FakeJob, vertex: Vertex, what: list[str], query: dict[str, s
             return job.load(vertex)
         case ["subtasktimes"]:
             return job.subtask_times(vertex)
+        case ["penstock", "tail"]:
+            return fake_state.tail()
         case ["accumulators"]:
             return {"id": vertex.id, "user-accumulators": [{"name": "bad rows", "type": "int", "value": "3"}]}
         case ["flamegraph"]:

@@ -82,6 +82,7 @@ def test_a_watermark_that_stands_still_is_named(
             "What holds event time", "It has stood there for at least", "from which no record came"
         )
         assert "holds the watermark" in said
+        browser.until_says("That is because split", "has given nothing")
         gate.touch()
         browser.until_says("Finished.")
     finish(client)

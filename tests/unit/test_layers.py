@@ -52,7 +52,7 @@ LAW: dict[str, set[str]] = {
     "task": {"core", "event_time", "graph", "connectors", "operators", "exchange", "state"},
     "coordinator": {"core", "storage", "common", "graph", "snapshot", *CONTRACTS},
     "batch": {*ENGINE, "common"},
-    "rest": {*ENGINE, "common"},
+    "rest": {*ENGINE, "common", "state_processor"},
     "columns": {"core", "expressions", "operators.columnar"},
     "dataframe": {"core", "common", "columns", "datastream", "expressions", "operators.columnar"},
     "console": set(),

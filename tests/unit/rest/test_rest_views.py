@@ -16,7 +16,18 @@ from penstock.core.handles import SubtaskSnapshot
 from penstock.core.ids import MIN_TIME, Epoch, Generation, SlotId, Subtask, SubtaskIndex
 from penstock.core.job import JobStatus
 from penstock.core.messages import Heartbeat, Opening, SnapshotAck, TaskFailed, WatermarkReport
-from penstock.rest import checkpoints, job, metric_views, openapi, overview, processes, vertices
+from penstock.rest import (
+    checkpoints,
+    job,
+    metric_views,
+    openapi,
+    outputs,
+    overview,
+    processes,
+    state,
+    tail,
+    vertices,
+)
 from penstock.rest.look import Look, Refused, rest_id, vertex_name
 from penstock.rest.routes import VIEWS, Asked, answer
 from penstock.rest.steering import ACTIONS, OUTCOMES
@@ -54,13 +65,14 @@ def views_of(look: Look) -> dict[str, Any]:
     """Every answer that has no parameters to be chosen."""
     vertex = rest_id(look.plan.vertices[-1])
     path = {"jobid": JOB, "applicationid": JOB, "vertexid": vertex, "subtaskindex": "0"}
-    path |= {"taskmanagerid": "slot-0", "logname": "driver.log", "checkpointid": "1"}
+    path |= {"taskmanagerid": "slot-0", "checkpointid": "1"}
     query = {"get": "busyTimeMsPerSecond,numRecordsIn"}
     return {name: answer(view, look, Asked(path, query)) for name, view in VIEWS.items()}
 
 
 def test_every_call_of_the_contract_is_answered() -> None:
-    apart = {("GET", "/config"), ("GET", "/jobmanager/thread-dump")}
+    asking = ("/config", "/jobmanager/thread-dump", *outputs.PATHS, *state.PATHS, *tail.PATHS)
+    apart = {("GET", path) for path in asking}
     known = {("GET", path) for path in (*VIEWS, *OUTCOMES)} | set(ACTIONS) | apart
     assert {(call["method"], call["path"]) for call in openapi.calls()} <= known
     assert len(openapi.calls()) >= 60
@@ -74,7 +86,7 @@ def test_answers_have_the_shapes_of_the_contract() -> None:
     told.published(1)
     found = views_of(told.look(root="file:///chk"))
     checked = [call for call in openapi.calls() if call["method"] == "GET" and call["path"] in found]
-    assert len(checked) > 45
+    assert len(checked) + len(outputs.PATHS) > 45
     for call in checked:
         jsonschema.validate(found[call["path"]], openapi.schema(call["answer"]))
 
@@ -217,6 +229,7 @@ def test_a_failure_shows_the_users_own_stack_and_task() -> None:
     assert entry["exceptionName"] == "ValueError" and "line 3, in f" in entry["stacktrace"]
     assert entry["taskName"] == "Source: source (2/2)" and entry["taskManagerId"] == "slot-1"
     assert entry["endpoint"] == "host" and entry["concurrentExceptions"] == []
+    assert entry["failureLabels"] == {"step": "map", "record": "{'country': '<b>'}"}
 
 
 def test_a_lost_slot_is_named_and_its_tasks_have_failed() -> None:

@@ -56,7 +56,8 @@ function History({ entries, truncated, restarts }) {
 }
 
 function Entry({ entry }) {
-  const labels = Object.entries(entry.failureLabels ?? {});
+  const { record, ...others } = entry.failureLabels ?? {};
+  const labels = Object.entries(others);
   const beside = entry.concurrentExceptions ?? [];
   return html`<div class="entry">
     <h3><bdi>${entry.exceptionName}</bdi></h3>
@@ -70,6 +71,7 @@ function Entry({ entry }) {
       }<//>
       ${labels.map(([name, value]) => html`<${Fact} key=${name} name=${name}><bdi>${String(value)}</bdi><//>`)}
     </dl>
+    ${record !== undefined && html`<h4>The record that caused it</h4><pre class="record" tabindex="0"><bdi>${String(record)}</bdi></pre>`}
     <${Stack} text=${entry.stacktrace} />
     ${
       beside.length > 0 &&

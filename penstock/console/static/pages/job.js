@@ -17,6 +17,7 @@ import { ConfigurationPage } from "./configuration.js";
 import { EventsPage } from "./events.js";
 import { ExceptionsPage } from "./exceptions.js";
 import { OverviewPage } from "./overview.js";
+import { StatePage } from "./state.js";
 import { TimelinePage } from "./timeline.js";
 import { WhyPage } from "./why.js";
 
@@ -24,11 +25,14 @@ const PAGES = [
   ["overview", "Overview", OverviewPage],
   ["why", "Why", WhyPage],
   ["checkpoints", "Checkpoints", CheckpointsPage],
+  ["state", "State", StatePage],
   ["exceptions", "Exceptions", ExceptionsPage],
   ["timeline", "Timeline", TimelinePage],
   ["events", "Events", EventsPage],
   ["configuration", "Configuration", ConfigurationPage],
 ];
+
+const SNAPSHOTS = ["checkpoints", "state"];
 
 export function JobPage({ id, route, features }) {
   const feed = jobFeed(id);
@@ -51,7 +55,7 @@ export function JobPage({ id, route, features }) {
 
 function tabs(id, open, look) {
   const batch = look.job["job-type"] === "BATCH";
-  return PAGES.filter(([name]) => !(batch && name === "checkpoints")).map(([page, name]) => ({
+  return PAGES.filter(([name]) => !(batch && SNAPSHOTS.includes(name))).map(([page, name]) => ({
     name,
     href: link("job", id, page),
     open: page === open,

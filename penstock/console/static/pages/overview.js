@@ -11,6 +11,7 @@ import { Table } from "../parts/table.js";
 import { link } from "../router.js";
 import { Freshness } from "./freshness.js";
 import { VertexDrawer } from "./vertex.js";
+import { WhyPanel } from "./why_panel.js";
 
 export function OverviewPage({ id, look, feed, route }) {
   const [chosen, tab] = route;
@@ -21,6 +22,7 @@ export function OverviewPage({ id, look, feed, route }) {
       : html`<${Absent}>The job has no steps yet.<//>`
   }
     ${vertex && html`<${VertexDrawer} key=${vertex.id} ...${{ id, look, vertex, tab, feed }} />`}
+    <${WhyPanel} id=${id} />
     <${Rates} look=${look} series=${feed.series} />
     <${Panel} title="Steps"><${Steps} id=${id} look=${look} chosen=${chosen} /><//>
     <${Freshness} look=${look} />`;

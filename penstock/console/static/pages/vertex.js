@@ -9,6 +9,7 @@ import { FlameTab } from "./vertex_flame.js";
 import { LoadTab } from "./vertex_load.js";
 import { MetricsTab } from "./vertex_metrics.js";
 import { SubtasksTab } from "./vertex_subtasks.js";
+import { TailTab } from "./vertex_tail.js";
 import { WatermarksTab } from "./vertex_watermarks.js";
 
 const TABS = [
@@ -17,6 +18,7 @@ const TABS = [
   ["backpressure", "Backpressure", LoadTab],
   ["metrics", "Metrics", MetricsTab],
   ["flame", "Flame graph", FlameTab],
+  ["tail", "Tail", TailTab],
   ["accumulators", "Accumulators", AccumulatorsTab],
 ];
 

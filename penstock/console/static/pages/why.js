@@ -9,6 +9,7 @@ import { Absent, Moment, Panel } from "../parts/bits.js";
 import { Table } from "../parts/table.js";
 import { usePoll } from "../rest/feed.js";
 import { link } from "../router.js";
+import { FreshnessTold } from "./freshness_told.js";
 import { SlowSubtasks } from "./slow_subtasks.js";
 
 export function WhyPage({ id, look, feed }) {
@@ -19,6 +20,7 @@ export function WhyPage({ id, look, feed }) {
     <${Bottleneck} ...${{ id, look }} told=${told.data} />
     <${SlowSubtasks} id=${id} look=${look} />
     <${Skew} id=${id} look=${look} told=${told.data} />
+    <${FreshnessTold} id=${id} told=${told.data?.freshness} />
   </div>`;
 }
 
@@ -32,6 +34,7 @@ function EventTime({ id, look, feed, told }) {
       html`<p class="answer"><b><bdi>${named.holder}</bdi></b> holds the watermark
       ${named.since > 0 && html` since <${Moment} at=${named.since} />, for ${duration(look.now - named.since)}`}.</p>`
     }
+    ${named?.because && html`<p class="quiet wrap">That is because <bdi>${named.because}</bdi>.</p>`}
     ${
       holder
         ? html`<${Lowest} ...${{ id, look, holder }} />`
@@ -59,7 +62,7 @@ function Bottleneck({ id, look, told }) {
   const found = bottleneck(look);
   return html`<${Panel} title="Bottleneck">
     ${told?.bottleneck?.text && html`<p class="answer"><bdi>${told.bottleneck.text}</bdi></p>`}
-    ${found.step && html`<${Awaited} id=${id} ...${found} />`}
+    ${found.step && !told?.bottleneck?.waiting?.length && html`<${Awaited} id=${id} ...${found} />`}
     ${!found.step && found.busiest && html`<${Busiest} id=${id} vertex=${found.busiest} />`}
     ${!found.step && !found.busiest && html`<${Absent}>The server measures no busy time of this job.<//>`}
   <//>`;

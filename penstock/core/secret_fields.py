@@ -1,0 +1,169 @@
+"""Fields of records whose values are nobody's business, and records as text without them.
+
+A record is shown to people where it made a function fail, where state is looked up, and where a stream is
+watched.  What may be secret in it is told by the names of its fields: keys of a dict, names of a ``Row``, a
+named tuple or a dataclass, and names in text that is JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import translate
+from functools import lru_cache
+from typing import Any
+
+from penstock.core.discreet import HIDDEN, discreet
+from penstock.core.row import Row
+
+DEFAULT = (
+    "*password*,*passwd*,*passphrase*,pwd,*secret*,*token*,*credential*,*api_key*,*apikey*,*access_key*,"
+    "*accesskey*,*private_key*,*privatekey*,*authorization*"
+)
+_DEEPEST = 8
+_MOST_PARTS = 10_000
+_MOST_CHARACTERS = 1 << 16
+"""Of all text in a record that is looked at."""
+_LONGEST_TEXT = 1 << 12
+"""Of one text that is not JSON."""
+_LONGEST_SECRET = 2500
+_WRITTEN = re.compile(
+    r"""(?<![\w.-])(["']?(?P<name>[A-Za-z_][\w.-]{0,80})["']?\s{0,3}[:=]\s{0,3})"""
+    r"""("(?:[^"\\]|\\.){0,2000}"|'(?:[^'\\]|\\.){0,2000}'|[^\s,;&}\])]{1,2000})"""
+)
+"""A name and its value in text that is not, or not whole, JSON."""
+
+
+def patterns_of(text: str) -> tuple[str, ...]:
+    """The patterns of a setting."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+class SecretFields:
+    """Knows which names hide their values: by patterns with ``*`` and ``?``, in upper or lower case."""
+
+    def __init__(self, patterns: Iterable[str] = patterns_of(DEFAULT)) -> None:
+        joined = "|".join(translate(pattern.replace("-", "_").lower()) for pattern in patterns)
+        self._names = re.compile(joined) if joined else None
+
+    def hides(self, name: object) -> bool:
+        """Whether a field of this name is not shown."""
+        if self._names is None or not isinstance(name, str):
+            return False
+        return self._names.match(name.replace("-", "_").lower()) is not None
+
+    def text(self, record: Any, longest: int) -> str:
+        """The record as Python would write it, shortened, without what is hidden."""
+        written = repr(_Masking(self).masked(record, _DEEPEST))
+        # What is cut off before secrets are looked for may be the end of one.
+        clean = discreet(written[: longest + _LONGEST_SECRET])
+        return clean if len(clean) <= longest else clean[:longest] + "..."
+
+
+@lru_cache(maxsize=16)
+def secret_fields(patterns: tuple[str, ...]) -> SecretFields:
+    """The same, made once."""
+    return SecretFields(patterns)
+
+
+class _Said:
+    """Stands in a record for what is said instead of a value."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+_HIDDEN = _Said(HIDDEN)
+_MORE = _Said("...")
+
+
+class _Masking:
+    """One pass over one record: whatever its size, so many parts of it are looked at."""
+
+    def __init__(self, secret: SecretFields) -> None:
+        self._secret = secret
+        self._left = _MOST_PARTS
+        self._characters = _MOST_CHARACTERS
+
+    def masked(self, value: Any, depth: int) -> Any:
+        """The value itself where nothing in it is hidden, else something that is written like it."""
+        if value is None or isinstance(value, int | float | bool):
+            return value
+        self._left -= 1
+        if self._left < 0 or depth < 0:
+            return _MORE
+        if isinstance(value, str | bytes | bytearray):
+            return self._in_text(value)
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth)
+        names = _names_of(value)
+        if names is not None:
+            return self._named(value, names, depth)
+        if isinstance(value, list | tuple | set | frozenset | Row):
+            parts = [self.masked(part, depth - 1) for part in value]
+            same = all(one is other for one, other in zip(parts, value, strict=True))
+            return value if same else _rebuilt(value, parts)
+        return value
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> Any:
+        made = {
+            key: _HIDDEN if self._secret.hides(key) else self.masked(part, depth - 1)
+            for key, part in value.items()
+        }
+        return value if all(made[key] is value[key] for key in value) else made
+
+    def _named(self, value: Any, names: Mapping[str, Any], depth: int) -> Any:
+        made = self._mapping(names, depth)
+        if made is names:
+            return value
+        return _Said(
+            f"{type(value).__name__}({', '.join(f'{name}={part!r}' for name, part in made.items())})"
+        )
+
+    def _in_text(self, value: str | bytes | bytearray) -> Any:
+        """Text hides what is written in it as a field: as JSON, or as a name with a value behind it."""
+        self._characters -= min(len(value), _LONGEST_TEXT)
+        if self._characters < 0:
+            return _MORE
+        text = value[:_MOST_CHARACTERS]
+        text = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        if text[:1] in ("{", "["):
+            try:
+                read = json.loads(text)
+            except (ValueError, RecursionError):
+                pass
+            else:
+                made = self.masked(read, _DEEPEST)
+                return value if made is read else _Said(repr(json.dumps(made, default=repr)))
+        text = text[:_LONGEST_TEXT]
+        left = _WRITTEN.sub(self._unless_hidden, text)
+        if left != text:
+            return _Said(repr(left))
+        return value if len(value) <= _LONGEST_TEXT else _Said(f"{value[:_LONGEST_TEXT]!r}...")
+
+    def _unless_hidden(self, found: re.Match[str]) -> str:
+        return f"{found[1]}{HIDDEN}" if self._secret.hides(found["name"]) else found[0]
+
+
+def _rebuilt(value: Any, parts: list[Any]) -> Any:
+    if isinstance(value, Row):
+        return _Said(f"<Row({', '.join(map(repr, parts))})>")
+    if isinstance(value, set | frozenset):
+        return _Said(f"{{{', '.join(map(repr, parts))}}}")
+    return parts if isinstance(value, list) else tuple(parts)
+
+
+def _names_of(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a value that has named ones."""
+    if isinstance(value, Row):
+        return None if value.field_names() is None else value.as_dict()
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return dict(zip(value._fields, value, strict=False))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+    return None

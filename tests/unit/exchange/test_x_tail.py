@@ -1,0 +1,41 @@
+"""Records that are watched: few, short, without secrets, and never in the way of the job."""
+
+from __future__ import annotations
+
+from penstock.core.batch import Batch
+from penstock.core.ids import VertexId
+from penstock.core.secret_fields import SecretFields
+from penstock.exchange.tail import MOST, Tail
+
+
+def tail() -> Tail:
+    return Tail(VertexId("v"), SecretFields())
+
+
+def batch(*rows: object) -> Batch:
+    return Batch.of_rows(list(rows), [0] * len(rows))
+
+
+def test_some_records_of_some_batches_are_taken() -> None:
+    watched = tail()
+    for start in range(0, 10_000, 100):
+        watched.saw(batch(*range(start, start + 100)))
+    assert len(watched.texts) == MOST and watched.texts[:5] == ["0", "25", "50", "75", "100"]
+    watched.saw(batch())
+    assert len(watched.texts) == MOST
+
+
+def test_secrets_and_long_texts_stay_where_they_are() -> None:
+    watched = tail()
+    watched.saw(batch({"user": "ann", "password": "hunter2"}, "x" * 10_000_000))
+    assert watched.texts[0] == "{'user': 'ann', 'password': ***}" and len(watched.texts[1]) == 503
+
+
+def test_a_record_that_cannot_be_shown_does_no_harm() -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    watched = tail()
+    watched.saw(batch(Broken()))
+    assert watched.texts == ["(a record that cannot be shown: RuntimeError)"]
