@@ -17,6 +17,7 @@ from penstock.coordinator.restore_source import (
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.core import options
 from penstock.core.config import Configuration
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import JobID
 from penstock.core.restart import longest_pause_ms, restart_from_config
@@ -57,7 +58,7 @@ def check_backend(config: Configuration) -> None:
         )
 
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ of its own), and everything that blocks goes through a port (``ports.py``).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -48,6 +47,7 @@ from penstock.coordinator.job_history import JobHistory
 from penstock.coordinator.ports import DriverPorts
 from penstock.coordinator.reporting import JobReporter
 from penstock.core.clock import Now, mono_ms
+from penstock.core.discreet import log_of
 from penstock.core.errors import SnapshotError, as_error
 from penstock.core.ids import MonoMs, SlotId, Subtask
 from penstock.core.job import JobStatus
@@ -61,7 +61,7 @@ from penstock.core.messages import (
 )
 from penstock.graph.plan import Plan
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 OnEnd = Callable[[JobStatus, Exception | None], None]
 """Called once, on the event loop's thread, when everything of the job is wound up."""

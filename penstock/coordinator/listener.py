@@ -20,7 +20,6 @@ import contextlib
 import hashlib
 import hmac
 import json
-import logging
 import secrets
 import socket
 import threading
@@ -32,9 +31,10 @@ from typing import Any
 from penstock.coordinator.private import bind_private, connect_private, is_own
 from penstock.core.accepting import Crowd, Guest, Standing, begin, callers
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import log_of
 from penstock.core.errors import PenstockError, TransportError
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 Answer = Callable[..., Mapping[str, Any]]
 """Called with a request's arguments, as keywords."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import secrets
 from collections.abc import Callable, Mapping
@@ -21,11 +20,12 @@ from penstock.coordinator.listener import Answer, Listener, ask
 from penstock.coordinator.private import HAS_SOCKETS, check_own, make_private
 from penstock.coordinator.request_futures import Ask, RemoteRequests
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name
 from penstock.storage.own_files import FILE, make_directory
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _SOCKET = ".sock"
 
 

@@ -10,10 +10,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, overload
 
+from penstock.common._listening import Listening
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.io import InputFormat
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_listener import JobListener
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
@@ -78,6 +80,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         self._configuration = Configuration(configuration)
         self._config = ExecutionConfig(self._configuration)
         self.graph = GraphBuilder()
+        self._listeners: list[JobListener] = []
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -251,6 +254,16 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         """What to do after a failure."""
         return self._config.get_restart_strategy()
 
+    def add_listener(self, listener: JobListener) -> StreamExecutionEnvironment:
+        """Let ``listener`` hear of every job that is started from here on: its start, progress and end."""
+        self._listeners.append(wanted(JobListener, listener))
+        return self
+
+    def remove_listener(self, listener: JobListener) -> StreamExecutionEnvironment:
+        """Let it hear of no more jobs; those that run already it hears to their ends."""
+        self._listeners = [other for other in self._listeners if other is not listener]
+        return self
+
     # --- sources ----------------------------------------------------------------------------
 
     @overload
@@ -413,7 +426,10 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         if not job_name and not spec.configuration.get(options.JOB_NAME):
             spec = replace(spec, name=next_unnamed(spec.name, spec.configuration))
         self.graph.next_job()
-        return JobClient(self._launcher().launch(spec))
+        handle = self._launcher().launch(spec)
+        for listener in self._listeners:
+            Listening(listener, handle).start()
+        return JobClient(handle)
 
     def _plan(self) -> Plan:
         spec = self._spec(None)

@@ -6,7 +6,6 @@ coordinator is the restart loop.  Threads: one per attempt, blocked in the Spark
 
 from __future__ import annotations
 
-import logging
 import threading
 import uuid
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.coordinator.ports import Cluster, Notify
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ClusterError, as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, Heartbeat, ToSlot
@@ -31,7 +31,7 @@ from penstock.spark.told import told
 from penstock.spark.transport import transport_of
 from penstock.spark.worker import WorkerInfo
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _GRACE_S = 5.0
 """How long slots may take to leave by themselves before Spark is told to end them."""
 

@@ -110,7 +110,7 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
     limit = parallelism_limit(running.job.plan)
     serving = serve(running, room, limit)
     if serving is not None:
-        running.page = serving.link
+        running.page, running.page_url = serving.link, serving.url
         running.listeners.append(lambda _: serving.close())
         running.result().add_done_callback(lambda _: serving.close())
     registration = register(

@@ -78,6 +78,7 @@ class Task:
         self._polls = None if self._source is None else SourcePolls(self._head, self._source)
         self._outputs = Outputs(edges)
         self._phases = phases
+        phases.measures = self.measures
         self._env = environment
         self._buffer_timeout = buffer_timeout_ms / 1000
         self._pace = Pace(max_rows if gate is None else ALL, max(self._outputs.limit, SEGMENT_BYTES))
