@@ -46,6 +46,7 @@ from penstock.core.handles import Committable
 from penstock.core.ids import Generation, OperatorId, SubtaskIndex
 from penstock.core.interrupts import how_to_go_on
 from penstock.core.job import JobStatus
+from penstock.core.log_place import at_job
 from penstock.core.messages import DriverMessage, Remark
 from penstock.core.signals import SnapshotKind
 from penstock.graph.plan import Vertex, shipped_plan
@@ -139,6 +140,7 @@ class BatchRun(RunningJob):
     # --- the course -------------------------------------------------------------------------
 
     def _run(self) -> None:
+        at_job(self.job.plan.job_name, 0)
         try:
             self._status = JobStatus.RUNNING
             self.history.status(self._status, self._clock.now_ms())

@@ -51,6 +51,7 @@ from penstock.core.discreet import log_of
 from penstock.core.errors import SnapshotError, as_error
 from penstock.core.ids import MonoMs, SlotId, Subtask
 from penstock.core.job import JobStatus
+from penstock.core.log_place import at_attempt
 from penstock.core.messages import (
     DriverMessage,
     DriverMessageTaken,
@@ -85,6 +86,7 @@ class JobDriver:
         self.has_ended = False
         self.not_wound_up: Exception | None = None
         """What kept the end of the job from being tidy."""
+        self.job_name = plan.job_name
         self.reporter = JobReporter(plan.job_name, late_ms)
         self.metrics: dict[Subtask, dict[str, float]] = {}
         """The newest metrics of each subtask, about a second old."""
@@ -228,6 +230,7 @@ class JobDriver:
         self.reporter.stalled = None
         if instruction.status is JobStatus.RESTARTING:
             self.restarts += 1
+            at_attempt(self.restarts)
 
     def _report(self, instruction: ReportFailure) -> None:
         self.last_failure = self._failures.failed(instruction.error, instruction.restart_in_ms, self._now())

@@ -126,9 +126,7 @@ def loggers() -> list[logging.Logger]:
     return list(_named.values())
 
 
-for _each in (
-    DiscreetFilter(),
-    PlaceFilter(),
-):  # errors.py imports this module, and everything imports errors.py
-    logging.getLogger(_TOP).addFilter(_each)
+# Everything imports errors.py, which imports this module.
+logging.getLogger(_TOP).addFilter(DiscreetFilter())
+logging.getLogger(_TOP).addFilter(PlaceFilter())
 log_of(_TOP)

@@ -1,7 +1,7 @@
 """Logs as lines of JSON, if a setting or the environment asks for them.
 
-Each line is an object with ``timestamp``, ``level``, ``logger``, ``message``; ``job``, ``attempt``, ``vertex``
-and ``subtask``, ``null`` where there is none; and ``exception``, if there is one.  They go to standard error: on
+Each line is an object with ``timestamp``, ``level``, ``logger``, ``message``; ``job``, ``attempt``,
+``vertex``, ``subtask``, which may be ``null``; and ``exception``, if there is one.  They go to standard error: on
 the driver those of Penstock, in workers those of the functions, too, which have no other place for them.
 Handlers that a program has set up stay as they are.
 """

@@ -46,8 +46,9 @@ def at_task(task: tuple[str, int] | None) -> None:
 
 
 def at_attempt(attempt: int) -> None:
-    """What this thread does is for this attempt from now on."""
-    _here.place = replace(_here.place or _process, attempt=attempt)
+    """What this thread does is for this attempt from now on, if it works for a job."""
+    if _here.place is not None:
+        _here.place = replace(_here.place, attempt=attempt)
 
 
 def at_job(job: str, attempt: int | None = None) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, overload
 
 from penstock.common._listening import Listening
+from penstock.common._progress_bar import progress_bar
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.io import InputFormat
 from penstock.common.job_client import JobClient
@@ -30,6 +31,7 @@ from penstock.core.durations import DurationLike
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import normal_name
 from penstock.core.news import news
+from penstock.core.telling_options import PROGRESS
 from penstock.core.type_vars import R, S
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info
 from penstock.core.wanted import wanted
@@ -416,7 +418,8 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         with interrupts.guarded() as guard:
             client = self.execute_async(job_name)
             guard.end_with(client.handle.interrupt, client.handle.what_is_kept)
-            result: JobExecutionResult = client.get_job_execution_result().result()
+            with progress_bar(client.handle.view, self.configuration().get(PROGRESS)):
+                result: JobExecutionResult = client.get_job_execution_result().result()
         return result
 
     def execute_async(self, job_name: str | None = None) -> JobClient:

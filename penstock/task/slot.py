@@ -13,6 +13,7 @@ from enum import Enum
 
 from penstock.core.errors import PenstockError
 from penstock.core.ids import SlotId, Subtask, SubtaskIndex, VertexId
+from penstock.core.log_place import at_task
 from penstock.core.messages import (
     AbortSnapshot,
     AlignWatermarks,
@@ -123,11 +124,13 @@ class Slot:
             return False
         worked = False
         for task in self.tasks:
+            at_task(task.log_place)
             try:
                 worked = task.step() or worked
             except Exception as error:
                 self._fail(task.subtask, error)
                 return True
+        at_task(None)
         return worked
 
     def next_deadline_ms(self) -> int | None:

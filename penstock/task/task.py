@@ -65,6 +65,7 @@ class Task:
         metrics: MetricGroup,
     ) -> None:
         self.subtask = subtask
+        self.log_place = (str(subtask.vertex), int(subtask.index))
         self.phase = Phase.RUNNING
         self.metrics = metrics
         self._operators = [operator for _, operator in operators]
