@@ -22,7 +22,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from penstock.common._progress_bar import bar, the_only_bar
+from penstock.common._bar import bar
+from penstock.common._progress_bar import the_only_bar
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.clock import SystemClock
 from penstock.core.discreet import discreet, harmless, plain, shown

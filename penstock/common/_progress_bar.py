@@ -12,18 +12,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
 
 from penstock.common._job_view import JobView
-from penstock.core.discreet import discreet, plain
-from penstock.core.durations import age
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _EVERY_S = 0.25
 _LAST_S = 5.0
-_WIDTH = 30
 _the_one = threading.Lock()
 
 
@@ -60,38 +53,8 @@ def progress_bar(look: Callable[[], JobView], enabled: bool) -> Iterator[None]:
 
 def _show(look: Callable[[], JobView], stop: threading.Event) -> None:
     with suppress(Exception):
-        console: Any = importlib.import_module("rich.console")
-        live: Any = importlib.import_module("rich.live")
-        with live.Live(console=console.Console(), refresh_per_second=4, transient=True) as shown:
+        # Loaded by who shows one: a program has no use for it.
+        drawing = importlib.import_module("penstock.common._bar")
+        with drawing.on_terminal() as shown:
             while not stop.wait(_EVERY_S):
-                shown.update(bar(look()))
-
-
-def bar(view: JobView) -> RenderableType:
-    """The job in one line."""
-    # Loaded by whoever shows one: a program has no use for it.
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
-    known = view.done[0] if view.done else None
-    measure = (
-        ProgressBar(width=_WIDTH, pulse=True)
-        if known is None
-        else ProgressBar(known.of, min(known.done, known.of), width=_WIDTH)
-    )
-    line = Table.grid(padding=(0, 1))
-    line.add_row(Text(_safe(view.name)), measure, Text(_safe(said(view))))
-    return line
-
-
-def said(view: JobView) -> str:
-    """What stands behind the bar."""
-    parts = [f"{done.what} {done.done:,} of {done.of:,}" for done in view.done]
-    if view.rows_in is not None:
-        parts.append(f"{view.rows_in:,} rows, {view.rows_in_rate:,.0f}/s")
-    return ", ".join([*parts, f"{view.status.name} for {age(view.runs_ms)}"])
-
-
-def _safe(text: str) -> str:
-    return plain(discreet(text))
+                shown.update(drawing.bar(look()))

@@ -1,8 +1,8 @@
 """Logs as lines of JSON, if a setting or the environment asks for them.
 
 Each line is an object with ``timestamp``, ``level``, ``logger``, ``message``; ``job``, ``attempt``,
-``vertex``, ``subtask``, which may be ``null``; and ``exception``, if there is one.  They go to standard error: on
-the driver those of Penstock, in workers those of the functions, too, which have no other place for them.
+``vertex`` and ``subtask``, which may be ``null``; and ``exception``, if there is one.  They go to standard
+error: on the driver those of Penstock, in workers also those of the functions, which have no other place.
 Handlers that a program has set up stay as they are.
 """
 
