@@ -28,6 +28,8 @@ def bar(view: JobView) -> RenderableType:
     else:
         measure = ProgressBar(known.of, min(known.done, known.of), width=_WIDTH)
     line = Table.grid(padding=(0, 1))
+    for _ in range(3):
+        line.add_column(no_wrap=True, overflow="ellipsis")
     line.add_row(Text(_safe(view.name)), measure, Text(_safe(said(view))))
     return line
 

@@ -195,10 +195,10 @@ def drawn(view: JobView) -> str:
 
 
 def test_the_bar_says_what_is_done_and_how_fast() -> None:
-    assert said(VIEW) == "splits 3 of 12, 1,234 rows, 57/s, RUNNING for 61 s"
+    assert said(VIEW) == "splits 3 of 12, 1,234 rows, 57/s, RUNNING for 1 min 1 s"
     assert "orders" in drawn(VIEW) and "splits 3 of 12" in drawn(VIEW)
     unknown = replace(VIEW, done=())
-    assert said(unknown) == "1,234 rows, 57/s, RUNNING for 61 s" and "orders" in drawn(unknown)
+    assert said(unknown) == "1,234 rows, 57/s, RUNNING for 1 min 1 s" and "orders" in drawn(unknown)
     batch = replace(VIEW, rows_in=None, done=(Done("stages", 1, 3), Done("tasks", 4, 8)))
     assert said(batch).startswith("stages 1 of 3, tasks 4 of 8, RUNNING")
 
@@ -221,8 +221,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Not a fixture: pytest has a standard output of its own for each phase of a test."""
     made = Terminal()
     monkeypatch.setattr(sys, "stdout", made)
     monkeypatch.setenv("TERM", "xterm")
@@ -230,7 +230,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return made
 
 
-def test_a_bar_on_a_terminal(terminal: Terminal) -> None:
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
     looked = threading.Event()
     looks: list[int] = []
 
@@ -244,22 +245,24 @@ def test_a_bar_on_a_terminal(terminal: Terminal) -> None:
         assert looked.wait(PATIENCE_S)
         with the_only_bar() as mine:
             assert not mine, "one is enough"
-    assert re.search(r"orders.*splits 3 of 12", terminal.getvalue())
+    assert re.search(r"orders.*splits 3 of 12", screen.getvalue())
 
 
 @pytest.mark.parametrize(("enabled", "bounded"), [(False, True), (True, False)])
 def test_no_bar_if_nobody_wants_it_or_the_job_never_ends(
-    terminal: Terminal, enabled: bool, bounded: bool
+    monkeypatch: pytest.MonkeyPatch, enabled: bool, bounded: bool
 ) -> None:
+    screen = terminal(monkeypatch)
     before = threading.active_count()
     with progress_bar(lambda: replace(VIEW, bounded=bounded), enabled):
         assert threading.active_count() == before
     with the_only_bar() as mine:
         assert mine
-    assert terminal.getvalue() == ""
+    assert screen.getvalue() == ""
 
 
-def test_a_bar_that_fails_hurts_nobody(terminal: Terminal) -> None:
+def test_a_bar_that_fails_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch)
     asked = threading.Event()
     calls: list[int] = []
 

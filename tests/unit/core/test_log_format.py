@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 import logging
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,14 @@ import penstock
 from penstock.core.config import Configuration
 from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError
-from penstock.core.log_format import VARIABLE, all_formatted, chosen_format, forget_format, use_format
+from penstock.core.log_format import (
+    VARIABLE,
+    JsonFormatter,
+    all_formatted,
+    chosen_format,
+    forget_format,
+    use_format,
+)
 from penstock.core.log_place import LogPlace, at_attempt, at_task, place_now, placed
 from penstock.core.telling_options import LOG_FORMAT
 
@@ -27,10 +32,15 @@ LOG = log_of("penstock.core.test_log_format")
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    out = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", out)
-    yield lambda: [json.loads(line) for line in out.getvalue().splitlines()]
+def said(capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
+    """The lines so far, as objects."""
+    lines: list[str] = []
+
+    def all_of_them() -> list[dict[str, Any]]:
+        lines.extend(capsys.readouterr().err.splitlines())
+        return [json.loads(line) for line in lines]
+
+    yield all_of_them
     forget_format()
 
 
@@ -70,10 +80,9 @@ def test_secrets_are_in_no_line_of_whomever(said: Any) -> None:
     assert "hunter2" not in json.dumps(lines) and "\x1b" not in json.dumps(lines)
 
 
-def test_arguments_that_do_not_fit_are_a_line_all_the_same(said: Any) -> None:
-    with all_formatted("json"):
-        logging.getLogger("functions").warning("%d records", "no number")
-    assert said()[0]["message"] == "%d records"
+def test_arguments_that_do_not_fit_are_a_line_all_the_same() -> None:
+    record = logging.LogRecord("functions", logging.WARNING, "", 1, "%d records", ("no number",), None)
+    assert json.loads(JsonFormatter().format(record))["message"] == "%d records"
 
 
 def test_a_worker_gives_its_process_back(said: Any) -> None:
