@@ -17,7 +17,8 @@ _WIDTH = 30
 
 def on_terminal() -> Live:
     """Where bars are shown, one over the other; what is printed meanwhile stands above."""
-    return Live(console=Console(), refresh_per_second=4, transient=True)
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return Live(console=console, refresh_per_second=4, transient=True)
 
 
 def bar(view: JobView) -> RenderableType:

@@ -17,7 +17,7 @@ from penstock.coordinator.events import Event, Start, Tick
 from penstock.coordinator.ports import EventQueue, Failed, Lane, Lanes, Work, Worker
 from penstock.core.clock import Clock, mono_ms
 from penstock.core.errors import as_error
-from penstock.core.log_place import at_job
+from penstock.core.log_place import LogPlace, at_job, placed
 
 T = TypeVar("T")
 Post = Callable[[Event], None]
@@ -109,13 +109,13 @@ class EventLoop:
     def run(self) -> None:
         """Whatever is raised here ends the job, and clients that wait for it hear why."""
         driver = self._driver
-        at_job(driver.job_name, 0)
-        while not driver.has_ended:
-            try:
-                for instruction in driver.decide(self._next_event()):
-                    driver.carry_out(instruction)
-            except BaseException as error:
-                driver.fail(error)
+        with placed(LogPlace(driver.job_name, 0)):
+            while not driver.has_ended:
+                try:
+                    for instruction in driver.decide(self._next_event()):
+                        driver.carry_out(instruction)
+                except BaseException as error:
+                    driver.fail(error)
 
     def _next_event(self) -> Event:
         wake = self._driver.next_wake()

@@ -122,15 +122,17 @@ class Slot:
         """Give every task a turn; false if none had anything to do."""
         if self.phase is not SlotPhase.RUNNING:
             return False
-        worked = False
-        for task in self.tasks:
-            at_task(task.log_place)
-            try:
+        worked, at = False, self.here
+        try:
+            for task in self.tasks:
+                at = task.subtask
+                at_task(task.log_place)
                 worked = task.step() or worked
-            except Exception as error:
-                self._fail(task.subtask, error)
-                return True
-        at_task(None)
+        except Exception as error:
+            self._fail(at, error)
+            return True
+        finally:
+            at_task(None)
         return worked
 
     def next_deadline_ms(self) -> int | None:

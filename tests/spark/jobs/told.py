@@ -1,4 +1,4 @@
-"""Program: what Spark's UI says of a stream and of a BATCH job, what their workers log, and a look at a stream.
+"""Program: what Spark's UI says of a stream and a BATCH job, what their workers log, and a look at a stream.
 
 told.py
 """
