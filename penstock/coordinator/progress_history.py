@@ -141,7 +141,7 @@ class ProgressHistory:
     # --- parts of an entry ------------------------------------------------------------------
 
     def _sources(self, counts: Counts, elapsed: float, busy: float) -> list[Entry]:
-        made = []
+        made: list[Entry] = []
         for vertex, node in self._nodes():
             if node.source is not None:
                 rows = self._read(counts, vertex, node)
@@ -169,7 +169,7 @@ class ProgressHistory:
 
     def _state(self, counts: Counts, sizes: Mapping[Subtask, int]) -> list[Entry]:
         """A vertex each: its steps are stored together."""
-        made = []
+        made: list[Entry] = []
         for vertex in self._plan.vertices:
             keyed = [planned.node for planned in vertex.operators if planned.node.keyed]
             if keyed:
