@@ -168,9 +168,10 @@ def test_show_ends_when_it_is_called_again_or_the_notebook_is_gone(notebook: Not
     first = set(threading.enumerate()) - before
     notebook.fails = True
     client.show(0.1)
-    for thread in (set(threading.enumerate()) - before) | first:
+    both = (set(threading.enumerate()) - before) | first
+    for thread in both:
         thread.join(PATIENCE_S)
-        assert not thread.is_alive()
+    assert both and not any(thread.is_alive() for thread in both)
 
 
 def test_a_terminal_of_ipython_is_no_notebook(notebook: Notebook, capsys: pytest.CaptureFixture[str]) -> None:
