@@ -14,7 +14,6 @@ with the driver, and a rerun after a death in 4 writes again what was visible al
 
 from __future__ import annotations
 
-import logging
 import pickle
 import threading
 from collections.abc import Callable
@@ -40,12 +39,14 @@ from penstock.coordinator.resuming import what_became
 from penstock.coordinator.running_job import JobResult, RunningJob
 from penstock.coordinator.start import announce
 from penstock.core.clock import Clock, mono_ms
+from penstock.core.discreet import log_of
 from penstock.core.documents import dump
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
 from penstock.core.ids import Generation, OperatorId, Subtask, SubtaskIndex
 from penstock.core.interrupts import how_to_go_on
 from penstock.core.job import JobStatus
+from penstock.core.log_place import at_job
 from penstock.core.messages import DriverMessage, Remark
 from penstock.core.signals import SnapshotKind
 from penstock.graph.plan import Vertex, shipped_plan
@@ -55,7 +56,7 @@ from penstock.snapshot.recovery import Found
 from penstock.snapshot.repository import first_generation
 from penstock.snapshot.state_assignment import match
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _BACKOFF_MS = 1000
 _LOOK_AGAIN_S = 0.1
 _LAST_STATE = {
@@ -139,6 +140,7 @@ class BatchRun(RunningJob):
     # --- the course -------------------------------------------------------------------------
 
     def _run(self) -> None:
+        at_job(self.job.plan.job_name, 0)
         try:
             self._status = JobStatus.RUNNING
             self.history.status(self._status, self._clock.now_ms())

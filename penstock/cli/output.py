@@ -17,15 +17,18 @@ from typing import Any
 
 import click
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from penstock.common._bar import bar
+from penstock.common._progress_bar import the_only_bar
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.clock import SystemClock
 from penstock.core.discreet import discreet, harmless, plain, shown
 from penstock.core.durations import age
+from penstock.core.telling_options import PROGRESS
 
 __all__ = [
     "age",
@@ -124,28 +127,35 @@ def moment(ms: int) -> str:
 @contextmanager
 def progress_line(jobs: Sequence[RunningJob]) -> Iterator[None]:
     """Show the newest of ``jobs``, a list that may grow, until the block ends."""
-    if not sys.stdout.isatty():
-        yield
-        return
-    stop = threading.Event()
-    thread = threading.Thread(target=_show, args=(jobs, stop), daemon=True, name="penstock-progress")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    with the_only_bar() as mine:
+        if not mine:
+            yield
+            return
+        stop = threading.Event()
+        thread = threading.Thread(target=_show, args=(jobs, stop), daemon=True, name="penstock-progress")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
 
 
 def _show(jobs: Sequence[RunningJob], stop: threading.Event) -> None:
-    while not any(_runs(job) for job in jobs):
+    while not any(_runs(job) and job.job.configuration.get(PROGRESS) for job in jobs):
         if stop.wait(_INTERVAL_S):
             return
     clock = SystemClock()
     started = clock.monotonic()
     with Live(console=console(), refresh_per_second=4, transient=True) as live:
         while not stop.wait(_INTERVAL_S):
-            live.update(Text(plain(line(jobs[-1], clock.monotonic() - started))))
+            live.update(_rendered(jobs[-1], clock.monotonic() - started))
+
+
+def _rendered(job: RunningJob, seconds: float) -> RenderableType:
+    """A bar for a job that ends by itself; a line for others."""
+    view = job.view()
+    return bar(view) if view.bounded else Text(plain(line(job, seconds)))
 
 
 def _runs(job: RunningJob) -> bool:

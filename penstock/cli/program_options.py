@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from penstock.core import options
 from penstock.core.config import GIVEN_MASTER
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError
 
 settings_option = click.option(
@@ -20,7 +20,7 @@ settings_option = click.option(
 non_restored_option = click.option(
     "--allow-non-restored-state", is_flag=True, help="Leave state of missing steps behind."
 )
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _GIVEN = "penstock.python"
 _OPTIONS = (
     (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import runpy
 import signal
@@ -33,6 +32,7 @@ from penstock.cli.settings_file import find_settings
 from penstock.coordinator.resuming import WAIT
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.config import Configuration
+from penstock.core.discreet import log_of
 from penstock.core.errors import GraphError, PenstockError
 from penstock.core.interrupts import SAID, TERMINATED
 from penstock.core.job import JobStatus
@@ -40,7 +40,7 @@ from penstock.datastream.job import run_as, running_program
 from penstock.graph.nodes import StartedBy
 from penstock.luggage.wishes import Wishes
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _OWN = str(Path(penstock.__file__).parent) + os.sep
 
 

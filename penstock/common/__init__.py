@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from penstock.common.job_client import JobClient
     from penstock.common.job_execution_result import JobExecutionResult
     from penstock.common.job_id import JobID
+    from penstock.common.job_listener import (
+        JobIdle,
+        JobListener,
+        JobProgressed,
+        JobStarted,
+        JobTerminated,
+    )
     from penstock.common.job_status import JobStatus
     from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
     from penstock.common.serialization import (
@@ -52,7 +59,12 @@ __all__ = [
     "JobClient",
     "JobExecutionResult",
     "JobID",
+    "JobIdle",
+    "JobListener",
+    "JobProgressed",
+    "JobStarted",
     "JobStatus",
+    "JobTerminated",
     "RestartStrategies",
     "RestartStrategyConfiguration",
     "Row",
@@ -75,7 +87,7 @@ if not TYPE_CHECKING:  # else a typing error in any name would pass for one of t
     _MODULES = """
         time types typeinfo serialization serializer watermark_strategy configuration config_options
         execution_mode input_dependency_constraint restart_strategy execution_config completable_future job_id
-        job_status job_execution_result job_client
+        job_status job_execution_result job_client job_listener
     """
     __getattr__ = front_of(__name__, [*__all__, *_BEFORE_1_16], _MODULES)
 

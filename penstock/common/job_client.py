@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Any, Protocol
 
+from penstock.common._job_view import JobView
+from penstock.common._showing import checked_pace, show
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.core.job import JobID, JobStatus
@@ -52,6 +56,22 @@ class JobHandle(Protocol):
         """Take a savepoint and end the job; its path."""
         ...
 
+    def progress(self, told: int = 0) -> tuple[int, list[dict[str, Any]]]:
+        """How many entries there have been, and those behind the first ``told`` that are kept."""
+        ...
+
+    def on_progress(self, wake: Callable[[], None]) -> None:
+        """Have ``wake`` called when there is another entry. It must not block."""
+        ...
+
+    def view(self) -> JobView:
+        """The job as people see it."""
+        ...
+
+    def page_link(self) -> str | None:
+        """An address of its page that lets one browser in, if it has a page."""
+        ...
+
 
 class JobClient:
     """Steers a running job; from ``env.execute_async()``. Safe to use from any thread.
@@ -71,6 +91,7 @@ class JobClient:
 
     def __init__(self, handle: JobHandle) -> None:
         self._handle = handle
+        self._shown = threading.Event()
 
     @property
     def handle(self) -> JobHandle:
@@ -112,3 +133,47 @@ class JobClient:
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """Done when the job has; its ``result()`` raises if the job failed."""
         return CompletableFuture(self._handle.result())
+
+    # --- as Spark's queries have it ---------------------------------------------------------
+
+    @property
+    def last_progress(self) -> dict[str, Any] | None:
+        """How far the job came with its newest checkpoint; ``None`` before the first one.
+
+        The keys are those of Spark's ``StreamingQueryProgress``; ``batchId`` is the checkpoint's number.
+        A job that finishes takes a last one, whatever its settings; one in BATCH mode takes none.
+
+        >>> sink = env.from_collection([1, 2, 3]).print()
+        >>> client = env.execute_async("three numbers")
+        >>> result = client.get_job_execution_result().result()
+        1
+        2
+        3
+        >>> client.last_progress["numInputRows"]
+        3
+        """
+        entries = self.recent_progress
+        return entries[-1] if entries else None
+
+    @property
+    def recent_progress(self) -> list[dict[str, Any]]:
+        """The same of the newest hundred checkpoints, oldest first."""
+        return self._handle.progress()[1]
+
+    def page_link(self) -> str | None:
+        """An address of the job's page that lets one browser in, once, within two minutes; if it has one."""
+        return self._handle.page_link()
+
+    def show(self, every: float = 1.0) -> None:
+        """Show how the job stands: in a notebook below the cell, anew every so many seconds until its end.
+
+        Elsewhere it is printed, once.  Returns at once; calling it again ends the view before.
+        """
+        pace = checked_pace(every)
+        self._shown.set()
+        self._shown = threading.Event()
+        show(self._handle.view, pace, self._shown)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows for the client."""
+        return self._handle.view().html()

@@ -17,12 +17,15 @@ from penstock.coordinator.restore_source import (
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.core import options
 from penstock.core.config import Configuration
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import JobID
+from penstock.core.log_format import chosen_format, use_format
 from penstock.core.rest_options import SECRET_FIELDS
 from penstock.core.restart import longest_pause_ms, restart_from_config
 from penstock.core.secret_fields import patterns_of
 from penstock.core.security_options import ALLOWED_CLASSES, KEY_FILE, OTHERS_MAY_WRITE, UNSIGNED_TOO
+from penstock.core.telling_options import LOG_FORMAT
 from penstock.core.unpickling import allow, allowed_by_program
 from penstock.graph.bounded import runs_in_batch
 from penstock.graph.identity import missing_uids
@@ -59,7 +62,7 @@ def check_backend(config: Configuration) -> None:
         )
 
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Assembled:
 def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
     """Compile, check and resolve everything that can be wrong before anything runs."""
     config = spec.configuration
+    use_format(chosen_format(config.get(LOG_FORMAT)))
     _refuse_unsupported(config)
     batch = runs_in_batch(config.get(options.RUNTIME_MODE), spec.nodes)
     settings = job_settings(config)
@@ -175,6 +179,7 @@ def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> PlanSet
         max_parallelism_set=spec.max_parallelism is not None,
         job_parameters=dict(spec.job_parameters),
         allowed_classes=allowed_by_program(config.get(ALLOWED_CLASSES)),
+        log_format=chosen_format(config.get(LOG_FORMAT)),
         rocksdb=rocksdb_settings(config),
         secret_fields=patterns_of(config.get(SECRET_FIELDS)),
     )

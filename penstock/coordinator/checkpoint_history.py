@@ -135,9 +135,9 @@ class CheckpointHistory:
         """Something speaks against a snapshot: what is said if it is given up."""
         self._doubts.setdefault(epoch, why)
 
-    def completed(self, epoch: Epoch, now: WallMs) -> None:
-        """It is durable."""
-        self._end(epoch, CheckpointState.COMPLETED, now, None)
+    def completed(self, epoch: Epoch, now: WallMs) -> CheckpointRecord | None:
+        """It is durable; the record, if it is remembered and was not over before."""
+        return self._end(epoch, CheckpointState.COMPLETED, now, None)
 
     def failed(self, epoch: Epoch, why: str, now: WallMs) -> CheckpointRecord | None:
         """It was given up; the record, if it was not over before."""

@@ -6,13 +6,13 @@ published.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 from penstock.connectors.sink import CommitOutcome, Committer, Sink
 from penstock.connectors.source import BetweenSources, Dealt, Source, Split, SplitEnumerator, SplitsFinished
 from penstock.coordinator.events import Commit, CommitDone, Discover, SplitsDiscovered
+from penstock.core.discreet import log_of
 from penstock.core.documents import dump, load
 from penstock.core.errors import FencedError, FormatVersionError
 from penstock.core.handles import Committable
@@ -22,7 +22,7 @@ from penstock.core.packed import Names
 from penstock.graph.plan import Plan
 from penstock.snapshot.permit import CommitPermit
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 def commit_all(

@@ -6,7 +6,6 @@ of its own), and everything that blocks goes through a port (``ports.py``).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -49,9 +48,11 @@ from penstock.coordinator.job_history import JobHistory
 from penstock.coordinator.ports import DriverPorts
 from penstock.coordinator.reporting import JobReporter
 from penstock.core.clock import Now, mono_ms
+from penstock.core.discreet import log_of
 from penstock.core.errors import SnapshotError, as_error
 from penstock.core.ids import MonoMs, SlotId, Subtask
 from penstock.core.job import JobStatus
+from penstock.core.log_place import at_attempt
 from penstock.core.messages import (
     DriverMessage,
     DriverMessageTaken,
@@ -64,7 +65,7 @@ from penstock.core.messages import (
 )
 from penstock.graph.plan import Plan
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 OnEnd = Callable[[JobStatus, Exception | None], None]
 """Called once, on the event loop's thread, when everything of the job is wound up."""
@@ -88,6 +89,7 @@ class JobDriver:
         self.has_ended = False
         self.not_wound_up: Exception | None = None
         """What kept the end of the job from being tidy."""
+        self.job_name = plan.job_name
         self.reporter = JobReporter(plan.job_name, late_ms)
         self.metrics: dict[Subtask, dict[str, float]] = {}
         """The newest metrics of each subtask, about a second old."""
@@ -245,6 +247,7 @@ class JobDriver:
         self.reporter.stalled = None
         if instruction.status is JobStatus.RESTARTING:
             self.restarts += 1
+            at_attempt(self.restarts)
 
     def _report(self, instruction: ReportFailure) -> None:
         self.last_failure = self._failures.failed(instruction.error, instruction.restart_in_ms, self._now())

@@ -6,7 +6,6 @@ Nothing is decided by this; that is the journal's.  A name that cannot be writte
 from __future__ import annotations
 
 import getpass
-import logging
 import os
 import re
 import socket
@@ -14,6 +13,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import FencedError, SnapshotError
 from penstock.core.ids import Generation
 from penstock.snapshot.journal import Entry, Unreadable
@@ -44,7 +44,7 @@ def what_happened(entries: Iterable[Entry], generation: Generation | None, drive
     return f"the job was taken over by {who}. Two drivers of one job must not run at once"
 
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _PROCESS = re.compile(r"@(\S+), process (\d+)")
 
 

@@ -17,6 +17,7 @@ from penstock.coordinator.events import Event, Start, Tick
 from penstock.coordinator.ports import EventQueue, Failed, Lane, Lanes, Work, Worker
 from penstock.core.clock import Clock, mono_ms
 from penstock.core.errors import as_error
+from penstock.core.log_place import LogPlace, at_job, placed
 
 T = TypeVar("T")
 Post = Callable[[Event], None]
@@ -49,8 +50,8 @@ class ThreadQueue(EventQueue):
 class ThreadLane(Lane):
     """One thread."""
 
-    def __init__(self, name: str, post: Post) -> None:
-        self._pool = ThreadPoolExecutor(1, name)
+    def __init__(self, name: str, post: Post, job: str) -> None:
+        self._pool = ThreadPoolExecutor(1, name, initializer=at_job, initargs=(job,))
         self._post = post
 
     def submit(self, work: Work, failed: Failed) -> None:
@@ -82,12 +83,12 @@ def _do(work: Work, failed: Failed, post: Post) -> None:
         post(failed(as_error(error)))
 
 
-def thread_lanes(post: Post) -> Lanes:
-    """Lanes with threads, which post to ``post``."""
+def thread_lanes(post: Post, job: str) -> Lanes:
+    """Lanes with threads for a job, which post to ``post``."""
     return Lanes(
-        ThreadLane("penstock-storage", post),
-        ThreadLane("penstock-commit", post),
-        ThreadLane("penstock-discovery", post),
+        ThreadLane("penstock-storage", post, job),
+        ThreadLane("penstock-commit", post, job),
+        ThreadLane("penstock-discovery", post, job),
         ThreadEach("penstock-request", post),
     )
 
@@ -108,12 +109,13 @@ class EventLoop:
     def run(self) -> None:
         """Whatever is raised here ends the job, and clients that wait for it hear why."""
         driver = self._driver
-        while not driver.has_ended:
-            try:
-                for instruction in driver.decide(self._next_event()):
-                    driver.carry_out(instruction)
-            except BaseException as error:
-                driver.fail(error)
+        with placed(LogPlace(driver.job_name, 0)):
+            while not driver.has_ended:
+                try:
+                    for instruction in driver.decide(self._next_event()):
+                        driver.carry_out(instruction)
+                except BaseException as error:
+                    driver.fail(error)
 
     def _next_event(self) -> Event:
         wake = self._driver.next_wake()

@@ -7,17 +7,17 @@ is told in a few words at once, and its cause as soon as that is known.
 
 from __future__ import annotations
 
-import logging
 import re
 from enum import Enum
 
 from penstock.coordinator.events import AttemptEnded, Event, SlotSaid
 from penstock.core.clock import later
+from penstock.core.discreet import log_of
 from penstock.core.errors import PenstockError, ProcessLostError, TransportError, UserCodeError
 from penstock.core.ids import Generation, MonoMs
 from penstock.core.messages import TaskFailed
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 ADVISE_AT = 3
 """Failures in the same way after which users are told what can be done."""

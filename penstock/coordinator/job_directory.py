@@ -7,10 +7,10 @@ so, and is left alone if they do not.  Why, and what was rejected: ``docs/design
 
 from __future__ import annotations
 
-import logging
 import re
 import unicodedata
 
+from penstock.core.discreet import log_of
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.job import JobID, normal_name
 from penstock.snapshot.decode import from_json
@@ -21,7 +21,7 @@ from penstock.snapshot.reading import load_entries
 from penstock.snapshot.recovery import Found, latest_valid
 from penstock.snapshot.storage import SnapshotStore
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 _UNREADABLE = re.compile(r"[^A-Za-z0-9._-]+")
 _READABLE = 60

@@ -46,6 +46,7 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.failure_history import FailureHistory, FailureRecord, failure_of
 from penstock.coordinator.metric_history import MetricHistory, Values
+from penstock.coordinator.progress_history import Entry, ProgressHistory
 from penstock.coordinator.rate_history import RateHistory, RatesAt
 from penstock.coordinator.sightings import Seen, Sightings
 from penstock.core.clock import Now
@@ -135,6 +136,7 @@ class JobHistory:
         self._failures = FailureHistory()
         self._metrics = MetricHistory()
         self._minutes = RateHistory()
+        self._progress = ProgressHistory(plan)
         self._watermarks: dict[tuple[OperatorId, int], WatermarkReport] = {}
         self._events: deque[Happening] = deque(maxlen=_EVENTS)
         self._samples: dict[SlotId, tuple[WallMs, Samples]] = {}
@@ -250,6 +252,16 @@ class JobHistory:
         with self._lock:
             return self._sightings.output(slot)
 
+    def progress(self, told: int = 0) -> tuple[int, list[Entry]]:
+        """How far the job came with each snapshot: how many entries there were, and those behind ``told``."""
+        with self._lock:
+            return self._progress.entered, self._progress.behind(told)
+
+    def on_progress(self, wake: Callable[[], None]) -> None:
+        """``wake`` is called when there is another, on the thread that tells; it must not block."""
+        with self._lock:
+            self._progress.hearers.append(wake)
+
     # --- what is heard ----------------------------------------------------------------------
 
     def _is_stale(self, event: Event) -> bool:
@@ -293,6 +305,7 @@ class JobHistory:
         match message:
             case SnapshotAck():
                 self._checkpoints.ack(message, now.wall)
+                self._progress.ack(message)
             case SnapshotDeclined():
                 place = self._plan.place(message.subtask)
                 self._checkpoints.doubt(message.epoch, f"{place}: {message.reason}")
@@ -318,7 +331,9 @@ class JobHistory:
         self._happened(now.wall, "attempt", f"attempt {self._attempts.begun - 1} has ended")
 
     def _completed(self, event: PublishDone | SavepointWritten, now: Now, noun: str) -> None:
-        self._checkpoints.completed(event.epoch, now.wall)
+        record = self._checkpoints.completed(event.epoch, now.wall)
+        if record is not None and noun == "checkpoint":  # a job goes on from no other snapshot
+            self._progress.completed(record, self._watermarks.values(), now)
         if noun == "savepoint":
             self._happened(now.wall, "savepoint", f"savepoint {event.epoch} is complete")
 
@@ -328,6 +343,7 @@ class JobHistory:
         self._attempts.begin(instruction.generation, now.wall)
         self._failures.new_attempt()
         self._metrics.new_attempt()
+        self._progress.new_attempt(now.mono)
         self._watermarks.clear()
         self._samples.clear()
         self._sightings.new_attempt()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from penstock.coordinator.restore import restored_job
 from penstock.coordinator.restore_source import RequestedSnapshot, RestorePoint, dispose_claimed, lineage_of
 from penstock.coordinator.resuming import tell_beginning, tell_resuming
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, CorruptSnapshotError, SnapshotError
 from penstock.core.ids import Epoch, Generation
 from penstock.graph.plan import Plan
@@ -21,7 +21,7 @@ from penstock.snapshot.paths import METADATA
 from penstock.snapshot.repository import Repository, write_savepoint
 from penstock.snapshot.storage import SnapshotStore
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _JOB_DIGITS = 6
 _RANDOM_BYTES = 6
 

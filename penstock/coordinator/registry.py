@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import secrets
 import socket
@@ -22,11 +21,12 @@ from penstock.coordinator.asking import PATIENCE_S, Said, ask
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.private import HAS_SOCKETS, bind_private, check_own, make_private
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name
 from penstock.storage.own_files import FILE, make_directory
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _SOCKET = ".sock"
 _LOOPBACK = "127.0.0.1"
 _BACKLOG = 64

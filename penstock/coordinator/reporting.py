@@ -11,11 +11,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter as Sums
 from collections.abc import Callable, Mapping
 
 from penstock.coordinator.events import Held, Stalled
+from penstock.core.discreet import log_of
 from penstock.core.ids import Generation, MonoMs, Subtask
 from penstock.core.messages import FromSlot, Heartbeat, Remark, TaskFinished
 from penstock.core.metrics import LATE_COUNTER
@@ -91,7 +91,7 @@ def _records(count: int) -> str:
     return f"{count:,} late record{'s' if count != 1 else ''}"
 
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 class JobReporter:

@@ -11,11 +11,11 @@ that a start which is refused leaves the driver that runs the job alone.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from penstock.coordinator.job_directory import check_owner
 from penstock.coordinator.restore import check_restorable
+from penstock.core.discreet import log_of
 from penstock.core.errors import PenstockError, SnapshotError
 from penstock.core.handles import digest
 from penstock.core.signals import SnapshotKind
@@ -29,7 +29,7 @@ from penstock.snapshot.signing import UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)

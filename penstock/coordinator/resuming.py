@@ -7,7 +7,6 @@ newest checkpoint, and how to go on.
 from __future__ import annotations
 
 import atexit
-import logging
 import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 from penstock.coordinator.events import Restored
 from penstock.core import options
 from penstock.core.config import Configuration
+from penstock.core.discreet import log_of
 from penstock.core.durations import age
 from penstock.core.ids import Subtask, SubtaskIndex
 from penstock.core.interrupts import how_to_go_on
@@ -24,7 +24,7 @@ from penstock.graph.plan import Plan
 from penstock.snapshot.recovery import Found, latest_valid
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 SPLITS = "splits"
 """The state of a source; see ``operators/source_splits.py`` for what is in it."""

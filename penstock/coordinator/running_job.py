@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import logging
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from penstock.common._job_view import JobView
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.driver import JobDriver
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.job_history import JobHistory
+from penstock.coordinator.job_view import view_of
 from penstock.coordinator.resuming import what_is_kept
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import SlotId
 from penstock.core.job import JobID, JobStatus
 from penstock.core.messages import ToSlot
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 class JobResult:
@@ -40,6 +43,10 @@ class JobResult:
         # A client must not be able to take one of them back: the end of the job could not be told.
         self.finished.set_running_or_notify_cancel()
         self.stopped.set_running_or_notify_cancel()
+
+    def now_ms(self) -> int:
+        """The time, by the clock of the job."""
+        return self._clock.now_ms()
 
     def resolve(self, status: JobStatus, error: Exception | None) -> None:
         """The job is over.  Called once, by what runs it, on the thread that ended it."""
@@ -71,6 +78,10 @@ class RunningJob(ABC):
         self.job = job
         self.page: Callable[[], str] | None = None
         """Makes an address of its page that lets one browser in, if it has a page."""
+        self.page_url: str | None = None
+        """Where its page is, if it has one."""
+        self.run_id = uuid.uuid4().hex
+        """Of this run; another one of the same job has another."""
         self.history: JobHistory
         """What happened to it."""
         self.savepoints_asked = 0
@@ -86,6 +97,10 @@ class RunningJob(ABC):
     def listeners(self) -> list[Callable[[JobStatus], None]]:
         """Called at the end of the job, before those who wait for the result."""
         return self._result.listeners
+
+    def now_ms(self) -> int:
+        """The time, by the clock of the job."""
+        return self._result.now_ms()
 
     @abstractmethod
     def status(self) -> JobStatus:
@@ -127,6 +142,24 @@ class RunningJob(ABC):
     def result(self) -> Future[JobExecutionResult]:
         """Done when the job has; fails if the job did."""
         return self._result.finished
+
+    def progress(self, told: int = 0) -> tuple[int, list[dict[str, Any]]]:
+        """How many entries there have been, and those behind the first ``told`` that are kept."""
+        total, entries = self.history.progress(told)
+        which = {"id": self.job_id.hex, "runId": self.run_id, "name": self.job.plan.job_name}
+        return total, [{**which, **entry} for entry in entries]
+
+    def on_progress(self, wake: Callable[[], None]) -> None:
+        """Have ``wake`` called when there is another entry. It must not block."""
+        self.history.on_progress(wake)
+
+    def view(self) -> JobView:
+        """The job as people see it."""
+        return view_of(self)
+
+    def page_link(self) -> str | None:
+        """An address of its page that lets one browser in, if it has a page."""
+        return None if self.page is None or self.result().done() else self.page()
 
     def trigger_savepoint(self, directory: str | None) -> Future[str]:
         """Take a savepoint while the job goes on; its path."""

@@ -29,9 +29,8 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
     )
     job.repository.first_generation = first_generation(clock.now_ms())
     events = ThreadQueue()
-    ports = DriverPorts(
-        clock, cluster, events, thread_lanes(events.post), _storage(job, clock), ClientFutures()
-    )
+    lanes = thread_lanes(events.post, job.plan.job_name)
+    ports = DriverPorts(clock, cluster, events, lanes, _storage(job, clock), ClientFutures())
     result = JobResult(job, clock)
     driver = JobDriver(job.plan, coordinator, ports, result.resolve, job.settings.late_ms)
     running = StreamingJob(job, result, driver, coordinator)

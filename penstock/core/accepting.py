@@ -11,14 +11,15 @@ import contextlib
 import errno
 import ipaddress
 import itertools
-import logging
 import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 
-_log = logging.getLogger("penstock")
+from penstock.core.discreet import log_of
+
+_log = log_of(__name__)
 _BREATH_S = 0.1
 """How long to rest when this machine has no descriptor or thread left, so as not to spin."""
 

@@ -22,6 +22,7 @@ from penstock.core.option import Kind, Option
 from penstock.core.options import OPTIONS
 from penstock.core.rest_options import REST_OPTIONS
 from penstock.core.security_options import TRANSPORT_OPTIONS, TRUST_OPTIONS
+from penstock.core.telling_options import TELLING_OPTIONS
 from penstock.core.trace_options import TRACE_OPTIONS
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ T = TypeVar("T")
 SPARKS = "spark."
 """How keys begin that go to Spark as they are."""
 
-OPTIONS |= TRANSPORT_OPTIONS | TRUST_OPTIONS | REST_OPTIONS | ARCHIVE_OPTIONS | TRACE_OPTIONS
+OPTIONS |= TRANSPORT_OPTIONS | TRUST_OPTIONS | REST_OPTIONS | ARCHIVE_OPTIONS | TRACE_OPTIONS | TELLING_OPTIONS
 GIVEN_MASTER = "spark.master"
 """Spark's own setting, for a master that is to hold whatever else is configured."""
 

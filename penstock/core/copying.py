@@ -21,7 +21,6 @@ import datetime as dt
 import decimal
 import fractions
 import ipaddress
-import logging
 import pathlib
 import re
 import types
@@ -35,9 +34,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch
+from penstock.core.discreet import log_of
 from penstock.core.row import Row
 
-log = logging.getLogger("penstock")
+log = log_of(__name__)
 
 Copier = Callable[[Any], Any]
 

@@ -11,6 +11,8 @@ import logging
 import re
 from collections.abc import Iterable
 
+from penstock.core.log_place import PlaceFilter
+
 HIDDEN = "***"
 
 _NAMES = (
@@ -42,14 +44,6 @@ _STEERING = {
 }
 """Control characters, those that turn text around, and halves of characters: as Python writes them."""
 _STEERING_LINES = {code: text for code, text in _STEERING.items() if chr(code) not in "\n\t"}
-
-LOGGERS = ("penstock", "penstock.database", "penstock.kafka", "penstock.news", "penstock.snapshot.recovery")
-"""All loggers we write to: a filter of a logger does not see what its children are told."""
-
-
-def loggers() -> list[logging.Logger]:
-    """All of them."""
-    return [logging.getLogger(_name) for _name in LOGGERS]
 
 
 def is_secret(name: str) -> bool:
@@ -110,5 +104,29 @@ class DiscreetFilter(logging.Filter):
         return True
 
 
-for _logger in loggers():  # errors.py imports this module, and everything imports errors.py
-    _logger.addFilter(DiscreetFilter())
+_TOP = "penstock"
+_named: dict[str, logging.Logger] = {}
+
+
+def log_of(module: str) -> logging.Logger:
+    """The logger of a module of ours: ``log_of(__name__)``.
+
+    A filter of a logger does not see what its children are told, so each has all of the topmost one.
+    """
+    logger = logging.getLogger(module)
+    if module not in _named:
+        _named[module] = logger
+        for each in logging.getLogger(_TOP).filters:
+            logger.addFilter(each)
+    return logger
+
+
+def loggers() -> list[logging.Logger]:
+    """All of them so far. Who adds a filter to each also has those to come, as long as it is there."""
+    return list(_named.values())
+
+
+# Everything imports errors.py, which imports this module.
+logging.getLogger(_TOP).addFilter(DiscreetFilter())
+logging.getLogger(_TOP).addFilter(PlaceFilter())
+log_of(_TOP)

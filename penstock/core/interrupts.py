@@ -14,7 +14,6 @@ process ignores; those that were there before are back afterwards.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import shlex
 import shutil
@@ -27,9 +26,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from penstock.core.discreet import discreet_command
+from penstock.core.discreet import discreet_command, log_of
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _HEARD = (signal.SIGINT, signal.SIGTERM)
 SAID = "the job has ended; what is kept of it was said"
 """What an interrupt says. A class of our own would not do: Python ends with status 1 behind a subclass."""

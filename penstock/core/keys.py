@@ -24,7 +24,6 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
-import logging
 import operator
 import uuid
 from collections.abc import Callable
@@ -36,6 +35,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.discreet import log_of
 from penstock.core.errors import KeyError_
 from penstock.core.known_types import is_named
 from penstock.core.row import Row
@@ -117,7 +117,7 @@ NAN = _Nan("nan")
 """Every NaN that is a key or in one."""
 
 Canonical = Callable[[Any], Any]
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 _PLAIN: frozenset[type] = frozenset({int, str, bytes, bool})
 _PARTS = _PLAIN | {type(None)}

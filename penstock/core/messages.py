@@ -187,6 +187,8 @@ class SnapshotAck:
     state_bytes: int
     start_delay_ms: float = 0.0
     """From the trigger to the first barrier at this subtask, by the clocks of two processes."""
+    counts: dict[str, float] = field(default_factory=dict)
+    """What the subtask had counted when the barrier passed, by the names of its metrics."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,15 @@ from penstock.core.metric_names import clean, key_value, meter, plain, unmarked
 
 LATE_COUNTER = "numLateRecordsDropped"
 """Of a step: records that came too late for it and went nowhere. The driver tells people about them."""
+RECORDS_COUNTER = "numRecordsIn"
+"""Of a task and of each of its steps: records that have come in; of a source, those it has read."""
+SPLITS_COUNTER = "numSplits"
+"""Of a source: splits that it was given in this attempt."""
+SPLITS_DONE_COUNTER = "numSplitsFinished"
+"""Those of them that it has read to their ends."""
+BUSY_COUNTER = "busyTimeMs"
+AT_BARRIERS = (RECORDS_COUNTER, LATE_COUNTER, BUSY_COUNTER)
+"""What every snapshot tells, as it was when the barrier passed."""
 
 _log = logging.getLogger("penstock")
 _WHOLE = 2**63

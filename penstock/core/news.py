@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import sys
 
+from penstock.core.discreet import log_of
+
 
 class _OnStandardError(logging.Handler):
     """For programs without logging. Standard error is looked up each time: a progress line replaces it."""
@@ -22,7 +24,7 @@ def _is_wanted(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.getLogger("penstock").level
 
 
-news = logging.getLogger("penstock.news")
+news = log_of("penstock.news")
 news.setLevel(logging.INFO)
 news.addFilter(_is_wanted)
 news.addHandler(_OnStandardError())

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import io
-import logging
 import pickle
 import re
 import sys
@@ -27,10 +26,11 @@ from typing import Any, NamedTuple
 import cloudpickle
 from cloudpickle import cloudpickle as by_value
 
+from penstock.core.discreet import log_of
 from penstock.core.errors import SnapshotError
 from penstock.core.known_types import found_under, is_named
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 SCRIPT = "__main__"
 _MAKER = by_value._make_skeleton_class

@@ -6,13 +6,13 @@ another name here is done under that name.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from penstock.core import options
 from penstock.core.config import Configuration
+from penstock.core.discreet import log_of
 from penstock.core.flink_keys import with_instead
 from penstock.core.no_java import JavaEnvironment
 from penstock.core.wanted import wanted
@@ -22,7 +22,7 @@ from penstock.luggage.wishes import Archive, Requirements, Wishes, local_path
 if TYPE_CHECKING:
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _said: set[str] = set()
 
 

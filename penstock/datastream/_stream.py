@@ -24,6 +24,7 @@ from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info, 
 from penstock.core.wanted import wanted
 from penstock.datastream import _frames
 from penstock.datastream._sink import CloseableIterator, DataStreamSink, StepSettings
+from penstock.datastream._taking import Seconds, checked_count, checked_timeout, taken
 from penstock.datastream._wrappers import SinkFunction
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.exchange.partition import (
@@ -472,6 +473,25 @@ class DataStream(StepSettings, Generic[T_co]):
             return results
         with results:
             return list(islice(results, limit))
+
+    def take(self, n: int = 10, timeout: Seconds = 30.0, job_execution_name: str | None = None) -> list[T_co]:
+        """The first ``n`` records of this stream, or those that come within ``timeout``: to have a look.
+
+        Runs the program and always ends: with ``n`` records, at the end of the stream, or when the time is
+        up, and then with what has come by then.  The job is cancelled.  ``timeout`` is in seconds, or a
+        duration such as ``"2 min"``; it counts from when the job has been started.  With checkpoints on,
+        records come with the checkpoint that holds them.  Raises the error of a job that fails.
+
+        >>> env.from_collection([1, 2, 3]).take(2)
+        [1, 2]
+        """
+        count, seconds = checked_count(n), checked_timeout(timeout)
+        if not count:
+            return []
+        records: SimpleQueue[T_co] = SimpleQueue()
+        self.sink_to(CollectSink(records)).name("Take").set_parallelism(1)  # records stay in order
+        client = self._env.execute_async(job_execution_name or "take")
+        return taken(records, client, count, seconds)
 
 
 class CachedDataStream(DataStream[T_co]):

@@ -7,7 +7,6 @@ again, another for every other program, and numbered if a program runs several.
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,10 +19,11 @@ from weakref import WeakKeyDictionary
 from penstock.common.job_client import JobHandle
 from penstock.core import options
 from penstock.core.config import Configuration
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError
 from penstock.graph.nodes import JobSpec, StartedBy
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _INTERACTIVE = "penstock-job"
 _counts: WeakKeyDictionary[ModuleType, dict[str, int]] = WeakKeyDictionary()
 """How many jobs without a name each run of a program has had."""

@@ -10,10 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, overload
 
+from penstock.common._listening import Listening
+from penstock.common._progress_bar import progress_bar
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.io import InputFormat
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_listener import JobListener
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
@@ -28,6 +31,7 @@ from penstock.core.durations import DurationLike
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import normal_name
 from penstock.core.news import news
+from penstock.core.telling_options import PROGRESS
 from penstock.core.type_vars import R, S
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info
 from penstock.core.wanted import wanted
@@ -78,6 +82,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         self._configuration = Configuration(configuration)
         self._config = ExecutionConfig(self._configuration)
         self.graph = GraphBuilder()
+        self._listeners: list[JobListener] = []
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -251,6 +256,16 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         """What to do after a failure."""
         return self._config.get_restart_strategy()
 
+    def add_listener(self, listener: JobListener) -> StreamExecutionEnvironment:
+        """Let ``listener`` hear of every job that is started from here on: its start, progress and end."""
+        self._listeners.append(wanted(JobListener, listener))
+        return self
+
+    def remove_listener(self, listener: JobListener) -> StreamExecutionEnvironment:
+        """Let it hear of no more jobs; those that run already it hears to their ends."""
+        self._listeners = [other for other in self._listeners if other is not listener]
+        return self
+
     # --- sources ----------------------------------------------------------------------------
 
     @overload
@@ -403,7 +418,8 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         with interrupts.guarded() as guard:
             client = self.execute_async(job_name)
             guard.end_with(client.handle.interrupt, client.handle.what_is_kept)
-            result: JobExecutionResult = client.get_job_execution_result().result()
+            with progress_bar(client.handle.view, self.configuration().get(PROGRESS)):
+                result: JobExecutionResult = client.get_job_execution_result().result()
         return result
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
@@ -413,7 +429,10 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         if not job_name and not spec.configuration.get(options.JOB_NAME):
             spec = replace(spec, name=next_unnamed(spec.name, spec.configuration))
         self.graph.next_job()
-        return JobClient(self._launcher().launch(spec))
+        handle = self._launcher().launch(spec)
+        for listener in self._listeners:
+            Listening(listener, handle).start()
+        return JobClient(handle)
 
     def _plan(self) -> Plan:
         spec = self._spec(None)

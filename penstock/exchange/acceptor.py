@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import selectors
 import socket
 import threading
@@ -24,6 +23,7 @@ from typing import Generic, TypeVar
 
 from penstock.core.accepting import begin, is_over, rest
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ClusterError, TransportError
 from penstock.core.option import ports_in
 
@@ -61,7 +61,7 @@ def listen(host: str, ports: Ports) -> socket.socket:
     )
 
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _QUIET_S = 10.0
 """How long further refusals are only counted."""
 

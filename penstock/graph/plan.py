@@ -60,6 +60,8 @@ class PlanSettings:
     """The user's global job parameters, for functions to read."""
     allowed_classes: Allowed = field(default_factory=Allowed)
     """What may be unpickled from snapshots besides the data types that always are."""
+    log_format: str = "text"
+    """How workers write their logs (``core/log_format.py``)."""
     rocksdb: Mapping[str, Any] | None = None
     """Arguments of ``state.rocks.database.RocksSettings``; ``None`` keeps keyed state on the heap."""
     secret_fields: tuple[str, ...] = patterns_of(DEFAULT)

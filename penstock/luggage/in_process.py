@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import shutil
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError
 from penstock.luggage.arrival import Hands, Luggage, at_work
 from penstock.luggage.outfit import outfit_of, put_on
@@ -19,7 +19,7 @@ from penstock.luggage.staging import staged_file
 from penstock.luggage.wishes import Wishes
 from penstock.storage.work_place import WorkPlace
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 PREFIX = "penstock-local-"
 _CLONE_FS = 0x200
 _directory = threading.Lock()

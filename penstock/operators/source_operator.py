@@ -21,6 +21,7 @@ from penstock.connectors.source import EndOfSplit, Source, Split, SplitReader, S
 from penstock.core.batch import Batch
 from penstock.core.copying import copied
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, EventTime
+from penstock.core.metrics import RECORDS_COUNTER, SPLITS_COUNTER, SPLITS_DONE_COUNTER
 from penstock.core.packed import Names
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.event_time.watermark_tracker import CombinedWatermarks
@@ -73,7 +74,9 @@ class SourceOperator(Operator):
         self._watermarks = CombinedWatermarks(self._strategy, ctx.metrics.counter(AHEAD_COUNTER))
         self._watermarks.expects_splits = True
         self._emitter = WatermarkEmitter(ctx)
-        self._records = ctx.metrics.counter("numRecordsIn")
+        self._records = ctx.metrics.counter(RECORDS_COUNTER)
+        self._given = ctx.metrics.counter(SPLITS_COUNTER)
+        self._ended = ctx.metrics.counter(SPLITS_DONE_COUNTER)
         self._bad = ctx.metrics.counter(ERRORS_COUNTER)
         self._measures = SourceMeasures(ctx, self._reading, self._waiting.__len__)
         self._reporter = TimeReporter(ctx, self._strategy)
@@ -230,6 +233,7 @@ class SourceOperator(Operator):
             assigned.release()
 
     def _take(self, assigned: AssignedSplit) -> None:
+        self._given.inc()
         self._splits[assigned.split.id] = assigned
         self._waiting.append(assigned)
 
@@ -270,6 +274,7 @@ class SourceOperator(Operator):
         self._reading.remove(assigned)
         assigned.release()
         del self._splits[assigned.split.id]
+        self._ended.inc()
         self._emitter.send(self._watermarks.remove_split(assigned.split.id))
         if self._source.reports_finished and self._source.awaits_end(assigned.split):
             self._done.add(assigned.split.id)

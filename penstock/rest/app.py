@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import html
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -22,6 +21,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from penstock.core.discreet import log_of
 from penstock.core.errors import PenstockError
 from penstock.rest import openapi, outputs, overview, processes, prometheus, state, tail
 from penstock.rest.guard import Guard
@@ -31,7 +31,7 @@ from penstock.rest.routes import SAMPLED, VIEWS, Asked, View, answer
 from penstock.rest.static import console_files
 from penstock.rest.steering import ACTIONS, OUTCOMES, Action, body_of
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 MAX_BODY = 1 << 20
 _SAMPLED = [VIEWS[path] for path in SAMPLED]

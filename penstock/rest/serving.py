@@ -11,20 +11,20 @@ the thread that serves: a job does not wait for them.
 from __future__ import annotations
 
 import importlib
-import logging
 import threading
 from typing import Any
 
 from penstock.coordinator.registry import Registration
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import log_of
 from penstock.core.rest_options import REST_ENABLED
 from penstock.rest.doors import Door, open_door, private_door, token_of
 from penstock.rest.guard import Guard, Sessions
 from penstock.rest.look import Look
 from penstock.rest.plane import Plane, Room
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _CLOSE_S = 5.0
 
 

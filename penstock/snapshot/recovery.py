@@ -7,12 +7,12 @@ because going back to an older snapshot for a hiccup would repeat work that was 
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from penstock.core.discreet import log_of
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import digest
 from penstock.core.signals import SnapshotKind
@@ -38,7 +38,7 @@ from penstock.snapshot.storage import SnapshotStore
 from penstock.snapshot.store import open_store, parent_and_name
 from penstock.storage.own_files import read_key
 
-_log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 _ROUNDS = 3
 """How often files are looked at in a race with the job that tidies them up; then its manifest must do."""

@@ -11,9 +11,9 @@ One repository belongs to one driver and is used from one thread.
 
 from __future__ import annotations
 
-import logging
 import uuid
 
+from penstock.core.discreet import log_of
 from penstock.core.errors import CorruptSnapshotError, FencedError, SnapshotError
 from penstock.core.handles import digest
 from penstock.core.ids import Epoch, Generation
@@ -56,7 +56,7 @@ from penstock.snapshot.retain import plan_deletions, stale_manifests
 from penstock.snapshot.signing import UNSIGNED, Signing
 from penstock.snapshot.storage import SnapshotStore
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 _TRIES = 16
 """How often an append that lost a race is tried again before giving up."""

@@ -6,7 +6,6 @@ coordinator is the restart loop.  Threads: one per attempt, blocked in the Spark
 
 from __future__ import annotations
 
-import logging
 import threading
 import uuid
 from collections.abc import Iterator
@@ -18,11 +17,13 @@ from penstock.coordinator.assemble import Assembled
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.coordinator.ports import Cluster, Notify
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ClusterError, as_error
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, Heartbeat, ToSlot
 from penstock.exchange.auth import Hello, new_secret
 from penstock.spark.control import ControlServer
+from penstock.spark.description import Description
 from penstock.spark.failures import translate
 from penstock.spark.lost import DAEMON, LastSigns
 from penstock.spark.shipping import Shipment, wearing
@@ -31,7 +32,7 @@ from penstock.spark.told import told
 from penstock.spark.transport import transport_of
 from penstock.spark.worker import WorkerInfo
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _GRACE_S = 5.0
 """How long slots may take to leave by themselves before Spark is told to end them."""
 
@@ -56,9 +57,15 @@ class SparkCluster(Cluster):
     """Starts worker groups in a Spark session."""
 
     def __init__(
-        self, spark: SparkSession, job: Assembled, clock: Clock, shipment: Shipment | None = None
+        self,
+        spark: SparkSession,
+        job: Assembled,
+        clock: Clock,
+        shipment: Shipment | None = None,
+        description: Description | None = None,
     ) -> None:
         self._spark = spark
+        self._description = description or Description(job.plan.job_name)
         self._shipment = shipment or Shipment()
         self._job = job
         self._clock = clock
@@ -66,6 +73,8 @@ class SparkCluster(Cluster):
         self._transport = transport_of(spark, job.configuration, job.plan.job_name, clock)
         self._notify: Notify = lambda event: None
         self._attempt = _Attempt(Generation(-1))
+        self._number = -1
+        """Of the attempt, counted from 0."""
         self._signs = LastSigns(has_witness=False)
         self._waiting = WaitingForSlots(0, 0)
         # Two jobs may have one name, in two checkpoint directories, and begin in the same second.
@@ -91,6 +100,7 @@ class SparkCluster(Cluster):
         """Submit the barrier job."""
         self._notify = notify
         self._attempt = _Attempt(generation)
+        self._number += 1
         self._signs = LastSigns(self._has_witness())
         self._waiting = WaitingForSlots(slots, self._job.settings.slots_timeout_ms / 1000)
         self._server.expect(generation)
@@ -147,8 +157,9 @@ class SparkCluster(Cluster):
             timeout_s = self._job.settings.slots_timeout_ms / 1000
             check_slots(self._spark, slots, timeout_s, self._clock, attempt.unwanted.is_set)
             context = self._spark.sparkContext
-            name = self._job.plan.job_name
-            context.setJobGroup(self._group(generation), f"penstock: {name}, attempt {generation}", True)
+            vertices = [vertex.name for vertex in self._job.plan.vertices]
+            text = self._description.of(f"attempt {self._number}", vertices)
+            context.setJobGroup(self._group(generation), text, True)
             workers = self._spark.range(slots, numPartitions=slots)
             function = slot_function(self._info(generation), self._shipment)
             with wearing(context, self._shipment.python):
@@ -191,6 +202,9 @@ class SparkCluster(Cluster):
             self._job.plan.settings.heartbeat_interval_ms / 1000,
             self._job.settings.heartbeat_timeout_ms / 1000,
             self._transport,
+            self._job.plan.job_name,
+            self._number,
+            self._job.plan.settings.log_format,
         )
 
     # --- callbacks of the control server ----------------------------------------------------
@@ -223,6 +237,9 @@ def slot_function(info: WorkerInfo, shipment: Shipment) -> Any:
         "inline_limit": info.inline_limit,
         "heartbeat_interval_s": info.heartbeat_interval_s,
         "heartbeat_timeout_s": info.heartbeat_timeout_s,
+        "job_name": info.job_name,
+        "attempt": info.attempt,
+        "log_format": info.log_format,
     }
     transport = info.transport.packed()
     luggage, engine = shipment.luggage, shipment.engine

@@ -7,7 +7,6 @@ are connected.  Either way the coordinator hears it, and decides.
 from __future__ import annotations
 
 import contextlib
-import logging
 import queue
 import selectors
 import socket
@@ -18,6 +17,7 @@ from typing import Any
 import cloudpickle
 
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import TransportError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import Deploy, FromSlot, ToSlot
@@ -33,7 +33,7 @@ OnMessage = Callable[[Generation, SlotId, FromSlot], None]
 OnLost = Callable[[Generation, SlotId, str], None]
 OnWords = Callable[[Generation, SlotId, str], None]
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _BREATH_S = 0.1
 """How long the thread rests behind an error that was not one connection's, so as not to spin."""
 

@@ -24,6 +24,7 @@ from penstock.rest.serving import serve
 from penstock.rest.traces import trace
 from penstock.spark.batch.stages import SparkStages
 from penstock.spark.cluster import SparkCluster
+from penstock.spark.description import Description
 from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
 from penstock.spark.session import asked_slots, cores_of, refuse_connect, start_session
@@ -56,19 +57,26 @@ class SparkLauncher:
         beside = needs_room(spec.nodes)
         reserved = 0 if cores_of(spark) else beside
         job = _with_patience(assemble(spec, max(1, self.default_parallelism() - reserved)), spec)
-        clock = SystemClock()
+        clock, description = SystemClock(), Description(job.plan.job_name)
         if job.plan.settings.batch:
-            running = self._start_batch(spark, spec, job, clock)
+            running = self._start_batch(spark, spec, job, clock, description)
         else:
-            running = self._start_gang(spark, spec, job, clock, beside)
+            running = self._start_gang(spark, spec, job, clock, beside, description)
         publish_to_registry(running, lambda: most_slots(spark, beside))
+        description.page_is(running.page_url)
         for node in spec.nodes:
             if isinstance(node.source, FrameSource):
                 _release_at_the_end(node.source, running)
         return running
 
     def _start_gang(
-        self, spark: SparkSession, spec: JobSpec, job: Assembled, clock: Clock, beside: int
+        self,
+        spark: SparkSession,
+        spec: JobSpec,
+        job: Assembled,
+        clock: Clock,
+        beside: int,
+        description: Description,
     ) -> RunningJob:
         """All slots at once, for as long as the job runs."""
         check_cluster(spark)
@@ -80,13 +88,16 @@ class SparkLauncher:
         if beside:
             check_room(spark, job.plan.slots)
         shipment = ship(spark, spec.python)
-        return start(job, SparkCluster(spark, job, clock, shipment), clock, {"spark": pyspark.__version__})
+        cluster = SparkCluster(spark, job, clock, shipment, description)
+        return start(job, cluster, clock, {"spark": pyspark.__version__})
 
-    def _start_batch(self, spark: SparkSession, spec: JobSpec, job: Assembled, clock: Clock) -> RunningJob:
+    def _start_batch(
+        self, spark: SparkSession, spec: JobSpec, job: Assembled, clock: Clock, description: Description
+    ) -> RunningJob:
         """No slots of its own: its tasks wait for executors as those of any Spark job."""
         shipment = ship(spark, spec.python)
         group = f"penstock-{job.directory}-{uuid.uuid4().hex[:8]}"
-        return start_batch(job, clock, SparkStages(spark, job.plan.job_name, group, shipment))
+        return start_batch(job, clock, SparkStages(spark, description, group, shipment))
 
 
 def _with_patience(job: Assembled, spec: JobSpec) -> Assembled:
@@ -118,6 +129,7 @@ def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | No
         running.result().add_done_callback(lambda _: traces.close())
     if serving is None:
         return
-    running.page = serving.link if serving.url else None
+    if serving.url:
+        running.page, running.page_url = serving.link, serving.url
     running.listeners.append(lambda _: serving.close())
     running.result().add_done_callback(lambda _: serving.close())

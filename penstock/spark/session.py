@@ -8,7 +8,6 @@ counted so.
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import socket
@@ -24,6 +23,7 @@ from pyspark.sql import SparkSession, is_remote
 from penstock.core import interrupts, options
 from penstock.core.config import GIVEN_MASTER as MASTER
 from penstock.core.config import Configuration
+from penstock.core.discreet import log_of
 from penstock.core.errors import ClusterError
 from penstock.core.news import news
 from penstock.graph.nodes import Node
@@ -101,7 +101,7 @@ def cores_of(spark: SparkSession) -> int | None:
     return None if cores is None else int(cores)
 
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _DEFAULT_MASTER = "local[*]"
 
 

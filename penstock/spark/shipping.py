@@ -17,7 +17,6 @@ rest first (:mod:`penstock.luggage.outfit`).  Spark never lets functions with di
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import shlex
 import shutil
@@ -34,6 +33,7 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 import penstock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError
 from penstock.luggage.archives import Member, digest, file_digest, fingerprint, members, pack
 from penstock.luggage.arrival import Luggage, Modules
@@ -119,7 +119,7 @@ def wearing(context: Any, python: str | None) -> Iterator[None]:
             context.pythonExec = before
 
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 PREFIX = "penstock-ship-"
 ENGINE = "penstock.zip"
 _LARGE = 100 << 20

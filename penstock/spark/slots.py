@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ClusterError, SparkLostError
 from penstock.core.news import news
 from penstock.spark.told import is_on, told
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _TELL_EVERY_S = 10.0
 """How often whoever waits hears that slots are still missing."""
 

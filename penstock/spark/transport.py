@@ -7,7 +7,6 @@ name key stores; slots get it with their task, in Spark's own way.
 from __future__ import annotations
 
 import datetime
-import logging
 import re
 import secrets
 import ssl
@@ -31,6 +30,7 @@ from pyspark.sql import SparkSession
 from penstock.core import security_options as options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError
 from penstock.core.option import Option
 from penstock.exchange.lines import Certificate, Transport, rehearse
@@ -233,7 +233,7 @@ def _fingerprint(text: str | None, own: x509.Certificate) -> str | None:
     return plain
 
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 def transport_of(spark: SparkSession, configuration: Configuration, job: str, clock: Clock) -> Transport:

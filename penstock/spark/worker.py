@@ -22,6 +22,8 @@ from typing import Any
 from penstock.core.clock import SystemClock
 from penstock.core.errors import PenstockError, TransportError, as_error
 from penstock.core.ids import Generation, SlotId
+from penstock.core.log_format import TEXT, all_formatted
+from penstock.core.log_place import LogPlace, placed
 from penstock.core.messages import FromSlot, Heartbeat, Opening, TakeOutput, TakeSamples, TaskFailed
 from penstock.core.process_facts import ProcessFacts
 from penstock.core.written import WRITTEN
@@ -63,6 +65,10 @@ class WorkerInfo:
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
     transport: Transport = PLAIN
+    job_name: str = ""
+    attempt: int = 0
+    """Counted from 0, for people; the generation is what counts."""
+    log_format: str = TEXT
 
     def __repr__(self) -> str:
         return f"WorkerInfo({self.job}, generation {self.generation})"
@@ -175,6 +181,12 @@ class _FileThread:
 
 def run_worker(info: WorkerInfo, slot_number: int, host: str) -> None:
     """Run one slot until the coordinator dismisses it or is gone."""
+    place = LogPlace(info.job_name, info.attempt)
+    with all_formatted(info.log_format), placed(place, whole_process=True):
+        _run_slot(info, slot_number, host)
+
+
+def _run_slot(info: WorkerInfo, slot_number: int, host: str) -> None:
     sys.setswitchinterval(0.0005)
     clock = SystemClock()
     selector = selectors.DefaultSelector()

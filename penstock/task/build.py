@@ -9,6 +9,7 @@ from typing import Protocol
 from penstock.core.errors import naming
 from penstock.core.ids import ChannelId, Epoch, SlotId, Subtask, SubtaskIndex
 from penstock.core.keygroups import key_group_range
+from penstock.core.log_place import at_task
 from penstock.core.messages import Deploy, DriverMessage, Opening, Remark
 from penstock.core.metrics import MetricGroup
 from penstock.core.unpickling import allow
@@ -86,6 +87,8 @@ def build_tasks(
         for task in tasks:
             task.close()
         raise
+    finally:
+        at_task(None)
     return tasks
 
 
@@ -105,7 +108,8 @@ def _open_channels(place: _Place, edge: Edge) -> None:
 def _build_task(place: _Place, vertex: Vertex) -> Task:
     plan, env = place.plan, place.env
     index = SubtaskIndex(int(place.slot))
-    subtask = Subtask(vertex.id, index)
+    subtask, log_place = Subtask(vertex.id, index), (vertex.name, int(index))
+    at_task(log_place)
     metrics = MetricGroup()
     edges = {
         int(edge_id): _output_edge(place, plan.edges[edge_id], vertex, index)
@@ -122,7 +126,7 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
     inputs = dict(operators)
     for target, batch in inside:
         inputs[target].keep(batch)
-    return Task(
+    task = Task(
         subtask,
         operators,
         gate,
@@ -133,6 +137,8 @@ def _build_task(place: _Place, vertex: Vertex) -> Task:
         plan.settings.max_rows,
         metrics,
     )
+    task.log_place = log_place
+    return task
 
 
 def _gate(place: _Place, vertex: Vertex, index: SubtaskIndex) -> InputGate:

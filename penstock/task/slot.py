@@ -13,6 +13,7 @@ from enum import Enum
 
 from penstock.core.errors import PenstockError
 from penstock.core.ids import SlotId, Subtask, SubtaskIndex, VertexId
+from penstock.core.log_place import at_task
 from penstock.core.messages import (
     AbortSnapshot,
     AlignWatermarks,
@@ -125,13 +126,17 @@ class Slot:
         """Give every task a turn; false if none had anything to do."""
         if self.phase is not SlotPhase.RUNNING:
             return False
-        worked = False
-        for task in self.tasks:
-            try:
+        worked, at = False, self.here
+        try:
+            for task in self.tasks:
+                at = task.subtask
+                at_task(task.log_place)
                 worked = task.step() or worked
-            except Exception as error:
-                self._fail(task.subtask, error)
-                return True
+        except Exception as error:
+            self._fail(at, error)
+            return True
+        finally:
+            at_task(None)
         return worked
 
     def next_deadline_ms(self) -> int | None:

@@ -24,6 +24,7 @@ from penstock.core.documents import dump
 from penstock.core.handles import Committable, SubtaskSnapshot
 from penstock.core.ids import Epoch, OperatorId, Subtask
 from penstock.core.messages import SnapshotAck, SnapshotDeclined, TriggerSnapshot
+from penstock.core.metrics import AT_BARRIERS
 from penstock.core.signals import Barrier
 from penstock.exchange.channel_state import Overtaken
 from penstock.operators.chain import OperatorInput
@@ -80,6 +81,7 @@ class _Pending:
     sync_ms: float
     alignment_ms: float
     start_delay_ms: float
+    counts: dict[str, float]
 
     def release(self) -> None:
         """Let the frozen layers go."""
@@ -106,6 +108,8 @@ class SnapshotPhases:
         self._recording: dict[Epoch, _Pending] = {}
         self._writing: set[Epoch] = set()
         self._prepared: list[Committable] = []
+        self.measures: Callable[[], dict[str, float]] = dict
+        """The numbers of the task; set by it."""
 
     def take(
         self,
@@ -121,11 +125,12 @@ class SnapshotPhases:
         committables = self._prepare(barrier.epoch)
         forward()
         frozen = self._freeze(barrier)
+        counts = {name: count for name, count in self.measures().items() if name.endswith(AT_BARRIERS)}
         if overtaken is not None:
             overtaken.seal()
         sync_ms = (self._env.clock.monotonic() - started) * 1000
         times = (sync_ms, alignment_ms, delay_ms)
-        pending = _Pending(barrier, finished, committables, frozen, overtaken, *times)
+        pending = _Pending(barrier, finished, committables, frozen, overtaken, *times, counts)
         if overtaken is None or overtaken.complete:
             self._write(pending)
         else:
@@ -199,5 +204,5 @@ class SnapshotPhases:
         size = sum(blob.length for operator in snapshot.operators for blob in operator.blobs())
         size += snapshot.persisted
         times = (pending.sync_ms, async_ms, pending.alignment_ms)
-        ack = SnapshotAck(epoch, snapshot, pending.committables, *times, size, pending.start_delay_ms)
-        self._env.report(ack)
+        rest = (size, pending.start_delay_ms, pending.counts)
+        self._env.report(SnapshotAck(epoch, snapshot, pending.committables, *times, *rest))

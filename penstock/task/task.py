@@ -66,6 +66,7 @@ class Task:
     ) -> None:
         self.subtask = subtask
         self.edges = edges
+        self.log_place = (str(subtask.vertex), int(subtask.index))
         self.phase = Phase.RUNNING
         self.metrics = metrics
         self._operators = [operator for _, operator in operators]
@@ -79,6 +80,7 @@ class Task:
         self._polls = None if self._source is None else SourcePolls(self._head, self._source)
         self._outputs = Outputs(edges)
         self._phases = phases
+        phases.measures = self.measures
         self._env = environment
         self._buffer_timeout = buffer_timeout_ms / 1000
         self._pace = Pace(max_rows if gate is None else ALL, max(self._outputs.limit, SEGMENT_BYTES))

@@ -29,6 +29,7 @@ from penstock.core.clock import Clock, SystemClock
 from penstock.core.copying import copied_batch
 from penstock.core.errors import as_error
 from penstock.core.ids import ChannelId, Generation, SlotId
+from penstock.core.log_place import LogPlace, placed
 from penstock.core.messages import FromSlot, TakeOutput, TakeSamples, ToSlot
 from penstock.core.written import WRITTEN
 from penstock.datastream.job import run_as, running_program
@@ -110,6 +111,7 @@ class LocalCluster(Cluster):
         """What the slots are driven within."""
         self._mail: queue.SimpleQueue[tuple[Generation, SlotId, ToSlot]] = queue.SimpleQueue()
         self._generation = Generation(0)
+        self._number = -1
         self._stop = threading.Event()
         self._killed: set[int] = set()
 
@@ -119,6 +121,7 @@ class LocalCluster(Cluster):
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
         """Start the thread that drives the slots."""
         self._generation = generation
+        self._number += 1
         self._stop = threading.Event()
         self._killed = set()
         threading.Thread(
@@ -171,7 +174,7 @@ class LocalCluster(Cluster):
     def _drive(self, generation: Generation, slots: int, notify: Notify, stop: threading.Event) -> None:
         error: Exception | None = None
         try:
-            with self._around():
+            with self._around(), placed(LogPlace(self._job.plan.job_name, self._number)):
                 self._run(generation, slots, notify, stop)
         except BaseException as caught:
             error = as_error(caught)

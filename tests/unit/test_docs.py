@@ -134,6 +134,14 @@ def test_the_guide_to_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.strip()
 
 
+def test_the_guide_to_notebooks(capsys: pytest.CaptureFixture[str]) -> None:
+    with local_cluster(slots=1):
+        names = run("\n".join(python_blocks(DOCS / "guides" / "notebooks.md")))
+    assert names["first"] == [1, 4, 9, 16, 25]
+    assert sum(entry["numInputRows"] for entry in names["client"].recent_progress) == 100_000
+    assert "10000000000" in capsys.readouterr().out
+
+
 def test_the_guide_to_windows() -> None:
     run("\n".join(python_blocks(DOCS / "guides" / "windows.md")))
 

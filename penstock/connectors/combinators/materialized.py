@@ -7,7 +7,6 @@ also if the table has changed meanwhile; a job that begins anew reads the table 
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,9 +15,10 @@ from typing import Any
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.storage.places import is_url, join, normalise, storage_of
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 WriteFiles = Callable[[str], Sequence[str]]
 """Writes the table to Parquet files in a directory; their names, in the order to read them."""

@@ -8,7 +8,6 @@ and nothing has to fit into memory.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +21,11 @@ from penstock.connectors.database.write_target import first_refused, refused, sh
 from penstock.connectors.sink import CommitOutcome, SinkWriter
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 
-_log = logging.getLogger("penstock.database")
+_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)

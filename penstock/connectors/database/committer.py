@@ -22,7 +22,6 @@ holds, and one of them may hold the lock that the first one waits for.
 from __future__ import annotations
 
 import contextlib
-import logging
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,10 +35,11 @@ from penstock.connectors.database.two_phase import CarriedRows
 from penstock.connectors.database.write_target import refused, to_table
 from penstock.connectors.sink import CommitOutcome, Committer
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import log_of
 from penstock.core.errors import PenstockError
 from penstock.core.retrying import retry, wait
 
-_log = logging.getLogger("penstock.database")
+_log = log_of(__name__)
 _LOOKS = 3
 """How often a transaction may seem lost: one that another driver commits right now is in no list either."""
 _DETACH_PAUSES_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)

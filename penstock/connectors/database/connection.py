@@ -7,7 +7,6 @@ next attempt begins on a new one.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from penstock.connectors.database.address import DatabaseAddress, DatabaseKind, 
 from penstock.connectors.database.dialect import Dialect, Fault
 from penstock.connectors.database.mysql import MySqlDialect
 from penstock.connectors.database.postgresql import PostgreSqlDialect
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConnectorError, PenstockError
 from penstock.core.retrying import doubling, retry
 
@@ -22,7 +22,7 @@ _DIALECTS: dict[DatabaseKind, type[Dialect]] = {
     DatabaseKind.MYSQL: MySqlDialect,
     DatabaseKind.POSTGRESQL: PostgreSqlDialect,
 }
-_log = logging.getLogger("penstock.database")
+_log = log_of(__name__)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 3.0
 T = TypeVar("T")

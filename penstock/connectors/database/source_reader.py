@@ -14,7 +14,6 @@ none that the column's type could not hold.
 from __future__ import annotations
 
 import datetime as dt
-import logging
 from abc import abstractmethod
 from collections import deque
 from dataclasses import dataclass
@@ -28,13 +27,14 @@ from penstock.connectors.database.source_types import Column, KeyKind
 from penstock.connectors.source import EndOfSplit, Split, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, ConnectorError
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EXACT = Context(prec=1000)
 """Python's own would round what has more than 28 digits."""
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _PATIENCE = 6
 """So many times in a row a connection may be lost, before the reader gives up."""
 _FIRST_WAIT_MS = 100

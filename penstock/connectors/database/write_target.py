@@ -8,16 +8,16 @@ back, finds the first beginning that is refused: its last row is the one.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.connectors.database.dialect import Dialect, Fault, Target
 from penstock.connectors.database.rows import Changed
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConnectorError
 
-_log = logging.getLogger("penstock.database")
+_log = log_of(__name__)
 _SHOWN = 60
 
 

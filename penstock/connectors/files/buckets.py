@@ -11,7 +11,6 @@ decided once is noted in every snapshot.
 
 from __future__ import annotations
 
-import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -28,6 +27,7 @@ from penstock.connectors.files.part_files import PartNames
 from penstock.connectors.files.partitions import folder_of, split_by_columns
 from penstock.connectors.sink import WriterContext
 from penstock.core.batch import Batch
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, ConnectorError, TimestampError
 from penstock.core.ids import MIN_TIME
 from penstock.storage.places import storage_of
@@ -40,7 +40,7 @@ _PATTERN_TOKEN = re.compile(
     r"'(?P<quoted>[^']*)'|(?P<field>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<plain>[^A-Za-z']+)"
 )
 _NOTE = "default bucket"
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 class BucketAssigner(ABC):

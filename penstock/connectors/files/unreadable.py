@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -12,10 +11,11 @@ import pyarrow as pa
 
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.storage.contract import MissingFileError
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 class OnMissing(Enum):

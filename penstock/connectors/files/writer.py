@@ -31,7 +31,6 @@ repeating finds them listed, or lists them.  Only after that may the parts of me
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -52,12 +51,13 @@ from penstock.connectors.files.part_files import (
 from penstock.connectors.files.parts import PartFormat, PartWriter, limit_buffers
 from penstock.connectors.sink import CommitOutcome, Committer, SinkWriter, WriterContext
 from penstock.core.batch import Batch
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 from penstock.storage.local import LocalStorage
 from penstock.storage.places import is_url, join, storage_of
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 _REMEMBERED = 20
 """Commits: an attempt that starts again under this driver repeats no older ones."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import logging
 import math
 import re
 import secrets
@@ -39,12 +38,13 @@ from penstock.connectors.log.source import LogSource
 from penstock.connectors.log.topic import Log, Topic
 from penstock.core.accepting import Crowd, Guest, Standing, address_of, begin, callers
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, ConnectorError, PenstockError
 from penstock.core.keygroups import hash_value
 from penstock.formats.json_values import Json
 
 _REMEMBERED = 100_000
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _LOOPBACK = "127.0.0.1"
 _AT_ONCE = 64
 """Bodies that are in memory, whole or in part."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from penstock.core.discreet import HIDDEN, discreet, is_secret
+from penstock.core.discreet import HIDDEN, discreet, is_secret, log_of
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
 
@@ -60,7 +60,7 @@ _IN_OTHER_WORDS = {
 }
 _JAAS = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|(\S+?))(?=[\s;]|$)')
 
-log = logging.getLogger("penstock.kafka")
+log = log_of(__name__)
 
 
 class ClientSettings(dict[str, Any]):

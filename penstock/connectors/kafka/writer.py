@@ -11,7 +11,6 @@ A barrier without records prepares nothing: the open producer stays for the next
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from typing import Any
 
@@ -22,12 +21,13 @@ from penstock.connectors.kafka.transactions import Naming, Owner, PreparedTransa
 from penstock.connectors.kafka.wire import Unavailable
 from penstock.connectors.sink import SinkWriter
 from penstock.core.batch import Batch
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 
 _LAST_S = 5.0
 
-log = logging.getLogger("penstock.kafka")
+log = log_of(__name__)
 
 
 class AppendingWriter(SinkWriter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,11 +34,12 @@ from penstock.connectors.kinesis.places import (
 from penstock.connectors.source import EndOfSplit, OnTruncated, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import PositionGoneError
 from penstock.formats.bad_records import BadRecords, Diverted, decode_batch
 from penstock.formats.value_format import ValueFormat
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _HOUR_MS = 3_600_000
 _MOST_PAUSE_MS = 10_000
 

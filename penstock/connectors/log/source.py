@@ -6,7 +6,6 @@ split: so a restored job stops where the first attempt would have.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
@@ -31,10 +30,11 @@ from penstock.connectors.source import (
 )
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.formats.bad_records import BadRecords, Diverted, ErrorPolicy, OnError, Records, decode_batch
 from penstock.formats.value_format import ValueFormat, as_format
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ committable, and with it the producer, of the attempt that staged it, at whateve
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,11 +33,12 @@ from penstock.connectors.log.files import write_all
 from penstock.connectors.log.frame import MAX_HEADER_SIZE, FrameHeader, describe_batches, parse_header
 from penstock.connectors.log.partition import NAME, PENDING, PartitionWriter
 from penstock.connectors.sink import CommitOutcome, digest_of_sink
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConnectorError
 from penstock.core.ids import Epoch
 from penstock.storage.own_files import open_file, sync_path
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ of them it has seen.  Begun in the middle, it does not know that until it has on
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -20,9 +19,10 @@ from penstock.connectors.redis.client import RedisConnection
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError, ConnectorError, PositionGoneError
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 _START = "0-0"
 

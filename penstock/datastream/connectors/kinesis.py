@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from penstock.connectors.kinesis.sink import (
 from penstock.connectors.kinesis.source import KinesisSettings, KinesisSource
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import OnTruncated
+from penstock.core.discreet import log_of
 from penstock.core.errors import ConfigError
 from penstock.datastream._wrappers import SourceFunction
 from penstock.datastream.connectors._kinesis_properties import numbers_of, start_of, unknown_in
@@ -47,7 +47,7 @@ __all__ += [
     "SourceFunction",
 ]
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 class KinesisShardAssigner:

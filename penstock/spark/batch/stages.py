@@ -34,6 +34,7 @@ from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
 from penstock.core.pickling import ship
 from penstock.spark.batch.task import new_mark, unpacked
+from penstock.spark.description import Description
 from penstock.spark.failures import translate
 from penstock.spark.frame_source import FrameSource
 from penstock.spark.shipping import Shipment, wearing
@@ -145,10 +146,10 @@ _NAME = 60
 class SparkStages:
     """Runs the stages of one job in a Spark session."""
 
-    def __init__(self, spark: SparkSession, job_name: str, group: str, shipment: Shipment) -> None:
+    def __init__(self, spark: SparkSession, description: Description, group: str, shipment: Shipment) -> None:
         self._spark = spark
         self._shipment = shipment
-        self._job_name = job_name
+        self._description = description
         self._group = group
         self._kept: list[DataFrame] = []
         self._cancelled = False
@@ -219,7 +220,7 @@ class SparkStages:
 
     def _keep(self, stage: Stage, rows: DataFrame) -> DataFrame:
         """Compute a vertex now that several others read, and keep its rows on disk."""
-        self._describe(stage.work.vertex.name)
+        self._describe([stage.work.vertex.name])
         rows = rows.persist(StorageLevel.DISK_ONLY)
         self._kept.append(rows)
         rows.count()
@@ -227,16 +228,16 @@ class SparkStages:
 
     def _collect(self, stages: Sequence[Stage], outputs: Mapping[VertexId, DataFrame]) -> Iterator[bytes]:
         last = [stage for stage in stages if stage.work.is_collected]
-        self._describe(", ".join(stage.work.vertex.name for stage in last))
+        self._describe([stage.work.vertex.name for stage in stages])
         said = [outputs[stage.work.vertex.id].where(f"edge = {TO_DRIVER}").select("body") for stage in last]
         for row in reduce(DataFrame.union, said).collect():
             yield bytes(row[0])
 
-    def _describe(self, what: str) -> None:
+    def _describe(self, vertices: Sequence[str]) -> None:
         """What the next Spark job is called."""
         if self._cancelled:
             raise JobFailedError("the job was cancelled")
-        text = f"penstock: {self._job_name} (batch): {what}"
+        text = self._description.of("batch", vertices)
         self._spark.sparkContext.setJobGroup(self._group, text, True)
 
 

@@ -16,6 +16,7 @@ import re
 import secrets
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 
 import pyarrow as pa
@@ -26,6 +27,8 @@ from penstock.batch.work import TaskAttempt, VertexWork
 from penstock.core import errors
 from penstock.core.clock import SystemClock
 from penstock.core.errors import PenstockError, UserCodeError
+from penstock.core.log_format import all_formatted
+from penstock.core.log_place import LogPlace, placed
 
 _WORDS = "PENSTOCK-FAILED"
 _KNOWN: dict[str, type[PenstockError]] = {
@@ -97,11 +100,19 @@ def run_task(work: bytes, mark: str, attempt: tuple[int, int], rows: Rows) -> Ro
         found = _of_table(rows) if vertex.at_hand else _of_exchange(rows)
         if found is not None:
             subtask, rest = found
-            yield from run_vertex(vertex, TaskAttempt(subtask, *attempt), rest, SystemClock())
+            with _logging(vertex, subtask, attempt[0]):
+                yield from run_vertex(vertex, TaskAttempt(subtask, *attempt), rest, SystemClock())
             # A source never looks at it; but Spark gives up a worker that has not read its input to the end.
             deque(rest, maxlen=0)
     except Exception as error:
         raise packed(error, mark) from None
+
+
+@contextmanager
+def _logging(work: VertexWork, subtask: int, attempt: int) -> Iterator[None]:
+    place = LogPlace(work.job_name, attempt, work.vertex.name, subtask)
+    with all_formatted(work.settings.log_format), placed(place, whole_process=True):
+        yield
 
 
 def _of_exchange(rows: Rows) -> tuple[int, Rows]:

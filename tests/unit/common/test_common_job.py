@@ -111,7 +111,7 @@ def test_metrics_are_metrics():
 def test_exports():
     assert sorted(common.__all__) == common.__all__
     assert all(hasattr(common, name) for name in common.__all__)
-    assert len(common.__all__) == 28
+    assert len(common.__all__) == 33
     assert InputDependencyConstraint.ANY.value == 0
     with pytest.raises(TypeError):
         InputFormat()

@@ -208,6 +208,7 @@ assert_type(timed, DataStream[Click])
 assert_type(clicks.execute_and_collect(), CloseableIterator[Click])
 assert_type(clicks.execute_and_collect("clicks", 5), list[Click])
 assert_type(clicks.execute_and_collect(limit=5), list[Click])
+assert_type(clicks.take(5, timeout="1 min"), list[Click])
 with names.execute_and_collect() as found:
     for name in found:
         assert_type(name, str)
