@@ -94,9 +94,7 @@ def throughput(operator: Operator, batches: Fed) -> tuple[float, int]:
     """Records of both sides a second of processor time, and how many results there were."""
     out, info = Counted(), RuntimeInfo("joins", "joins", "joins", 0, 1, 128, 0)
     state, store = heap_state(), OperatorStateStore()
-    operator.open(
-        OperatorContext(OperatorId("joins"), info, out, SystemClock(), state, store, MetricGroup())
-    )
+    operator.open(OperatorContext(OperatorId("joins"), info, out, SystemClock(), state, store, MetricGroup()))
     began = time.process_time()
     for side, batch, watermark in batches:
         operator.process(batch, side)

@@ -8,7 +8,8 @@ Invariants
 * A value that sits in a frozen layer is never handed out for mutation: :meth:`HeapTable.get` copies it
   unless its type cannot change, :meth:`HeapTable.own` moves a shallow copy into the top layer first
   (what is inside it is still shared, so ``get`` goes on copying such an entry).
-* While nothing is frozen, ``get``, ``peek``, ``own`` and ``put`` *are* the dict's own methods: no indirection.
+* While nothing is frozen, ``get``, ``peek``, ``own`` and ``put`` *are* the dict's own methods, without a call
+  in between.
 """
 
 from __future__ import annotations
