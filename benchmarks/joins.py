@@ -36,6 +36,7 @@ from penstock.core.row import Row  # noqa: E402
 from penstock.operators.columnar.panes import Panes  # noqa: E402
 from penstock.operators.join import columnar  # noqa: E402
 from penstock.operators.join.cogroup import window_join  # noqa: E402
+from penstock.operators.join.columnar_temporal import ColumnarTemporalJoinOperator  # noqa: E402
 from penstock.operators.join.columns import ColumnJoin  # noqa: E402
 from penstock.operators.join.functions import JoinKind  # noqa: E402
 from penstock.operators.join.interval import Interval, IntervalJoinOperator  # noqa: E402
@@ -119,12 +120,12 @@ def row_operator(which: str, how: JoinKind) -> Operator:
 
 
 def column_operator(which: str, how: JoinKind) -> Operator:
-    join = ColumnJoin(("user_id",), ("user_id",), ("_left", "_right"), how)
+    join = ColumnJoin(("user_id",), ("user_id",), ("_left", "_right"), how, (data.SCHEMA, data.SCHEMA))
     if which == "interval":
         return columnar.ColumnarIntervalJoinOperator(join, Interval(-NEAR_MS, NEAR_MS))
     if which == "window":
         return columnar.ColumnarWindowJoinOperator(join, Panes(WINDOW_MS, WINDOW_MS))
-    return columnar.ColumnarTemporalJoinOperator(join)
+    return ColumnarTemporalJoinOperator(join)
 
 
 def expected(which: str, how: JoinKind, both: tuple[pa.RecordBatch, pa.RecordBatch]) -> int:

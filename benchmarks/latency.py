@@ -3,8 +3,8 @@
     python benchmarks/latency.py [--rates 1000,20000,50000,100000] [--seconds 15] [--repeat 1]
 
 The job is W4 at other rates, with a checkpoint every second.  An event's delay counts from when it was due,
-so a source that falls behind shows.  Results are checked: every event arrives once.  At rates that the machine
-cannot keep up with delays grow with the length of the run: the curve ends there.
+so a source that falls behind shows.  Results are checked: every event arrives once.  Where the machine
+cannot keep up, delays grow with the length of the run: the curve ends there.
 """
 
 from __future__ import annotations
