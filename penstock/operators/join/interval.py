@@ -119,17 +119,18 @@ class IntervalJoinOperator(FunctionOperator):
         lower, upper = self._interval.seen_from(side)
         past, stay, namespace = upper + 1, self._interval.stay(side), int(side)
         mine, others = self._buffers[side], self._buffers[1 - side]
-        keep, find, register = mine.table.own, others.table.peek, self._timers.event.register
+        keep, put, find = mine.table.own, mine.table.put, others.table.peek
+        register = self._timers.event.register
         meet, gathered, scope, marks = self._meeting(side), self._gathered, self._scope, self._outer[1 - side]
         value = None
         try:
             for key, value, time in zip(batch.key_list(), batch.to_rows(), batch.time_list(), strict=True):
-                found, has_met = find(key), False
-                if found is not None and found[-1][0] >= time + lower:
+                found, has_met, earliest = find(key), False, time + lower
+                if found is not None and found[-1][0] >= earliest:
                     # A tuple that is nothing but a time sorts before all items of that time.
-                    first = bisect_left(found, (time + lower,))
-                    partners = found[first : bisect_left(found, (time + past,), first)]
-                    if partners:
+                    first = bisect_left(found, (earliest,))
+                    if found[first][0] < time + past:
+                        partners = found[first : bisect_left(found, (time + past,), first)]
                         has_met, scope.key = True, key
                         if marks:
                             others.mark(key, first, partners)
@@ -142,12 +143,15 @@ class IntervalJoinOperator(FunctionOperator):
                             yield
                 kept = keep(key)
                 if kept is None:
-                    mine.table.put(key, [(time, value, has_met)])
+                    put(key, [(time, value, has_met)])
                     register(time + stay, key, namespace)
                 elif kept[-1][0] <= time:
                     kept.append((time, value, has_met))
-                elif mine.add(key, (time, value, has_met)):
-                    register(time + stay, key, namespace)
+                else:
+                    at = bisect_left(kept, (time + 1,))
+                    kept.insert(at, (time, value, has_met))
+                    if not at:
+                        register(time + stay, key, namespace)
         except Exception:
             self.blame(value)
             raise
