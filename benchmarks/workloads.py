@@ -161,6 +161,12 @@ def latency(
     seconds: int, rate: int, checkpoints: Path | None, warm_s: float = 5.0
 ) -> tuple[float, float, int]:
     """p50 and p99 in milliseconds from a source of ``rate`` events a second to the sink."""
+    late = delays(seconds, rate, checkpoints, warm_s)
+    return late[len(late) // 2], late[int(len(late) * 0.99)], len(late)
+
+
+def delays(seconds: int, rate: int, checkpoints: Path | None, warm_s: float = 5.0) -> list[float]:
+    """How long each event took from when it was due to the sink, in milliseconds, sorted."""
     env = environment(checkpoints)
     sink = LatencySink()
     source = DataGeneratorSource(Timetable(rate), seconds * rate, rate)
@@ -173,8 +179,7 @@ def latency(
     )
     env.execute("bench-latency")
     first = min(stamp for stamp, _ in sink.samples)
-    late = sorted(delay for stamp, delay in sink.samples if stamp >= first + warm_s * 1000)
-    return late[len(late) // 2], late[int(len(late) * 0.99)], len(late)
+    return sorted(delay for stamp, delay in sink.samples if stamp >= first + warm_s * 1000)
 
 
 def warm_up() -> None:

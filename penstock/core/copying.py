@@ -62,6 +62,7 @@ _WARNED_OF: set[type] = set()
 _UNSET: Any = object()
 
 _are_atomic = ATOMIC.issuperset
+_new_object = object.__new__
 _HOOKS = (
     *("__reduce__", "__reduce_ex__", "__getstate__", "__new__", "__del__"),
     *("__deepcopy__", "__copy__", "__setstate__", "__getnewargs__", "__getnewargs_ex__"),
@@ -79,8 +80,9 @@ def copied(value: Any) -> Any:
                 break
         else:
             return value
+    copier = _COPIERS.get(kind, _copied)
     try:
-        return _copied(value)
+        return copier(value)
     except RecursionError:
         return _whole(value)
 
@@ -154,7 +156,7 @@ def _set(value: set[Any]) -> set[Any]:
 
 
 def _row(value: Row) -> Row:
-    fresh = Row.__new__(Row)
+    fresh = _new_object(Row)
     fresh._fields, fresh._kind = value._fields, value._kind
     values = value._values
     if not _are_atomic(map(type, values)):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Self
 
+import pyarrow as pa
+
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import GraphError
-from penstock.core.typeinfo import DeclaredType
+from penstock.core.typeinfo import DeclaredType, as_type_info, to_arrow
 from penstock.datastream import _keyed, _stream
 from penstock.graph.nodes import Link
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.join.cogroup import co_group, window_join
 from penstock.operators.join.columnar import ColumnarIntervalJoinOperator, ColumnarWindowJoinOperator
+from penstock.operators.join.columnar_temporal import ColumnarTemporalJoinOperator
 from penstock.operators.join.columns import ColumnJoin
 from penstock.operators.join.functions import JoinKind
 from penstock.operators.join.interval import Interval, IntervalJoinOperator
@@ -25,6 +28,9 @@ from penstock.operators.window.assigners import (
 )
 from penstock.operators.window.evictors import Evictor
 from penstock.operators.window.triggers import Trigger
+
+ColumnTypes = tuple[DeclaredType | pa.Schema, DeclaredType | pa.Schema]
+"""What the columns of the left and of the right stream are; ``None`` if their own types say it."""
 
 
 def _checked(stream: Any, call: str) -> _keyed.KeyedStream:
@@ -106,12 +112,16 @@ class IntervalJoined(_Joined):
         factory = _stream.made(IntervalJoinOperator, process_join_function, interval, self._how, self._late)
         return _add(self._left, self._right, "Interval Join", factory, output_type)
 
-    def columns(self, suffixes: tuple[str, str] = ("_left", "_right")) -> _stream.DataStream:
-        """All columns of each pair, vectorised; for inner joins of columnar streams keyed by field names.
+    def columns(
+        self, suffixes: tuple[str, str] = ("_left", "_right"), types: ColumnTypes = (None, None)
+    ) -> _stream.DataStream:
+        """All columns of each pair, vectorised; for columnar streams keyed by field names.
 
         The key columns have their left names; other names that both sides have get the suffix of their side.
+        Outer joins, where a side may be null, need the columns of both: ``types`` (row types or Arrow
+        schemas, left and right), unless the streams have declared types.
         """
-        join = _column_join(self._left, self._right, self._how, suffixes)
+        join = _column_join(self._left, self._right, self._how, suffixes, types)
         interval = Interval(self._lower, self._upper)
         factory = partial(ColumnarIntervalJoinOperator, join, interval, self._late)
         return _add(self._left, self._right, "Interval Join of Columns", factory, None, in_columns=True)
@@ -198,13 +208,16 @@ class WindowJoined(_Joined):
         factory()
         return _add(self._left, self._right, name, factory, output_type)
 
-    def columns(self, suffixes: tuple[str, str] = ("_left", "_right")) -> _stream.DataStream:
+    def columns(
+        self, suffixes: tuple[str, str] = ("_left", "_right"), types: ColumnTypes = (None, None)
+    ) -> _stream.DataStream:
         """All columns of each pair and the window's bounds, vectorised.
 
-        For inner joins of columnar streams keyed by field names, in tumbling or sliding event-time windows
-        without trigger and lateness.  Names as in an interval join, then window_start and window_end.
+        For joins of columnar streams keyed by field names, in tumbling or sliding event-time windows
+        without trigger and lateness.  Names and ``types`` as in an interval join, then window_start and
+        window_end.
         """
-        join = _column_join(self._left, self._right, self._how, suffixes)
+        join = _column_join(self._left, self._right, self._how, suffixes, types)
         assigner = self._assigner
         if type(assigner) not in (TumblingEventTimeWindows, SlidingEventTimeWindows) or self._options:
             raise GraphError(
@@ -235,6 +248,17 @@ class TemporalJoin:
         factory = _stream.made(TemporalJoinOperator, join_function, self._how, self._late)
         return _add(self._left, self._versions, "Temporal Join", factory, output_type)
 
+    def columns(
+        self, suffixes: tuple[str, str] = ("_left", "_right"), types: ColumnTypes = (None, None)
+    ) -> _stream.DataStream:
+        """All columns of each record and its version, vectorised; for columnar streams keyed by field names.
+
+        Names and ``types`` as in an interval join.  A version ends where the next one of its key begins.
+        """
+        join = _column_join(self._left, self._versions, self._how, suffixes, types)
+        factory = partial(ColumnarTemporalJoinOperator, join, self._late)
+        return _add(self._left, self._versions, "Temporal Join of Columns", factory, None, in_columns=True)
+
 
 def _add(
     left: _keyed.KeyedStream,
@@ -250,13 +274,34 @@ def _add(
 
 
 def _column_join(
-    left: _keyed.KeyedStream, right: _keyed.KeyedStream, how: JoinKind | None, suffixes: tuple[str, str]
+    left: _keyed.KeyedStream,
+    right: _keyed.KeyedStream,
+    how: JoinKind | None,
+    suffixes: tuple[str, str],
+    types: ColumnTypes,
 ) -> ColumnJoin:
-    if how is not JoinKind.INNER:
-        raise GraphError("columns() makes inner joins; for outer joins and co-groups give a function of rows")
+    if how is None:
+        raise GraphError("columns() joins; for co-groups give a function of two lists of rows")
     if not left.keys.columns or not right.keys.columns:
         raise GraphError('columns() needs both streams keyed by field names, as in key_by("user")')
-    return ColumnJoin(left.keys.columns, right.keys.columns, suffixes)
+    schemas = (
+        (_schema(left, types[0]), _schema(right, types[1])) if how is not JoinKind.INNER else (None, None)
+    )
+    return ColumnJoin(left.keys.columns, right.keys.columns, suffixes, how, schemas)
+
+
+def _schema(stream: _keyed.KeyedStream, declared: DeclaredType | pa.Schema) -> pa.Schema | None:
+    """The columns of a stream, as far as somebody declared them."""
+    if isinstance(declared, pa.Schema):
+        return declared
+    found = to_arrow(as_type_info(declared) or stream.get_type())
+    if found is None or not pa.types.is_struct(found):
+        if declared is not None:
+            raise GraphError(
+                f"{declared!r} does not say what the columns are; give Types.ROW_NAMED or a schema"
+            )
+        return None
+    return pa.schema(list(found))
 
 
 def no_loops() -> GraphError:

@@ -121,6 +121,10 @@ class Sender(Protocol):
         """Whether the channel is below its bound."""
         ...
 
+    def waits(self) -> bool:
+        """Whether the receiver has taken all data that was sent: it would get more at once."""
+        ...
+
 
 class LocalSender:
     """To a task in the same slot: the queue itself, nothing is copied."""
@@ -136,3 +140,6 @@ class LocalSender:
 
     def writable(self) -> bool:
         return self._channel.queued_bytes < self.limit
+
+    def waits(self) -> bool:
+        return not self._channel.queued_bytes

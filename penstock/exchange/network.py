@@ -56,6 +56,10 @@ class RemoteSender:
         """Whether less than the bound is on its way."""
         return self.in_flight < self.limit
 
+    def waits(self) -> bool:
+        """Whether nothing is on its way."""
+        return not self.in_flight
+
 
 class Peer:
     """The connection to one other slot."""

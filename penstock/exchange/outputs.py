@@ -1,13 +1,15 @@
 """The sending side of a task: routers, per-channel buffers and the flush rule.
 
 A buffer is sent when it holds enough rows or bytes, when the buffer timeout has passed, or when the task has
-run out of input (it calls :meth:`OutputEdge.flush`).  So light load gives single-record latency, heavy
-load gives big batches, and nobody tunes.  Signals go behind whatever is buffered, never before it.
+run out of input: what it just made of the last of it goes at once to receivers that wait
+(:meth:`OutputEdge.flush_waiting`), to all others when the next look finds no input either
+(:meth:`OutputEdge.flush`).  So light load gives single-record latency, heavy load gives big batches, and
+nobody tunes.  Signals go behind whatever is buffered, never before it.  Design note 033.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from penstock.core.batch import Batch, can_concat, concat
 from penstock.core.errors import PenstockError, TransportError, TypeMismatchError
@@ -16,7 +18,7 @@ from penstock.core.messages import HotGroups
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
-from penstock.exchange.partition import Router
+from penstock.exchange.partition import Router, ToAll
 from penstock.exchange.tail import Tail
 
 
@@ -120,13 +122,33 @@ class OutputEdge:
         """Send what is buffered; says whether there was anything."""
         if not self._dirty:
             return False
+        self._send(self._buffers.values())
+        self._dirty = False
+        return True
+
+    def flush_waiting(self) -> bool:
+        """Send what is buffered to receivers that have nothing else to do, as far as one can tell from here.
+
+        A busy one would not look at it, and is better served by larger batches.  What everybody gets goes to
+        all at the same time, or not yet.  Says whether anything was sent.
+        """
+        if not self._dirty:
+            return False
+        waiting = [buffer for buffer in self._buffers.values() if buffer.sender.waits()]
+        if len(waiting) == len(self._buffers):
+            return self.flush()
+        if isinstance(self._router, ToAll):
+            return False
+        found = [buffer for buffer in waiting if buffer.parts]
+        self._send(found)
+        return bool(found)
+
+    def _send(self, buffers: Iterable[_Buffer]) -> None:
         try:
-            for buffer in self._buffers.values():
+            for buffer in buffers:
                 buffer.flush()
         except (TransportError, TypeMismatchError) as error:
             raise self._located(error) from error
-        self._dirty = False
-        return True
 
     def _located(self, error: PenstockError) -> PenstockError:
         return type(error)(f"on the way to {self._name}: {error}")
@@ -166,6 +188,10 @@ class Outputs:
     def flush(self) -> bool:
         """Send what is buffered; says whether there was anything."""
         return any([edge.flush() for edge in self._edges])
+
+    def flush_waiting(self) -> bool:
+        """Send what is buffered for receivers that wait; says whether there was anything."""
+        return any([edge.flush_waiting() for edge in self._edges])
 
     def writable(self) -> bool:
         """Whether all channels are below their bounds."""

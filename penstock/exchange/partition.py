@@ -102,7 +102,9 @@ class _ToOne(Router):
         return ((self._target, batch),)
 
 
-class _ToAll(Router):
+class ToAll(Router):
+    """Every batch to every receiver."""
+
     def __init__(self, receivers: int) -> None:
         self._all = range(receivers)
 
@@ -290,7 +292,7 @@ def make_router(
     if isinstance(spec, Global):
         return _ToOne(0)
     if isinstance(spec, Broadcast):
-        return _ToAll(receivers)
+        return ToAll(receivers)
     if isinstance(spec, Rebalance):
         return _RoundRobin(list(range(receivers)), sender)
     if isinstance(spec, Rescale):

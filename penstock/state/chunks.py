@@ -212,9 +212,13 @@ class ChunkStore:
         whole = pa.concat_tables([self._with_marks(table) for table in tables])
         for start, rows in split(whole, PANE):
             pane = self._panes.setdefault(start, _Pane())
-            pane.held += [Chunk(part.select(self._columns), mark) for mark, part in split(rows, FIRED_TO)]
+            pane.held += [Chunk(self._taken(start, part), mark) for mark, part in split(rows, FIRED_TO)]
             self._holding.add(start)
         self.advance(self.watermark)
+
+    def _taken(self, pane: int, rows: pa.Table) -> pa.Table:
+        """Restored rows of a pane as they are kept."""
+        return rows.select(self._columns)
 
     def _with_marks(self, table: pa.Table) -> pa.Table:
         marked = self.conform(table)

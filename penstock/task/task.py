@@ -40,6 +40,7 @@ from penstock.operators.chain import OperatorInput, PendingOperators
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.chain import SuspendedWork
 from penstock.task.environment import TaskEnvironment
+from penstock.task.flushing import Flushes, is_short
 from penstock.task.measuring import StepMeasures
 from penstock.task.pacing import BUDGET_S, Pace, SourcePolls
 from penstock.task.phases import Phase, TimeShares
@@ -82,14 +83,13 @@ class Task:
         self._phases = phases
         phases.measures = self.measures
         self._env = environment
-        self._buffer_timeout = buffer_timeout_ms / 1000
+        self._flushes = Flushes(self._outputs, environment.clock, buffer_timeout_ms)
         self._pace = Pace(max_rows if gate is None else ALL, max(self._outputs.limit, SEGMENT_BYTES))
-        self._last_flush = environment.clock.monotonic()
         self._asked = RequestedSnapshots()
         self._in_snapshot = False
-        self._input_ended = self._ending = False
+        self._input_ended = self._ending = self._ran_out = False
         self._records_in = metrics.counter("numRecordsIn")
-        self._shares = TimeShares(self._last_flush)
+        self._shares = TimeShares(environment.clock.monotonic())
         self._steps = StepMeasures(self._operators, metrics, environment.clock)
         for operator in self._operators:
             ctx = operator.operator.ctx
@@ -140,14 +140,14 @@ class Task:
                 return True
         if self._ending:
             self._end()
-            return self._flush() or worked or self.phase is not Phase.RUNNING
+            return self._flushes.flush() or worked or self.phase is not Phase.RUNNING
         shares.was_blocked = self._room() <= 0
         if shares.was_blocked:
-            return self._flush() or worked
+            return self._flushes.flush() or worked
         if self._read_source() if self._gate is None else self._read_gate(self._gate):
-            self._flush_if_due()
+            self._flushes.after_work(self._ran_out)
             return True
-        return self._flush() or worked
+        return self._flushes.flush() or worked
 
     def writable(self) -> bool:
         """Whether all outputs are below their bounds; if not, the task is backpressured."""
@@ -211,12 +211,13 @@ class Task:
         return worked
 
     def _read_gate(self, gate: InputGate) -> bool:
-        served, pace = 0, self._pace
+        served, pace, self._ran_out = 0, self._pace, False
         monotonic, emitted_bytes = self._env.clock.monotonic, self._outputs.emitted_bytes
         began = last = monotonic()
         while served < EVENTS_PER_STEP and self.phase is Phase.RUNNING and (room := self._room()) > 0:
             event = gate.poll(room)
             if event is None:
+                self._ran_out = True
                 break
             served += 1
             if isinstance(event, Data):
@@ -244,7 +245,9 @@ class Task:
         if not polls.due(now):
             return False
         began, moved = self._env.clock.monotonic(), self._outputs.emitted_bytes()
-        emitted = polls.poll(self._room(), now)
+        most = self._room()
+        emitted = polls.poll(most, now)
+        self._ran_out = is_short(emitted, most)
         if polls.source.finished:
             self._end()
             return True
@@ -275,14 +278,6 @@ class Task:
                 self._env.report(SnapshotDeclined(epoch, self.subtask, reason, overtaken=True))
         elif isinstance(event, InputEnded) and event.all_ended:
             self._end()
-
-    def _flush_if_due(self) -> None:
-        if self._env.clock.monotonic() - self._last_flush >= self._buffer_timeout:
-            self._flush()
-
-    def _flush(self) -> bool:
-        self._last_flush = self._env.clock.monotonic()
-        return self._outputs.flush()
 
     def _end(self) -> None:
         """The end of input: last watermark, then the rest as soon as nothing is under way any more."""

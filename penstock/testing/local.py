@@ -86,6 +86,9 @@ class _LateSender:
     def writable(self) -> bool:
         return self._sender().writable()
 
+    def waits(self) -> bool:
+        return self._sender().waits()
+
 
 class _Inline:
     """Background work done at once: deterministic."""

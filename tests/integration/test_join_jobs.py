@@ -106,7 +106,7 @@ def test_temporal_join(env: Any) -> None:
 
 def test_what_cannot_be_joined_as_columns(env: Any) -> None:
     clicks, views = streams(env)
-    with pytest.raises(GraphError, match="inner joins"):
+    with pytest.raises(ConfigError, match="columns of both sides"):
         clicks.join(views, how="left").where("user").equal_to("id").window(WINDOWS).columns()
     with pytest.raises(GraphError, match="field names"):
         clicks.join(views).where("user").equal_to(lambda view: view["id"]).window(WINDOWS).columns()

@@ -19,8 +19,10 @@ from join_model import Event, interval_pairs, temporal_pairs, window_pairs
 from penstock.core.batch import Batch
 from penstock.datastream.window import SlidingEventTimeWindows
 from penstock.operators.columnar.panes import Panes
+from penstock.operators.join import columnar_temporal
 from penstock.operators.join.cogroup import window_join
 from penstock.operators.join.columnar import ColumnarIntervalJoinOperator, ColumnarWindowJoinOperator
+from penstock.operators.join.columnar_temporal import ColumnarTemporalJoinOperator
 from penstock.operators.join.columns import ColumnJoin
 from penstock.operators.join.functions import JoinKind, ProcessJoinFunction
 from penstock.operators.join.interval import Interval, IntervalJoinOperator
@@ -127,18 +129,17 @@ def results(make: Callable[[], Operator], run: Run, encode: Encode) -> Counter[A
     if encode is as_rows:
         return Counter((*pair.value, pair.time) for pair in trial.results)
     return Counter(
-        (
-            Event(row["key"], row["time_left"], row["number_left"]),
-            Event(row["key"], *right_of(row)),
-            pair.time,
-        )
+        (event_of(row, "_left"), event_of(row, "_right"), pair.time)
         for pair in trial.results
         for row in [pair.value.as_dict()]
     )
 
 
-def right_of(row: dict[str, Any]) -> tuple[int, int]:
-    return row["time_right"], row["number_right"]
+def event_of(row: dict[str, Any], suffix: str) -> Event | None:
+    """One side of a result; ``None`` if the result has no such side."""
+    time, number = row[f"time{suffix}"], row[f"number{suffix}"]
+    assert (time is None) == (number is None)
+    return None if time is None else Event(row["key"], time, number)
 
 
 BOUNDS = st.tuples(st.integers(-60, 60), st.integers(0, 80)).map(lambda b: (b[0], b[0] + b[1]))
@@ -175,23 +176,41 @@ def test_temporal_join(how: str, run: Run) -> None:
     assert results(lambda: TemporalJoinOperator(together, JoinKind.of(how)), run, as_rows) == wanted
 
 
+SCHEMA = pa.schema([("key", pa.string()), ("time", pa.int64()), ("number", pa.int64())])
 COLUMNS = ColumnJoin(("key",), ("key",), ("_left", "_right"))
 
 
+def columns(how: str) -> ColumnJoin:
+    return ColumnJoin(("key",), ("key",), ("_left", "_right"), JoinKind.of(how), (SCHEMA, SCHEMA))
+
+
+@pytest.mark.parametrize("how", HOWS)
 @EXAMPLES
 @given(run=runs(), bounds=BOUNDS)
-def test_interval_join_of_columns(run: Run, bounds: tuple[int, int]) -> None:
-    wanted = Counter(interval_pairs(*run.sides, *bounds, "inner"))
-    assert (
-        results(lambda: ColumnarIntervalJoinOperator(COLUMNS, Interval(*bounds)), run, as_columns) == wanted
-    )
+def test_interval_join_of_columns(how: str, run: Run, bounds: tuple[int, int]) -> None:
+    wanted = Counter(interval_pairs(*run.sides, *bounds, how))
+    make = lambda: ColumnarIntervalJoinOperator(columns(how), Interval(*bounds))  # noqa: E731
+    assert results(make, run, as_columns) == wanted
 
 
+@pytest.mark.parametrize("how", HOWS)
 @EXAMPLES
 @given(run=runs(), shape=SHAPES)
-def test_window_join_of_columns(run: Run, shape: tuple[int, int]) -> None:
-    wanted = Counter(window_pairs(*run.sides, *shape, "inner"))
-    assert results(lambda: ColumnarWindowJoinOperator(COLUMNS, Panes(*shape)), run, as_columns) == wanted
+def test_window_join_of_columns(how: str, run: Run, shape: tuple[int, int]) -> None:
+    wanted = Counter(window_pairs(*run.sides, *shape, how))
+    make = lambda: ColumnarWindowJoinOperator(columns(how), Panes(*shape))  # noqa: E731
+    assert results(make, run, as_columns) == wanted
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@EXAMPLES
+@given(run=runs(), few=st.sampled_from([0, 1 << 16]))
+def test_temporal_join_of_columns(how: str, run: Run, few: int) -> None:
+    wanted = Counter(temporal_pairs(*run.sides, how))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columnar_temporal, "_FEW_ROWS", few)
+        patch.setattr(columnar_temporal, "_WIDTH_MS", 20)
+        assert results(lambda: ColumnarTemporalJoinOperator(columns(how)), run, as_columns) == wanted
 
 
 @st.composite
@@ -228,7 +247,7 @@ def sorted_out(make: Callable[[], Operator], run: Run, encode: Encode) -> Counte
     for result in trial.results:
         value = result.value
         if isinstance(value, tuple):
-            numbers: Any = (value[0].number, value[1].number)
+            numbers: Any = tuple(None if side is None else side.number for side in value)
         elif isinstance(value, Event):
             numbers = value.number
         else:
@@ -239,6 +258,18 @@ def sorted_out(make: Callable[[], Operator], run: Run, encode: Encode) -> Counte
 
 
 LATE_TAGS = ("one", "two")
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full"])
+@EXAMPLES
+@given(run=late_runs(), bounds=st.tuples(st.integers(-60, -1), st.integers(1, 60)))
+def test_late_and_lonely_records_are_the_same_in_outer_interval_joins(
+    how: str, run: Run, bounds: tuple[int, int]
+) -> None:
+    interval, kind = Interval(*bounds), JoinKind.of(how)
+    rows = sorted_out(lambda: IntervalJoinOperator(Pairs(), interval, kind, LATE_TAGS), run, as_rows)
+    make = lambda: ColumnarIntervalJoinOperator(columns(how), interval, LATE_TAGS)  # noqa: E731
+    assert sorted_out(make, run, as_columns) == rows
 
 
 @EXAMPLES

@@ -4,7 +4,7 @@ Records of each side lie in panes of event time.  Interval joins have panes at l
 so a batch looks into few of them.  Window joins (tumbling and sliding event-time windows) have those of
 columnar aggregation; a window that the watermark passes joins the panes it is made of.
 
-Same pairs, times and late records as the row operators, inner joins only.
+Same pairs, times, lonely and late records as the row operators, in every kind of join.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.batch import Batch, Times
+from penstock.core.batch import Batch, Indices, Times
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.plan import WINDOW_END, WINDOW_START, event_times
 from penstock.operators.join.columns import (
+    MET,
+    ROW,
     TIME,
     ColumnJoin,
     RowChunks,
     batches_of,
     columns_for,
-    stores_of_both,
 )
 from penstock.operators.join.interval import Interval, Side
+from penstock.operators.join.met_rows import Mask, MetChunks
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.outflow import LateRecords, LateTags, pieces
 from penstock.state.chunks import PANE, split
@@ -36,7 +38,7 @@ _NARROWEST_MS = 1000
 """Panes are not narrower than this, or a short interval would make very many of them."""
 
 
-class _ColumnarJoin(Operator):
+class ColumnarJoin(Operator):
     """Joins two streams of columns, keyed by field names."""
 
     def __init__(self, join: ColumnJoin, late_tags: LateTags) -> None:
@@ -46,7 +48,13 @@ class _ColumnarJoin(Operator):
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
         self._late = LateRecords(ctx, self._late_tags)
-        self._stores = stores_of_both(ctx, self._join.keys)
+        self._stores = [self._store(ctx, side) for side in Side]
+        for store in self._stores:
+            ctx.keyed.register_chunks(store.name, store)
+
+    def _store(self, ctx: OperatorContext, side: Side) -> RowChunks:
+        join, name = self._join, f"join-{side.name.lower()}"
+        return RowChunks(name, join.keys[side], ctx.info.max_parallelism, join.schemas[side])
 
     def _keep(self, side: int, table: pa.Table, width: int) -> None:
         """Store rows that have a column ``PANE``."""
@@ -60,14 +68,27 @@ class _ColumnarJoin(Operator):
                 self.ctx.out.emit(piece)
                 yield
 
+    def _beside_nothing(self, side: Side, table: pa.Table, lonely: Indices) -> dict[str, Any]:
+        """The columns of records that have no partner."""
+        rows, nothing = pa.array(lonely), self._stores[1 - side].nothing()
+        if side is Side.LEFT:
+            return self._join.pick(table, nothing, (rows, None))
+        return self._join.pick(nothing, table, (None, rows))
 
-class ColumnarIntervalJoinOperator(_ColumnarJoin):
+
+class ColumnarIntervalJoinOperator(ColumnarJoin):
     """Interval join: emits the columns of both sides."""
 
     def __init__(self, join: ColumnJoin, interval: Interval, late_tags: LateTags = (None, None)) -> None:
         super().__init__(join, late_tags)
         self._interval = interval
         self._width = max(interval.upper - interval.lower + 1, _NARROWEST_MS)
+
+    def _store(self, ctx: OperatorContext, side: Side) -> RowChunks:
+        join, name, schema = self._join, f"join-{side.name.lower()}", self._join.schemas[side]
+        timed = None if schema is None else schema.append(pa.field(TIME, pa.int64()))
+        kind = MetChunks if join.keeps[side] else RowChunks
+        return kind(name, join.keys[side], ctx.info.max_parallelism, timed)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         side = Side(input_index)
@@ -82,15 +103,19 @@ class ColumnarIntervalJoinOperator(_ColumnarJoin):
             if not len(batch):
                 return
         table = columns_for(batch, self._join.keys[side]).append_column(TIME, pa.array(times))
+        table = self._stores[side].conform(table)
         self.work(self._meet_and_store(side, table, times))
 
     def _meet_and_store(self, side: Side, table: pa.Table, times: Times) -> Iterator[None]:
-        yield from self._meet(side, table, times)
+        met: Mask = np.zeros(len(times), np.bool_)
+        yield from self._meet(side, table, times, met)
+        if self._join.keeps[side]:
+            table = table.append_column(MET, pa.array(met))
         paned = table.append_column(PANE, pa.array(times // self._width * self._width))
         self._keep(side, paned, self._width)
 
-    def _meet(self, side: Side, mine: pa.Table, times: Times) -> Iterator[None]:
-        """Emit the pairs of a new batch with what is stored of the other side."""
+    def _meet(self, side: Side, mine: pa.Table, times: Times, met: Mask) -> Iterator[None]:
+        """Emit the pairs of a new batch with what is stored of the other side, and note who met."""
         lower, upper = self._interval.seen_from(side)
         first, last = times + lower, times + upper
         earliest, latest = int(first.min()), int(last.max())
@@ -99,8 +124,20 @@ class ColumnarIntervalJoinOperator(_ColumnarJoin):
                 continue
             others = self._alive(Side(1 - side), pane)
             reaching = np.flatnonzero((last >= pane) & (first < pane + self._width))
-            if others is not None and len(reaching):
-                yield from self._emit_pairs(side, mine.take(pa.array(reaching)), others)
+            if others is None or not len(reaching):
+                continue
+            near = mine.take(pa.array(reaching))
+            pairs = self._pairs(*((near, others) if side is Side.LEFT else (others, near)))
+            if pairs is not None:
+                columns, result_times, rows = pairs
+                met[reaching[rows[side]]] = True
+                self._note(Side(1 - side), pane, others, rows[1 - side])
+                yield from self._emit(columns, result_times)
+
+    def _note(self, side: Side, pane: int, table: pa.Table, rows: Indices) -> None:
+        store = self._stores[side]
+        if isinstance(store, MetChunks):
+            store.mark(pane, table.column(ROW).to_numpy()[rows])
 
     def _alive(self, side: Side, pane: int) -> pa.Table | None:
         """The stored rows of a pane that have not expired, also not before a restore."""
@@ -116,21 +153,29 @@ class ColumnarIntervalJoinOperator(_ColumnarJoin):
                 found.append(table)
         return pa.concat_tables(found) if found else None
 
-    def _emit_pairs(self, side: Side, mine: pa.Table, others: pa.Table) -> Iterator[None]:
-        left, right = (mine, others) if side is Side.LEFT else (others, mine)
-        left_rows, right_rows = self._join.match(left, right)
-        left_times = left.column(TIME).to_numpy()[left_rows.to_numpy()]
-        right_times = right.column(TIME).to_numpy()[right_rows.to_numpy()]
+    def _pairs(
+        self, left: pa.Table, right: pa.Table
+    ) -> tuple[dict[str, Any], Times, tuple[Indices, Indices]] | None:
+        """The columns, times and positions of the pairs that are close, if there are any."""
+        left_rows, right_rows = (rows.to_numpy() for rows in self._join.match(left, right))
+        left_times = left.column(TIME).to_numpy()[left_rows]
+        right_times = right.column(TIME).to_numpy()[right_rows]
         apart = right_times - left_times
         close = (apart >= self._interval.lower) & (apart <= self._interval.upper)
         if not close.any():
-            return
-        picked = pa.array(np.flatnonzero(close))
-        columns = self._join.pick(left, right, (left_rows.take(picked), right_rows.take(picked)))
-        yield from self._emit(columns, np.maximum(left_times, right_times)[close])
+            return None
+        rows = left_rows[close], right_rows[close]
+        columns = self._join.pick(left, right, (pa.array(rows[0]), pa.array(rows[1])))
+        return columns, np.maximum(left_times, right_times)[close], rows
 
     def on_watermark(self, time: EventTime) -> None:
-        """Forget the panes that nothing new can meet, pass the watermark on."""
+        """Show who expires alone, forget the panes that nothing new can meet, pass the watermark on."""
+        self.work(self._advance(time))
+
+    def _advance(self, time: EventTime) -> Iterator[None]:
+        for side, store in zip(Side, self._stores, strict=True):
+            if isinstance(store, MetChunks):
+                yield from self._alone(side, store, time)
         for side, store in zip(Side, self._stores, strict=True):
             store.advance(time)
             for pane in store.panes():
@@ -139,8 +184,22 @@ class ColumnarIntervalJoinOperator(_ColumnarJoin):
                 store.drop(pane)
         self.ctx.out.watermark(time)
 
+    def _alone(self, side: Side, store: MetChunks, time: EventTime) -> Iterator[None]:
+        """Emit the records that expire and have met nobody, each at the time of its expiry."""
+        stay = self._interval.stay(side)
+        for pane in store.panes():
+            if pane + stay > time:
+                break
+            for chunk in store.chunks(pane):
+                numbers = chunk.table.column(ROW).to_numpy()
+                until = chunk.table.column(TIME).to_numpy() + stay
+                lonely = np.flatnonzero((until <= time) & store.unmet(pane, numbers))
+                if len(lonely):
+                    store.mark(pane, numbers[lonely])
+                    yield from self._emit(self._beside_nothing(side, chunk.table, lonely), until[lonely])
 
-class ColumnarWindowJoinOperator(_ColumnarJoin):
+
+class ColumnarWindowJoinOperator(ColumnarJoin):
     """Window join: emits the columns of both sides and the window, all keys of it at once."""
 
     def __init__(self, join: ColumnJoin, panes: Panes, late_tags: LateTags = (None, None)) -> None:
@@ -167,8 +226,8 @@ class ColumnarWindowJoinOperator(_ColumnarJoin):
         self.work(self._advance(time))
 
     def _advance(self, time: EventTime) -> Iterator[None]:
-        left, panes = self._stores[Side.LEFT], self._panes
-        for start in panes.due(left.panes(), left.watermark, time):
+        panes = self._panes
+        for start in panes.due(self._wanted(), self._stores[Side.LEFT].watermark, time):
             yield from self._fire(start)
         for store in self._stores:
             store.advance(time)
@@ -178,15 +237,32 @@ class ColumnarWindowJoinOperator(_ColumnarJoin):
                 store.drop(pane)
         self.ctx.out.watermark(time)
 
+    def _wanted(self) -> list[int]:
+        """The panes whose windows may give results: with records of a side that none comes without."""
+        left, right = (set(store.panes()) for store in self._stores)
+        keeps_left, keeps_right = self._join.keeps
+        if keeps_left and keeps_right:
+            return sorted(left | right)
+        return sorted(right if keeps_right else left)
+
     def _fire(self, start: int) -> Iterator[None]:
-        left, right = (self._contents(store, start) for store in self._stores)
-        if left is None or right is None:
-            return
-        rows = self._join.match(left, right)
-        count = len(rows[0])
+        contents = [self._contents(store, start) for store in self._stores]
+        left, right = contents
+        rows: list[Indices] = [np.zeros(0, np.int64)] * 2
+        if left is not None and right is not None:
+            found = self._join.match(left, right)
+            rows = [each.to_numpy() for each in found]
+            yield from self._emit_window(start, self._join.pick(left, right, found), len(found[0]))
+        for side, table in zip(Side, contents, strict=True):
+            if table is not None and self._join.keeps[side]:
+                alone = np.ones(table.num_rows, np.bool_)
+                alone[rows[side]] = False
+                lonely = np.flatnonzero(alone)
+                yield from self._emit_window(start, self._beside_nothing(side, table, lonely), len(lonely))
+
+    def _emit_window(self, start: int, columns: dict[str, Any], count: int) -> Iterator[None]:
         if not count:
             return
-        columns = self._join.pick(left, right, rows)
         columns[WINDOW_START] = np.full(count, start, np.int64)
         columns[WINDOW_END] = np.full(count, start + self._panes.size, np.int64)
         yield from self._emit(columns, np.full(count, self._panes.max_time(start), np.int64))

@@ -10,24 +10,48 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.keys import canonical_column
-from penstock.operators.operator import OperatorContext
+from penstock.operators.join.functions import JoinKind
 from penstock.state.chunks import FIRED_TO, KEY_GROUP, PANE, ChunkStore
 
 TIME = "__time"
-_MARKS = (KEY_GROUP, PANE, FIRED_TO)
+MET = "__met"
+ROW = "__row"
+ORDER = "__order"
+_MARKS = (KEY_GROUP, PANE, FIRED_TO, MET)
+_ENGINE = (TIME, ROW, MET, ORDER)
+"""Columns of stored records that no result has."""
 _BATCH_ROWS = 65536
+_UNKNOWN_COLUMNS = (
+    "an outer join of columns must know the columns of both sides, also before the first record of a side "
+    "has come: declare them, as in columns(types=(Types.ROW_NAMED(...), Types.ROW_NAMED(...))), or declare "
+    "the types of the streams themselves"
+)
+Numbers = npt.NDArray[np.int64]
+Schemas = tuple[pa.Schema | None, pa.Schema | None]
+Rows = tuple[pa.Array | None, pa.Array | None]
+"""Positions of the left and the right records of pairs; ``None`` if a side has none."""
 
 
 class RowChunks(ChunkStore):
-    """Whole records of one side, by pane: the columns are those of its first batch."""
+    """Whole records of one side, by pane: the columns are those declared, else those of its first batch."""
 
-    def __init__(self, name: str, keys: Sequence[str], max_parallelism: int) -> None:
-        super().__init__(name, keys, (), concatenated, max_parallelism)
+    def __init__(
+        self, name: str, keys: Sequence[str], max_parallelism: int, schema: pa.Schema | None = None
+    ) -> None:
+        super().__init__(name, keys, () if schema is None else schema.names, concatenated, max_parallelism)
+        self._schema = schema
+
+    def nothing(self) -> pa.Table:
+        """No rows; for sides whose columns are declared."""
+        assert self._schema is not None
+        return self._schema.empty_table()
 
     def conform(self, table: pa.Table) -> pa.Table:
         names = table.schema.names
@@ -42,19 +66,9 @@ class RowChunks(ChunkStore):
 
     def restore(self, batches: Iterable[pa.RecordBatch]) -> None:
         kept = list(batches)
-        if kept:
+        if kept and not self._columns:
             self._columns = [name for name in kept[0].schema.names if name not in _MARKS]
         super().restore(kept)
-
-
-def stores_of_both(ctx: OperatorContext, keys: Sequence[Sequence[str]]) -> list[RowChunks]:
-    """A store for each side, left first, registered as state of the operator."""
-    stores = []
-    for name, side_keys in zip(("join-left", "join-right"), keys, strict=True):
-        store = RowChunks(name, side_keys, ctx.info.max_parallelism)
-        ctx.keyed.register_chunks(name, store)
-        stores.append(store)
-    return stores
 
 
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
@@ -73,7 +87,7 @@ def columns_for(batch: Batch, keys: Sequence[str]) -> pa.Table:
     for key in keys:
         if key not in names:
             raise ConfigError(f"the stream has no key column {key!r}; its columns: {', '.join(names)}")
-    for name in (PANE, FIRED_TO, KEY_GROUP, TIME):
+    for name in (*_MARKS, *_ENGINE):
         if name in names:
             raise ConfigError(f"the column name {name!r} is taken by the engine; rename the column")
     return pa.Table.from_batches([batch.columns])
@@ -83,11 +97,17 @@ class ColumnJoin:
     """Which columns meet, and what the result is called. Immutable.
 
     The result has the key columns under the left names, then the other columns of the left and of the
-    right side; names that would be double get the suffix of their side.
+    right side; names that would be double get the suffix of their side.  Where a record has no partner the
+    columns of the other side are null: in outer joins ``schemas`` says what they are.
     """
 
     def __init__(
-        self, left_keys: Sequence[str], right_keys: Sequence[str], suffixes: tuple[str, str]
+        self,
+        left_keys: Sequence[str],
+        right_keys: Sequence[str],
+        suffixes: tuple[str, str],
+        how: JoinKind = JoinKind.INNER,
+        schemas: Schemas = (None, None),
     ) -> None:
         if len(left_keys) != len(right_keys):
             raise ConfigError(
@@ -97,7 +117,17 @@ class ColumnJoin:
         if suffixes[0] == suffixes[1]:
             raise ConfigError("the two suffixes of a join must differ, to tell equal names apart")
         self.keys = (tuple(left_keys), tuple(right_keys))
+        self.keeps = (how.keeps_left, how.keeps_right)
+        """Whether records of each side appear that have no partner."""
+        self.schemas = schemas
         self._suffixes = suffixes
+        for keys, schema in zip(self.keys, schemas, strict=True):
+            if schema is None and any(self.keeps):
+                raise ConfigError(_UNKNOWN_COLUMNS)
+            if schema is not None and (missing := [key for key in keys if key not in schema.names]):
+                raise ConfigError(
+                    f"the declared columns {', '.join(schema.names)} lack the key column {missing[0]!r}"
+                )
 
     def match(self, left: pa.Table, right: pa.Table) -> tuple[pa.Array, pa.Array]:
         """The positions of all pairs with equal keys."""
@@ -114,21 +144,64 @@ class ColumnJoin:
         joined = probe.join(build, keys, join_type="inner", use_threads=False)
         return joined.column("row0").combine_chunks(), joined.column("row1").combine_chunks()
 
-    def pick(self, left: pa.Table, right: pa.Table, rows: tuple[pa.Array, pa.Array]) -> dict[str, Any]:
-        """The columns of the result for pairs of positions."""
-        left_keys, right_keys = self.keys
-        mine = [name for name in left.schema.names if name not in left_keys and name != TIME]
-        others = [name for name in right.schema.names if name not in right_keys and name != TIME]
-        result: dict[str, Any] = {name: left.column(name).take(rows[0]) for name in left_keys}
+    def codes_of_both(self, left: pa.Table, right: pa.Table) -> tuple[Numbers, Numbers]:
+        """A number for each row, below that of all rows: equal ones have equal keys, on both sides."""
+        both = []
+        for name, other_name in zip(*self.keys, strict=True):
+            mine = _key(left, name)
+            chunks = [*mine.chunks, *_key(right, other_name).cast(mine.type).chunks]
+            both.append(pa.chunked_array(chunks, mine.type))
+        codes = _codes(both)
+        return codes[: left.num_rows], codes[left.num_rows :]
+
+    def codes(self, table: pa.Table, side: int) -> Numbers:
+        """The same for one side alone."""
+        return _codes([_key(table, name) for name in self.keys[side]])
+
+    def near(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        """The rows of ``right`` without most that have no equal key on the left."""
+        mine = _key(left, self.keys[0][0])
+        others = _key(right, self.keys[1][0]).cast(mine.type)
+        return right.filter(pc.is_in(others, mine.combine_chunks()))
+
+    def pick(self, left: pa.Table, right: pa.Table, rows: Rows) -> dict[str, Any]:
+        """The columns of the result for pairs of positions; all nulls for a side that has none."""
+        tables, (left_keys, right_keys) = (left, right), self.keys
+
+        def column(side: int, name: str) -> Any:
+            at, other = rows[side], rows[1 - side]
+            if at is None:
+                assert other is not None
+                return pa.nulls(len(other), tables[side].schema.field(name).type)
+            return tables[side].column(name).take(at)
+
+        mine = [name for name in left.schema.names if name not in left_keys and name not in _ENGINE]
+        others = [name for name in right.schema.names if name not in right_keys and name not in _ENGINE]
+        result: dict[str, Any] = {}
+        for name, other_name in zip(left_keys, right_keys, strict=True):
+            kind = left.schema.field(name).type
+            result[name] = column(0, name) if rows[0] is not None else column(1, other_name).cast(kind)
         for name in mine:
-            shown = name + self._suffixes[0] if name in others else name
-            result[shown] = left.column(name).take(rows[0])
+            result[name + self._suffixes[0] if name in others else name] = column(0, name)
         for name in others:
             shown = name + self._suffixes[1] if name in mine or name in left_keys else name
             if shown in result:
                 raise ConfigError(f"the joined stream would have two columns {shown!r}; use other suffixes")
-            result[shown] = right.column(name).take(rows[1])
+            result[shown] = column(1, name)
         return result
+
+
+def _codes(columns: Sequence[pa.ChunkedArray]) -> Numbers:
+    codes: Numbers | None = None
+    for column in columns:
+        found = column.combine_chunks().dictionary_encode()
+        mine = found.indices.to_numpy().astype(np.int64)
+        if codes is None:
+            codes = mine
+        else:
+            codes = np.unique(codes * len(found.dictionary) + mine, return_inverse=True)[1]
+    assert codes is not None
+    return codes
 
 
 def _key(table: pa.Table, name: str) -> pa.ChunkedArray:

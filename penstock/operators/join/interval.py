@@ -10,19 +10,27 @@ time of its expiry, which no watermark downstream has passed yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
+
 from penstock.core.batch import Batch
+from penstock.core.copying import itself
 from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.join.buffers import SideBuffer
-from penstock.operators.join.functions import JoinKind, ProcessJoinFunction, pair_call
+from penstock.operators.join.functions import JoinKind
+from penstock.operators.join.meeting import Item, Meet, Pairing
 from penstock.operators.operator import OperatorContext
 from penstock.operators.outflow import LateRecords, Results
 from penstock.operators.user_function import FunctionOperator
+
+_AT_ONCE = 16
+"""How many partners a record meets before it is looked whether enough results are gathered."""
 
 
 class Side(IntEnum):
@@ -55,24 +63,6 @@ class Interval:
         return max(0, self.upper if side is Side.LEFT else -self.lower)
 
 
-class _Context(ProcessJoinFunction.Context):
-    __slots__ = ("left", "right", "time")
-
-    def __init__(self) -> None:
-        self.left: int = MIN_TIME
-        self.right: int = MIN_TIME
-        self.time: int = MIN_TIME
-
-    def get_left_timestamp(self) -> int:
-        return self.left
-
-    def get_right_timestamp(self) -> int:
-        return self.right
-
-    def get_timestamp(self) -> int:
-        return self.time
-
-
 class IntervalJoinOperator(FunctionOperator):
     """Joins two keyed streams of rows.
 
@@ -91,7 +81,7 @@ class IntervalJoinOperator(FunctionOperator):
         self._interval = interval
         self._outer = (how.keeps_left, how.keeps_right)
         self._late_tags = late_tags
-        self._plain = None if isinstance(function, ProcessJoinFunction) else pair_call(function)
+        self._pairing = Pairing(function)
 
     def open(self, ctx: OperatorContext) -> None:
         # Asking for the timers here makes the engine tell us the watermark from the start.
@@ -100,67 +90,84 @@ class IntervalJoinOperator(FunctionOperator):
         tables = [ctx.keyed.table(f"_join/{side.name.lower()}") for side in Side]
         self._buffers = [SideBuffer(table, ctx.own) for table in tables]
         self._late = LateRecords(ctx, self._late_tags)
-        self._context = _Context()
         self._gathered = Results(ctx)
         super().open(ctx)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         self.work(self._take_all(batch, Side(input_index)))
 
+    def _in_time(self, batch: Batch, side: Side) -> Batch:
+        """The batch without its late records, which are put aside."""
+        times = batch.times
+        if times is None or (len(times) and times.min() == MIN_TIME):
+            first = 0 if times is None else int(times.argmin())
+            self.blame(batch.slice(first, first + 1).to_rows()[0])
+            raise _no_time()
+        late = times < self._timers.watermark
+        if not late.any():
+            return batch
+        dropped = batch.take(np.flatnonzero(late))
+        for value, time in zip(dropped.to_rows(), dropped.time_list(), strict=True):
+            self._late.add(side, value, time)
+        return batch.take(np.flatnonzero(~late))
+
     def _take_all(self, batch: Batch, side: Side) -> Iterator[None]:
-        take = self._taking(side)
-        watermark = self._timers.watermark
+        """Let each record meet its partners, and store it."""
+        if not len(batch):
+            return
+        batch = self._in_time(batch, side)
+        lower, upper = self._interval.seen_from(side)
+        past, stay, namespace = upper + 1, self._interval.stay(side), int(side)
+        mine, others = self._buffers[side], self._buffers[1 - side]
+        keep, put, find = mine.table.own, mine.table.put, others.table.peek
+        register = self._timers.event.register
+        meet, gathered, scope, marks = self._meeting(side), self._gathered, self._scope, self._outer[1 - side]
         value = None
         try:
             for key, value, time in zip(batch.key_list(), batch.to_rows(), batch.time_list(), strict=True):
-                if time == MIN_TIME:
-                    raise _no_time()
-                if time < watermark:
-                    self._late.add(side, value, time)
+                found, has_met, earliest = find(key), False, time + lower
+                if found is not None and found[-1][0] >= earliest:
+                    # A tuple that is nothing but a time sorts before all items of that time.
+                    first = bisect_left(found, (earliest,))
+                    if found[first][0] < time + past:
+                        partners = found[first : bisect_left(found, (time + past,), first)]
+                        has_met, scope.key = True, key
+                        if marks:
+                            others.mark(key, first, partners)
+                        if len(partners) > _AT_ONCE:
+                            yield from self._meet_many(meet, value, time, partners)
+                        else:
+                            meet(value, time, partners)
+                        if gathered.is_full:
+                            gathered.flush()
+                            yield
+                kept = keep(key)
+                if kept is None:
+                    put(key, [(time, value, has_met)])
+                    register(time + stay, key, namespace)
+                elif kept[-1][0] <= time:
+                    kept.append((time, value, has_met))
                 else:
-                    yield from take(key, value, time)
+                    at = bisect_left(kept, (time + 1,))
+                    kept.insert(at, (time, value, has_met))
+                    if not at:
+                        register(time + stay, key, namespace)
         except Exception:
             self.blame(value)
             raise
         self.flush_timers()
         self._late.flush()
 
-    def _taking(self, side: Side) -> Callable[[Any, Any, int], Iterator[None]]:
-        """What to do with each record of a side: let it meet its partners, and store it."""
-        lower, upper = self._interval.seen_from(side)
-        stay = self._interval.stay(side)
-        own, others = self._buffers[side], self._buffers[1 - side]
-        is_left, marks = side is Side.LEFT, self._outer[1 - side]
-        scope, pair, register = self._scope, self._pair, self._timers.event.register
-        namespace, gathered, mine = int(side), self._gathered, self.ctx.own
+    def _meeting(self, side: Side) -> Meet:
+        own, guard = self.ctx.own, self._buffers[1 - side].guard
+        return self._pairing.meeting(self._gathered, side is Side.LEFT, own, guard if own is itself else own)
 
-        def take(key: Any, value: Any, time: int) -> Iterator[None]:
-            scope.key = key
-            start, partners = others.within(key, time + lower, time + upper)
-            for position, (other_time, other, met) in enumerate(partners, start):
-                if marks and not met:
-                    others.replace(key, position, (other_time, other, True))
-                later = time if time > other_time else other_time
-                if is_left:
-                    pair(mine(value), others.guard(other), time, other_time, later)
-                else:
-                    pair(others.guard(other), mine(value), other_time, time, later)
-                if gathered.is_full:
-                    gathered.flush()
-                    yield
-            if own.add(key, (time, value, bool(partners))):
-                register(time + stay, key, namespace)
-
-        return take
-
-    def _pair(self, left: Any, right: Any, left_time: int, right_time: int, time: int) -> None:
-        if self._plain is not None:
-            results = self._plain(left, right)
-        else:
-            context = self._context
-            context.left, context.right, context.time = left_time, right_time, time
-            results = self._user.process_element(left, right, context)
-        self._gathered.add_all(results, time)
+    def _meet_many(self, meet: Meet, value: Any, time: int, partners: list[Item]) -> Iterator[None]:
+        for start in range(0, len(partners), _AT_ONCE):
+            meet(value, time, partners[start : start + _AT_ONCE])
+            if self._gathered.is_full:
+                self._gathered.flush()
+                yield
 
     def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> Iterator[None] | None:
         """Records of one key and side have expired; all those that the watermark has passed go at once."""
@@ -169,7 +176,7 @@ class IntervalJoinOperator(FunctionOperator):
         dropped, first = self._buffers[side].drop(key, self._timers.watermark - stay)
         if first is not None:
             self._timers.event.register(first + stay, key, namespace)
-        return self._all_alone(side, key, dropped) if self._outer[side] else None
+        return self._all_alone(side, key, dropped) if self._outer[side] and dropped else None
 
     def _all_alone(self, side: Side, key: Any, dropped: Iterable[Any]) -> Iterator[None]:
         stay = self._interval.stay(side)
@@ -183,9 +190,9 @@ class IntervalJoinOperator(FunctionOperator):
 
     def _alone(self, side: Side, value: Any, value_time: int, time: int) -> None:
         if side is Side.LEFT:
-            self._pair(value, None, value_time, MIN_TIME, time)
+            self._pairing.call(self._gathered, value, None, value_time, MIN_TIME, time)
         else:
-            self._pair(None, value, MIN_TIME, value_time, time)
+            self._pairing.call(self._gathered, None, value, MIN_TIME, value_time, time)
 
     def has_enough(self) -> bool:
         return self._gathered.is_full

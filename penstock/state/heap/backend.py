@@ -8,7 +8,8 @@ Invariants
 * A value that sits in a frozen layer is never handed out for mutation: :meth:`HeapTable.get` copies it
   unless its type cannot change, :meth:`HeapTable.own` moves a shallow copy into the top layer first
   (what is inside it is still shared, so ``get`` goes on copying such an entry).
-* While nothing is frozen, ``get`` and ``put`` *are* the dict's own methods: no indirection.
+* While nothing is frozen, ``get``, ``peek``, ``own`` and ``put`` *are* the dict's own methods, without a call
+  in between.
 """
 
 from __future__ import annotations
@@ -47,16 +48,18 @@ def heap_state() -> KeyedState:
 class HeapTable(Table):
     """A dictionary, with layers above it while something is frozen.
 
-    ``get``, ``put`` and ``remove`` are attributes rebound on freeze and release; see the module
-    docstring.
+    ``get``, ``peek``, ``own``, ``put`` and ``remove`` are attributes rebound on freeze and release; see the
+    module docstring.
     """
 
-    __slots__ = ("_active", "_layers", "_shallow", "get", "name", "put", "remove", "shape")
+    __slots__ = ("_active", "_layers", "_shallow", "get", "name", "own", "peek", "put", "remove", "shape")
 
     keeps_owned = True
     scans_cheaply = True
 
     get: Callable[[Any], Any]
+    peek: Callable[[Any], Any]
+    own: Callable[[Any], Any]
     put: Callable[[Any, Any], None]
     remove: Callable[[Any], None]
 
@@ -71,12 +74,14 @@ class HeapTable(Table):
     def _bind(self) -> None:
         if len(self._layers) == 1:
             base = self._layers[0]
-            self.get = base.get
+            self.get = self.peek = self.own = base.get
             self.put = base.__setitem__
             self.remove = lambda entry: base.pop(entry, None)
         else:
             top = self._layers[-1]
             self.get = self._get_layered
+            self.peek = self._peek_layered
+            self.own = self._own_layered
             self.put = top.__setitem__
             self.remove = self._remove_layered
 
@@ -102,11 +107,11 @@ class HeapTable(Table):
         else:
             self._layers[-1].pop(entry, None)
 
-    def peek(self, entry: Any) -> Any:
+    def _peek_layered(self, entry: Any) -> Any:
         value, _ = self._find(entry)
         return None if value is _GONE else value
 
-    def own(self, entry: Any) -> Any:
+    def _own_layered(self, entry: Any) -> Any:
         value, frozen = self._find(entry)
         if value is _GONE:
             return None

@@ -54,6 +54,28 @@ def test_a_flush_sends_what_is_there_once() -> None:
     assert drain(channel) == [[1]]
 
 
+def test_a_receiver_that_waits_gets_what_there_is_and_a_busy_one_does_not() -> None:
+    out, (busy, waiting) = edge(2, Rebalance(), 100)
+    busy.put(Batch.of_rows(["before"]), 1)
+    out.emit(Batch.of_rows([1, 2]))
+    assert out.flush_waiting() and not out.flush_waiting()
+    found = drain(waiting)
+    assert found in ([[1]], [[2]]) and len(busy) == 1
+    assert busy.take().to_rows() == ["before"]  # type: ignore[union-attr]
+    assert out.flush_waiting() and not out.flush_waiting() and not out.flush()
+    assert drain(busy) == [[3 - found[0][0]]]
+
+
+def test_what_is_for_everybody_waits_until_everybody_does() -> None:
+    out, (busy, waiting) = edge(2, Broadcast(), 100)
+    busy.put(Batch.of_rows(["before"]), 1)
+    out.emit(Batch.of_rows([1]))
+    assert not out.flush_waiting() and not len(waiting)
+    busy.take()
+    assert out.flush_waiting()
+    assert drain(waiting) == drain(busy) == [[1]]
+
+
 def test_signals_go_behind_the_data_on_every_channel() -> None:
     out, channels = edge(2, Rebalance(), 100)
     out.emit(Batch.of_rows([1, 2, 3]))
