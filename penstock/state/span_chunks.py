@@ -34,7 +34,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class SpanChunks(ChunkStore):
-    """Rows by key and span. ``columns`` are those beside key and span; ``merge`` makes rows that are one one."""
+    """Rows by key and span. ``columns`` are those beside the span; ``merge`` joins rows of one session."""
 
     def __init__(
         self, name: str, keys: Sequence[str], columns: Sequence[str], merge: Merge, max_parallelism: int

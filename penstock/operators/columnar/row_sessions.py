@@ -1,8 +1,8 @@
 """Sessions that an earlier version aggregated row by row, as rows of the vectorised operator.
 
 Before sessions were vectorised, the state of ``agg`` was that of the row window operator: which windows have
-grown together, an accumulator for each, and timers.  What a snapshot has of these is turned into columns once,
-and is gone from then on.
+grown together, an accumulator for each, and timers.  What a snapshot has of these is turned into columns
+once, and is gone from then on.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Event-time sessions with a fixed gap, columnar aggregates and the default trigger.
 
 The records of a batch are sorted by key and time, those that are one session become one row of partials, and
-these rows are kept (see :mod:`penstock.state.span_chunks`).  Rows that a watermark passes are looked at: all rows
-of their keys are merged, what has ended is emitted, the rest goes back.  So state is read once a session and
-watermark, not once a record, and there are no timers.
+these rows are kept (see :mod:`penstock.state.span_chunks`).  Rows that a watermark passes are looked at: all
+rows of their keys are merged, what has ended is emitted, the rest goes back.  So state is read once a session
+and watermark, not once a record, and there are no timers.
 
 Same results as the row window operator, with the difference in form that all vectorised windows have: records
 that are late but allowed fire their sessions again at the end of their batch, not once per record.
@@ -43,8 +43,8 @@ _WORTH_FOLDING = 64
 class ColumnarSessionOperator(Operator):
     """Aggregates named columns per key and session; emits key columns, the session's bounds, results.
 
-    ``late_tag`` sends records that come too late to that side output; without it they are dropped and counted in
-    ``numLateRecordsDropped``.
+    ``late_tag`` sends records that come too late to that side output; without it they are dropped and counted
+    in ``numLateRecordsDropped``.
     """
 
     _store: SpanChunks
@@ -203,9 +203,7 @@ class ColumnarSessionOperator(Operator):
         runs = find_runs(codes, _column(whole, START), _column(whole, END))
         if len(runs) == whole.num_rows:
             return whole
-        folded = self._plan.merge(
-            [whole.append_column(_RUN, pa.array(runs.of_row))], by=[_RUN], latest=DUE
-        )
+        folded = self._plan.merge([whole.append_column(_RUN, pa.array(runs.of_row))], by=[_RUN], latest=DUE)
         run = folded.column(_RUN).to_numpy()
         named: dict[str, Any] = {}
         for name in self._plan.keys:

@@ -1,7 +1,8 @@
 """Spans of time of many keys, merged all at once: the arithmetic of vectorised sessions. Pure.
 
-A span is a start and an end, not included.  Two spans of one key that overlap or touch are one, so the spans of
-a key fall into *runs*: sorted by key and start, a run ends where the next span begins behind all ends so far.
+A span is a start and an end, not included.  Two spans of one key that overlap or touch are one, so the spans
+of a key fall into *runs*: sorted by key and start, a run ends where the next span begins behind all ends so
+far.
 """
 
 from __future__ import annotations
