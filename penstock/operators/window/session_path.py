@@ -1,9 +1,9 @@
 """Sessions by event time with the default trigger, a batch at a time: one state access per key and session.
 
 The records of a batch are taken key by key, each key's in order of arrival.  What a record does to the
-windows of its key is noted; contents, windows and timers follow when the key's records are through, and before
-windows merge.  Only windows that were or will be stored are ever seen by the tables: those that a batch makes
-and outgrows again are not.
+windows of its key is noted; contents, windows and timers follow when the key's records are through, and
+before windows merge.  Only windows that were or will be stored are ever seen by the tables: those that a batch
+makes and outgrows again are not.
 
 State and timers are those of the general path, and so are contents and their order: either path can go on
 from what the other left.  Taken only where no record fires a window, which is asked for each batch; late
