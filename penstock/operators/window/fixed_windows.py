@@ -133,7 +133,7 @@ class FastPath:
     def _on_new(self, key: Any, window: TimeWindow) -> None:
         self._timers.event.register(window.end - 1, key, window)
 
-    def fires(self, time: EventTime, window: TimeWindow) -> bool:
+    def takes(self, time: EventTime, key: Any, window: TimeWindow) -> bool:
         """Whether a timer is for :meth:`fire`: all are."""
         return True
 

@@ -209,7 +209,7 @@ class WindowOperator(Operator):
     # -- timers ---------------------------------------------------------------------------------
 
     def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
-        if self._fast is not None and self._fast.fires(time, namespace):
+        if self._fast is not None and self._fast.takes(time, key, namespace):
             self._fast.fire(time, key, namespace)
         else:
             self._on_timer(self._trigger.on_event_time, self._event_time, time, key, namespace)
@@ -225,7 +225,7 @@ class WindowOperator(Operator):
 
     def forget_keys(self) -> None:
         super().forget_keys()
-        if isinstance(self._fast, SharedPanes):
+        if isinstance(self._fast, SharedPanes | SessionPath):
             self._fast.forget()
 
     def _on_timer(

@@ -147,7 +147,7 @@ class SharedPanes:
 
     # -- timers ---------------------------------------------------------------------------------
 
-    def fires(self, time: EventTime, window: TimeWindow) -> bool:
+    def takes(self, time: EventTime, key: Any, window: TimeWindow) -> bool:
         """Whether a timer is for :meth:`fire`: all are."""
         return True
 

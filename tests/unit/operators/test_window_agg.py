@@ -195,12 +195,16 @@ def test_double_names_are_refused_everywhere() -> None:
         plan_of(lambda s: s.window(GlobalWindows.create()).agg(Count(), Count()))
 
 
-def test_an_integer_sum_beyond_64_bits_is_an_error() -> None:
+@pytest.mark.parametrize("trigger", [CountTrigger.of(9), EventTimeTrigger()])
+def test_an_integer_sum_beyond_64_bits_is_an_error(trigger: Any) -> None:
+    """Row by row at the record, vectorised at the latest when the window ends."""
+
     def pipeline(stream: Any) -> Any:
-        return stream.key_by("k").window(EventTimeSessionWindows.with_gap(5)).agg(Sum("n"))
+        sessions = stream.key_by("k").window(EventTimeSessionWindows.with_gap(5))
+        return sessions.trigger(trigger).agg(Sum("n"))
 
     with Harness(pipeline) as harness, pytest.raises(ConfigError, match="overflows"):
-        harness.push(Record(Row(k="a", n=2**62), 1), Record(Row(k="a", n=2**62), 1))
+        harness.push(Record(Row(k="a", n=2**62), 1), Record(Row(k="a", n=2**62), 1), WatermarkTo(100))
 
 
 @pytest.mark.parametrize("assigner", [TENS, EventTimeSessionWindows.with_gap(5)])
