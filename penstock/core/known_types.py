@@ -82,6 +82,7 @@ KNOWN: dict[str, frozenset[str]] = {module: frozenset(names.split()) for module,
 OWN = frozenset(
     {
         ("penstock.core.row", "_restore"),
+        ("penstock.core.packed_rows", "rows_of"),
         ("penstock.core.keys", "NAN"),
         ("penstock.operators.window.windows", "GlobalWindow"),
     }

@@ -18,6 +18,7 @@ from penstock.operators.columnar.aggregates import Aggregate
 from penstock.operators.columnar.fold import PreAggregateOperator
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.row_by_row import AllRowResults, RowAggregate, RowResults
+from penstock.operators.columnar.session_agg import ColumnarSessionOperator
 from penstock.operators.columnar.window_agg import ColumnarInput, ColumnarWindowOperator
 from penstock.operators.functions import AggregateFunction, ReduceFunction
 from penstock.operators.output_tag import OutputTag
@@ -34,6 +35,7 @@ from penstock.operators.window.functions import (
     WindowFunction,
 )
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.sessions import EventTimeSessionWindows
 from penstock.operators.window.triggers import EventTimeTrigger, PurgingTrigger, Trigger
 from penstock.operators.window.window_state import (
     AggregateContents,
@@ -233,11 +235,13 @@ class WindowedStream(_Windows[T, KEY, W]):
 
         Needs ``key_by`` with field names.  The result has the key columns, ``window_start`` and
         ``window_end`` (of windows of time) and one column per aggregate.  Tumbling and sliding
-        event-time windows that fire at their end are vectorised; all others work row by row, and the
-        plan names them so.
+        event-time windows and sessions with a fixed gap that fire at their end are vectorised; all others
+        work row by row, and the plan names them so.
         """
         keys = self._key_columns()
         panes = self._panes()
+        if type(panes) is EventTimeSessionWindows:
+            return self._agg_sessions(keys, panes.gap, aggregates)
         if not isinstance(panes, Panes):
             return self._agg_row_by_row(RowResults(keys, aggregates), aggregates, panes)
         origin = self._stream
@@ -261,6 +265,20 @@ class WindowedStream(_Windows[T, KEY, W]):
         return origin._add(
             "Window Aggregate", factory, links=links, keyed=True, stateful=True, in_columns=True
         )
+
+    def _agg_sessions(
+        self, keys: tuple[str, ...], gap: int, aggregates: tuple[Aggregate, ...]
+    ) -> DataStream[Any]:
+        factory = partial(
+            ColumnarSessionOperator,
+            keys,
+            gap,
+            aggregates,
+            allowed_lateness=self._lateness,
+            late_tag=self._late_tag,
+        )
+        factory()
+        return self._stream._add("Window Aggregate", factory, keyed=True, stateful=True, in_columns=True)
 
     def _key_columns(self) -> tuple[str, ...]:
         keys = self._stream.keys.columns if isinstance(self._stream, _keyed.KeyedStream) else ()

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from penstock.core.errors import CorruptSnapshotError, KeyError_, SnapshotError
 from penstock.core.keygroups import hash_values, key_groups
 from penstock.core.keys import canonical_keys
+from penstock.core.packed_rows import dumps_columns
 from penstock.core.pickling import stored
 from penstock.core.unpickling import loads_stored
 from penstock.state.backend import EntryShape, FrozenTable, TableBlock
@@ -114,7 +115,7 @@ def _table_block(
     if opaque:
         header["arrow"] = len(body)
         header["pickled"] = sorted(opaque)
-        body += stored(opaque, f"state {part.name!r}")
+        body += stored(opaque, f"state {part.name!r}", dumps_columns)
     return _block(header, body), bool(opaque)
 
 

@@ -10,7 +10,7 @@ for goes into the next snapshot as it came.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -139,6 +139,8 @@ class KeyedState:
         self._restored_chunks: dict[str, list[pa.RecordBatch]] = {}
         self._timers: Timers | None = None
         self._rehashed: Rehashed | None = None
+        self.before_freeze: list[Callable[[], None]] = []
+        """Called before each freeze: whoever keeps state at hand beside the tables puts it there."""
         self.restored_kinds: frozenset[Kind] = frozenset()
         """What kinds of keys a snapshot brought, as far as it was looked through."""
 
@@ -302,6 +304,7 @@ class KeyedState:
 
     def freeze(self) -> list[FrozenTable | FrozenChunks]:
         """Freeze all tables and chunk stores, in time independent of their size."""
+        self._settle_all()
         frozen: list[FrozenTable | FrozenChunks] = []
         for name, table in self._tables.items():
             part, schema, life = table.freeze(), self.schema(name), self._lives.get(name)
@@ -313,9 +316,14 @@ class KeyedState:
     def checkpoint(self) -> list[FrozenPart]:
         """Freeze for a checkpoint, which need not be readable by other backends."""
         files = None
+        self._settle_all()
         if isinstance(self.backend, FileBackend):
             files = self.backend.checkpoint({name: self.schema(name) for name in self._tables})
         return [*self.freeze()] if files is None else [files, *self._freeze_rest()]
+
+    def _settle_all(self) -> None:
+        for settle in self.before_freeze:
+            settle()
 
     def forget(self) -> None:
         """Drop all entries and timers and begin event time anew; handles stay as they are.

@@ -9,10 +9,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_windows_model import SOME, STEPS, check
-from window_cases import AGGREGATES, Case, cases, fixed
+from window_cases import AGGREGATES, Case, cases, fixed, sessions
 
 from penstock.core.batch import Batch
 from penstock.operators.columnar.panes import Panes
+from penstock.operators.columnar.session_agg import ColumnarSessionOperator
 from penstock.operators.columnar.window_agg import ColumnarWindowOperator
 
 
@@ -51,6 +52,31 @@ def test_vectorised_aggregates(case: Case, steps: list[Any]) -> None:
 @given(VECTORISED, STEPS)
 def test_vectorised_aggregates_of_rows(case: Case, steps: list[Any]) -> None:
     check(case, steps, vectorised(case))
+
+
+SESSIONS = cases(
+    windows=sessions().filter(lambda pair: not pair.model.by_clock and pair.model.gap is not None),
+    triggers=st.none(),
+    function=BUILT_IN,
+).map(without_evictor)
+
+
+def vectorised_sessions(case: Case) -> Any:
+    return lambda: ColumnarSessionOperator(
+        ["k"], case.windows.model.gap, AGGREGATES, allowed_lateness=case.lateness, late_tag="late"
+    )
+
+
+@settings(SOME, max_examples=150)
+@given(SESSIONS, STEPS)
+def test_vectorised_sessions(case: Case, steps: list[Any]) -> None:
+    check(case, steps, vectorised_sessions(case), one_row_of_columns)
+
+
+@settings(SOME, max_examples=50)
+@given(SESSIONS, STEPS)
+def test_vectorised_sessions_of_rows(case: Case, steps: list[Any]) -> None:
+    check(case, steps, vectorised_sessions(case))
 
 
 @SOME

@@ -133,6 +133,10 @@ class FastPath:
     def _on_new(self, key: Any, window: TimeWindow) -> None:
         self._timers.event.register(window.end - 1, key, window)
 
+    def takes(self, time: EventTime, key: Any, window: TimeWindow) -> bool:
+        """Whether a timer is for :meth:`fire`: all are."""
+        return True
+
     def fire(self, time: EventTime, key: Any, window: TimeWindow) -> None:
         """A timer is due.
 

@@ -30,6 +30,7 @@ from penstock.operators.window.fixed_windows import FastPath, fast_assigner
 from penstock.operators.window.function_adapters import AnyWindowFunction, body_for
 from penstock.operators.window.merging import MergingWindowSet
 from penstock.operators.window.pane_sharing import SharedPanes, check_restored, shared_panes
+from penstock.operators.window.session_path import SessionPath, session_assigner
 from penstock.operators.window.triggers import Trigger, TriggerResult
 from penstock.operators.window.window_state import NO_RECORD, AggregateContents, ListContents, WindowContents
 from penstock.operators.window.windows import Window
@@ -108,14 +109,18 @@ class WindowOperator(Operator):
         check_restored(ctx, self._panes)
         self._fast = self._shorter_way(ctx)
 
-    def _shorter_way(self, ctx: OperatorContext) -> FastPath | SharedPanes | None:
+    def _shorter_way(self, ctx: OperatorContext) -> FastPath | SharedPanes | SessionPath | None:
         contents, body, gathered = self._contents, self._body, self._gathered
         if self._panes is not None and isinstance(contents, AggregateContents):
             return SharedPanes(ctx, self._panes, contents, body, gathered, self._lateness)
-        fixed = fast_assigner(self._assigner, self._trigger, self._lateness)
-        if fixed is None or self._evicting is not None:
+        if self._evicting is not None:
             return None
-        return FastPath(ctx, fixed, contents, body, gathered)
+        sessions = session_assigner(self._assigner, self._trigger)
+        if sessions is not None:
+            table, one_by_one = self._merging_table, self._on_merging_element
+            return SessionPath(ctx, sessions, contents, body, gathered, self._lateness, table, one_by_one)
+        fixed = fast_assigner(self._assigner, self._trigger, self._lateness)
+        return None if fixed is None else FastPath(ctx, fixed, contents, body, gathered)
 
     @property
     def shares_panes(self) -> bool:
@@ -204,7 +209,7 @@ class WindowOperator(Operator):
     # -- timers ---------------------------------------------------------------------------------
 
     def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
-        if self._fast is not None:
+        if self._fast is not None and self._fast.takes(time, key, namespace):
             self._fast.fire(time, key, namespace)
         else:
             self._on_timer(self._trigger.on_event_time, self._event_time, time, key, namespace)
@@ -220,7 +225,7 @@ class WindowOperator(Operator):
 
     def forget_keys(self) -> None:
         super().forget_keys()
-        if isinstance(self._fast, SharedPanes):
+        if isinstance(self._fast, SharedPanes | SessionPath):
             self._fast.forget()
 
     def _on_timer(

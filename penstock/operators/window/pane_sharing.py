@@ -147,6 +147,10 @@ class SharedPanes:
 
     # -- timers ---------------------------------------------------------------------------------
 
+    def takes(self, time: EventTime, key: Any, window: TimeWindow) -> bool:
+        """Whether a timer is for :meth:`fire`: all are."""
+        return True
+
     def fire(self, time: EventTime, key: Any, window: TimeWindow) -> None:
         """A timer is due: the end of a window, its cleanup, or one of an older trigger or lateness."""
         end = window.max_timestamp()

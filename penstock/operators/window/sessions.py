@@ -49,6 +49,11 @@ class _FixedGap(_SessionWindows[T]):
             raise ConfigError(f"the gap of a session must be above 0 ms; got {session_gap}")
         self._gap = session_gap
 
+    @property
+    def gap(self) -> int:
+        """The gap in milliseconds."""
+        return self._gap
+
     def gap_of(self, element: T) -> int:
         return self._gap
 

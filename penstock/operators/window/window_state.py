@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-from penstock.core.copying import Copier, copied, itself
+from penstock.core.copying import Copier, copied, copied_all, itself
 from penstock.core.ids import MIN_TIME
 from penstock.operators.functions import AggregateFunction, Function, ReduceFunction
 from penstock.operators.runtime_context import RuntimeContext
@@ -143,6 +143,13 @@ class WindowContents(ABC):
         """Add one element."""
 
     @abstractmethod
+    def add_all(self, entry: tuple[Any, Window], values: list[Any]) -> None:
+        """Add elements in order, one or more, reading and writing the contents once.
+
+        The list is the contents' from now on.
+        """
+
+    @abstractmethod
     def of_list(self, values: list[Any]) -> list[Any]:
         """What a window function sees of a window that holds just these elements."""
 
@@ -235,12 +242,27 @@ class ListContents(WindowContents):
                     owned[entry] = found
             found.append(value)
 
+    def add_all(self, entry: tuple[Any, Window], values: list[Any]) -> None:
+        found = self._table.own(entry)
+        if found is None:
+            self._table.put(entry, values)
+        else:
+            found.extend(values)
+
     def share(self, value: Any) -> Any:
         """Elements only lie here: one object serves all windows, and is copied when one is evaluated."""
         return value
 
     def of_list(self, values: list[Any]) -> list[Any]:
         return values
+
+    def values(self, entry: tuple[Any, Window]) -> list[Any] | None:
+        # What ``view`` copies need not be copied by the table as well.
+        stored = self._table.peek(entry) if self.own is copied else self._table.get(entry)
+        return None if stored is None else self.view(stored)
+
+    def view(self, stored: Any) -> list[Any]:
+        return list(copied_all(stored)) if self.own is copied else super().view(stored)
 
     def read(self, stored: Any) -> list[Any]:
         return stored  # type: ignore[no-any-return]
@@ -282,6 +304,21 @@ class ReduceContents(WindowContents):
         except BaseException:
             self.failed = value
             raise
+
+    def add_all(self, entry: tuple[Any, Window], values: list[Any]) -> None:
+        table, reduce = self._table, self._reduce
+        found = table.get(entry)
+        rest = iter(values)
+        value = NO_RECORD
+        if found is None and entry not in table:
+            found = next(rest)
+        try:
+            for value in rest:
+                found = reduce(found, value)
+        except BaseException:
+            self.failed = value
+            raise
+        table.put(entry, found)
 
     def of_list(self, values: list[Any]) -> list[Any]:
         return [functools.reduce(self._reduce, values)] if values else []
@@ -327,6 +364,20 @@ class AggregateContents(WindowContents):
         except BaseException:
             self.failed = value
             raise
+
+    def add_all(self, entry: tuple[Any, Window], values: list[Any]) -> None:
+        table, add = self._table, self._aggregate.add
+        found = table.get(entry)
+        value = NO_RECORD
+        try:
+            if found is None and entry not in table:
+                found = self._aggregate.create_accumulator()
+            for value in values:
+                found = add(value, found)
+        except BaseException:
+            self.failed = value
+            raise
+        table.put(entry, found)
 
     def of_list(self, values: list[Any]) -> list[Any]:
         accumulator = self._aggregate.create_accumulator()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
+from penstock.core.packed_rows import dumps_packed
 from penstock.core.pickling import dumps, loads, stored
 from penstock.core.plain_data import Codec
 from penstock.core.plain_scalars import UnfitError
@@ -46,7 +47,7 @@ MAP, LIST = b"m", b"l"
 def encode(value: Any) -> bytes:
     """The bytes of a value of any type."""
     encoder = _ENCODERS.get(type(value))
-    return _PICKLE + stored(value, "a value of keyed state") if encoder is None else encoder(value)
+    return _pickled(value) if encoder is None else encoder(value)
 
 
 def encode_typed(value: Any) -> bytes:
@@ -57,7 +58,11 @@ def encode_typed(value: Any) -> bytes:
     try:
         return _DATA.encode(value)
     except UnfitError:
-        return _PICKLE + stored(value, "a value of keyed state")
+        return _pickled(value)
+
+
+def _pickled(value: Any) -> bytes:
+    return _PICKLE + stored(value, "a value of keyed state", dumps_packed)
 
 
 def with_entry(entry: Any, raw: bytes) -> bytes:

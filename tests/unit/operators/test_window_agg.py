@@ -20,6 +20,7 @@ from penstock.datastream.window import (
     EventTimeSessionWindows,
     EventTimeTrigger,
     GlobalWindows,
+    ProcessingTimeSessionWindows,
     PurgingTrigger,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
@@ -58,9 +59,14 @@ def plan_of(build: Any) -> str:
         ),
         (lambda s: s.window(TENS).trigger(CountTrigger.of(3)).agg(Count()), "(row by row: CountTrigger(3))"),
         (lambda s: s.window(TENS).evictor(CountEvictor.of(3)).agg(Count()), "(row by row: CountEvictor(3))"),
+        (lambda s: s.window(EventTimeSessionWindows.with_gap(5)).agg(Count()), "Window Aggregate "),
         (
-            lambda s: s.window(EventTimeSessionWindows.with_gap(5)).agg(Count()),
-            "(row by row: EventTimeSessionWindows(5))",
+            lambda s: s.window(EventTimeSessionWindows.with_gap(5)).trigger(CountTrigger.of(3)).agg(Count()),
+            "(row by row: CountTrigger(3))",
+        ),
+        (
+            lambda s: s.window(ProcessingTimeSessionWindows.with_gap(5)).agg(Count()),
+            "(row by row: ProcessingTimeSessionWindows(5))",
         ),
         (lambda s: s.window(GlobalWindows.create()).agg(Count()), "(row by row: GlobalWindows())"),
     ],
@@ -189,12 +195,16 @@ def test_double_names_are_refused_everywhere() -> None:
         plan_of(lambda s: s.window(GlobalWindows.create()).agg(Count(), Count()))
 
 
-def test_an_integer_sum_beyond_64_bits_is_an_error() -> None:
+@pytest.mark.parametrize("trigger", [CountTrigger.of(9), EventTimeTrigger()])
+def test_an_integer_sum_beyond_64_bits_is_an_error(trigger: Any) -> None:
+    """Row by row at the record, vectorised at the latest when the window ends."""
+
     def pipeline(stream: Any) -> Any:
-        return stream.key_by("k").window(EventTimeSessionWindows.with_gap(5)).agg(Sum("n"))
+        sessions = stream.key_by("k").window(EventTimeSessionWindows.with_gap(5))
+        return sessions.trigger(trigger).agg(Sum("n"))
 
     with Harness(pipeline) as harness, pytest.raises(ConfigError, match="overflows"):
-        harness.push(Record(Row(k="a", n=2**62), 1), Record(Row(k="a", n=2**62), 1))
+        harness.push(Record(Row(k="a", n=2**62), 1), Record(Row(k="a", n=2**62), 1), WatermarkTo(100))
 
 
 @pytest.mark.parametrize("assigner", [TENS, EventTimeSessionWindows.with_gap(5)])
