@@ -71,11 +71,17 @@ def allowed_by_program(setting: str | None) -> Allowed:
     """What the program that runs here may have stored; ``setting`` is the user's list."""
     patterns = tuple(part.strip() for part in (setting or "").split(",") if part.strip())
     modules = tuple(name for name in sys.modules.copy() if is_of_program(name))
-    found = {
-        (kind.__module__, kind.__qualname__)
+    # Every job asks, and many modules import the same: each class is looked at once.
+    kinds = {
+        id(kind): kind
         for name in (SCRIPT, *modules)
         for kind in list(vars(sys.modules[name]).values())
-        if isinstance(kind, type) and _is_foreign(kind.__module__) and is_named(kind)
+        if isinstance(kind, type)
+    }
+    found = {
+        (kind.__module__, kind.__qualname__)
+        for kind in kinds.values()
+        if _is_foreign(kind.__module__) and is_named(kind)
     }
     return Allowed(patterns, modules, tuple(sorted(found)))
 
@@ -196,12 +202,13 @@ def is_of_program(name: str) -> bool:
     """Whether a loaded module is the program's own: it comes from a place where nothing is installed."""
     if name == SCRIPT:
         return True
-    top = name.partition(".")[0]
+    if name.partition(".")[0] in _NEVER:
+        return False
     origin = getattr(sys.modules.get(name), "__file__", None)
-    return bool(origin) and top not in _NEVER and not _is_installed(origin)
+    return bool(origin) and not _is_installed(origin)
 
 
-@lru_cache(4096)
+@lru_cache(65536)  # above what any process has loaded: all of it is asked for, in order, again and again
 def _is_installed(origin: str) -> bool:
     place = Path(origin).resolve()
     return not _PACKAGES.isdisjoint(place.parts) or any(root in place.parents for root in _installed())
