@@ -70,7 +70,8 @@ def allow(allowed: Allowed) -> None:
 def allowed_by_program(setting: str | None) -> Allowed:
     """What the program that runs here may have stored; ``setting`` is the user's list."""
     patterns = tuple(part.strip() for part in (setting or "").split(",") if part.strip())
-    modules = tuple(name for name in sys.modules.copy() if is_of_program(name))
+    loaded = sys.modules.copy().items()
+    modules = tuple(name for name, module in loaded if _is_own(name, getattr(module, "__file__", None)))
     # Every job asks, and many modules import the same: each class is looked at once.
     kinds = {
         id(kind): kind
@@ -200,15 +201,16 @@ _PACKAGES = {"site-packages", "dist-packages"}
 
 def is_of_program(name: str) -> bool:
     """Whether a loaded module is the program's own: it comes from a place where nothing is installed."""
+    return _is_own(name, getattr(sys.modules.get(name), "__file__", None))
+
+
+@lru_cache(65536)  # above what a process has loaded: each job asks for all of that, one after the other
+def _is_own(name: str, origin: str | None) -> bool:
     if name == SCRIPT:
         return True
-    if name.partition(".")[0] in _NEVER:
-        return False
-    origin = getattr(sys.modules.get(name), "__file__", None)
-    return bool(origin) and not _is_installed(origin)
+    return bool(origin) and name.partition(".")[0] not in _NEVER and not _is_installed(str(origin))
 
 
-@lru_cache(65536)  # above what any process has loaded: all of it is asked for, in order, again and again
 def _is_installed(origin: str) -> bool:
     place = Path(origin).resolve()
     return not _PACKAGES.isdisjoint(place.parts) or any(root in place.parents for root in _installed())
