@@ -19,7 +19,7 @@ SPARE ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-sim test-spark test-kills check bench bench-batch bench-sinks simulate chaos soak flat-memory matrix clean
+.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-spark test-kills lint check bench bench-batch bench-sinks simulate chaos soak flat-memory matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -39,9 +39,9 @@ servers: ## Check for the servers that tests use, and install what is missing if
 demo: venv java ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
-test: venv java servers ## All tests and all checks, in six runs side by side (SHUFFLE=seed for any order)
-	@echo "Six runs side by side; each is shown when it has ended."
-	@$(MAKE) --no-print-directory --jobs=6 SPARE="nice -n 10" --output-sync=target test-kills test-spark test-unit test-sim test-engine check
+test: venv java servers ## All tests and all checks, in seven runs side by side (SHUFFLE=seed for any order)
+	@echo "Seven runs side by side; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs=7 SPARE="nice -n 10" --output-sync=target test-kills test-spark test-engine test-console test-unit test-sim lint
 
 test-quick: venv ## A part of the tests in two minutes, without Spark and servers: for while you write
 	@echo "Two test runs side by side; each is shown when it has ended."
@@ -57,7 +57,10 @@ test-unit: venv ## Only the tests of single parts
 	$(SPARE) $(PYTEST) tests/unit
 
 test-engine: venv ## Only the tests of whole jobs in one process, which wait for servers and clocks
-	$(PYTEST) tests/integration tests/semantics tests/console
+	$(PYTEST) tests/integration tests/semantics
+
+test-console: venv ## Only the tests of the web page, in a browser
+	$(PYTEST) tests/console
 
 test-sim: venv ## Only the simulator and the tests of properties, which do nothing but compute
 	$(SPARE) $(PYTEST) tests/sim tests/property
@@ -68,11 +71,13 @@ test-spark: venv java ## Only the tests with a Spark session in which processes 
 test-kills: venv java ## Only the tests with a Spark session that kill processes again and again
 	$(PYTEST) tests/spark -m kills
 
-check: venv ## Lint, formatting, types, layers and sizes, without running anything
+lint: venv ## Lint, formatting and types
 	$(SPARE) $(BIN)/ruff check .
 	$(SPARE) $(BIN)/ruff format --check .
 	$(SPARE) $(BIN)/python -m mypy
-	$(SPARE) $(PYTEST) tests/unit/test_layers.py tests/unit/test_sizes.py
+
+check: lint ## Lint, formatting, types, layers and sizes, without running anything
+	$(PYTEST) tests/unit/test_layers.py tests/unit/test_sizes.py
 
 bench: venv java ## Run the benchmarks (PEERS=1 runs the peers beside them)
 	@$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers) $(ARGS)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -31,6 +32,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     seed = config.getoption("shuffle")
     return seed and f"shuffled with seed {seed}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and all that they import stay to the end: nobody looks for garbage among them."""
+    gc.disable()
+    try:
+        found = yield
+    finally:
+        gc.enable()
+    gc.collect()
+    gc.freeze()
+    return found
 
 
 @pytest.hookimpl(trylast=True)

@@ -70,12 +70,19 @@ def allow(allowed: Allowed) -> None:
 def allowed_by_program(setting: str | None) -> Allowed:
     """What the program that runs here may have stored; ``setting`` is the user's list."""
     patterns = tuple(part.strip() for part in (setting or "").split(",") if part.strip())
-    modules = tuple(name for name in sys.modules.copy() if is_of_program(name))
-    found = {
-        (kind.__module__, kind.__qualname__)
+    loaded = sys.modules.copy().items()
+    modules = tuple(name for name, module in loaded if _is_own(name, getattr(module, "__file__", None)))
+    # Every job asks, and many modules import the same: each class is looked at once.
+    kinds = {
+        id(kind): kind
         for name in (SCRIPT, *modules)
         for kind in list(vars(sys.modules[name]).values())
-        if isinstance(kind, type) and _is_foreign(kind.__module__) and is_named(kind)
+        if isinstance(kind, type)
+    }
+    found = {
+        (kind.__module__, kind.__qualname__)
+        for kind in kinds.values()
+        if _is_foreign(kind.__module__) and is_named(kind)
     }
     return Allowed(patterns, modules, tuple(sorted(found)))
 
@@ -194,14 +201,16 @@ _PACKAGES = {"site-packages", "dist-packages"}
 
 def is_of_program(name: str) -> bool:
     """Whether a loaded module is the program's own: it comes from a place where nothing is installed."""
+    return _is_own(name, getattr(sys.modules.get(name), "__file__", None))
+
+
+@lru_cache(65536)  # above what a process has loaded: each job asks for all of that, one after the other
+def _is_own(name: str, origin: str | None) -> bool:
     if name == SCRIPT:
         return True
-    top = name.partition(".")[0]
-    origin = getattr(sys.modules.get(name), "__file__", None)
-    return bool(origin) and top not in _NEVER and not _is_installed(origin)
+    return bool(origin) and name.partition(".")[0] not in _NEVER and not _is_installed(str(origin))
 
 
-@lru_cache(4096)
 def _is_installed(origin: str) -> bool:
     place = Path(origin).resolve()
     return not _PACKAGES.isdisjoint(place.parts) or any(root in place.parents for root in _installed())

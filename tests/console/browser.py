@@ -40,6 +40,9 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--force-color-profile=srgb",
+    # A page that was left is gone, and the next one is in the same process: neither is started in advance.
+    "--renderer-process-limit=1",
+    "--disable-features=SpareRendererForSitePerProcess,BackForwardCache",
 )
 WIDTHS = {"wide": (1280, 900), "narrow": (400, 860)}
 

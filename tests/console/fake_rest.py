@@ -80,7 +80,8 @@ class FakeRest:
         return next(iter(self.jobs.values()))
 
     def __enter__(self) -> FakeRest:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # The pause is what the end waits for.
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -212,6 +213,7 @@ class FakeRest:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body in one packet: the second would wait for the answer to the first
 
             def do_GET(self) -> None:
                 self._serve("GET")

@@ -11,7 +11,10 @@ ROOT = Path(__file__).parents[2]
 def test_every_test_is_in_one_run() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = re.search(r"--output-sync=target (test-.*)", makefile)
-    assert targets is not None and "check" in targets[1].split()
+    assert targets is not None and "lint" in targets[1].split()
+    assert re.search(r"^check: lint .*\n\t\$\(PYTEST\) tests/unit/", makefile, re.M), (
+        "its tests are run with others"
+    )
     recipes = [re.search(rf"^{name}: .*\n\t(.*)", makefile, re.M) for name in targets[1].split()]
     assert None not in recipes
     commands = [recipe[1].removeprefix("$(SPARE) ") for recipe in recipes if recipe]

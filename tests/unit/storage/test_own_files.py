@@ -141,11 +141,10 @@ MAKERS = {"mkdir", "makedirs", "touch", "write_text", "write_bytes", "FileIO", "
 def makes_files(file: Path) -> Iterator[int]:
     """Lines that make a file or a directory in any other way than by :mod:`own_files`."""
     source = file.read_text(encoding="utf-8")
+    if re.search(r"import (os|io|Path|FileIO|shutil)\b", source) is None:
+        return
     for node in ast.walk(ast.parse(source)):
-        if (
-            not isinstance(node, ast.Call)
-            or re.search(r"import (os|io|Path|FileIO|shutil)\b", source) is None
-        ):
+        if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         texts = [arg.value for arg in [*node.args, *(k.value for k in node.keywords)] if is_text(arg)]
