@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from penstock.rest import processes
 from penstock.rest.look import Look, Refused, rest_id
 from penstock.rest.routes import SAMPLED, VIEWS, Asked, answer
 from penstock.rest.task_views import manager_id
@@ -88,8 +87,6 @@ def _values(name: str, look: Look, chosen: Mapping[str, str]) -> Iterable[str]:
             return (str(int(one.epoch)) for one in reversed(look.history.checkpoints))
         case "taskmanagerid":
             return (manager_id(int(slot)) for slot in look.history.slots)
-        case "logname":
-            return (processes.LOG,)
         case _:
             return ()
 

@@ -67,6 +67,8 @@ MESSAGES: list[Any] = [
     m.AlignWatermarks("group", EventTime(5)),
     m.DriverMessageTaken(),
     m.TakeSamples(),
+    m.TakeOutput(),
+    m.TakeTail(VertexId("v"), True, ("*password*",)),
     m.Leave("done"),
     m.Opening(HERE, "step"),
     m.Deployed(),
@@ -78,6 +80,7 @@ MESSAGES: list[Any] = [
     m.WatermarkReport(OperatorId("o"), "step", 0, EventTime(5), True, False, "it", None),
     m.Remark("step", "kind", "text"),
     m.Heartbeat({HERE: {"records": 1.0, "busy": 2}}, 5, {"pid": 7.0}),
+    m.Output("a line\n", "printed"),
     m.Samples(50, {"vertex": {"step (task.py:1);map (job.py:3)": 7}}, {"MainThread": "stack"}),
 ]
 OPAQUE: list[Any] = [m.DriverMessage(OperatorId("o"), [1, 2]), m.TaskFailed(HERE, ValueError("x"))]

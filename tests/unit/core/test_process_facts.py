@@ -15,9 +15,9 @@ def test_a_process_is_measured_and_then_left_alone() -> None:
         assert len(gc.callbacks) == before + 1
         first = facts.now()
         assert first["pid"] == os.getpid() and first["threads"] >= 1 and first["cpu_load"] == 0
-        facts._note("start", {})
+        facts._note("start", {"generation": 0})
         clock.advance(500)
-        facts._note("stop", {})
+        facts._note("stop", {"generation": 0})
         assert facts.now()["gc_ms"] == 500 and facts.now()["gc_ms_per_s"] == 0, "too soon for a share"
         clock.advance(500)
         assert facts.now()["gc_ms_per_s"] == 500
