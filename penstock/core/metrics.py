@@ -5,12 +5,11 @@ The engine reads them by :meth:`MetricGroup.marked` and sends them to the driver
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 from typing import TypeVar
 
-from penstock.core.discreet import shown
+from penstock.core.discreet import log_of, shown
 from penstock.core.errors import ConfigError
 from penstock.core.metric_names import clean, key_value, meter, plain, unmarked
 
@@ -26,7 +25,7 @@ BUSY_COUNTER = "busyTimeMs"
 AT_BARRIERS = (RECORDS_COUNTER, LATE_COUNTER, BUSY_COUNTER)
 """What every snapshot tells, as it was when the barrier passed."""
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _WHOLE = 2**63
 
 

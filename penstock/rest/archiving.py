@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -10,7 +9,7 @@ from penstock.coordinator.running_job import RunningJob
 from penstock.core.archive_options import ARCHIVE_DIR, ARCHIVES_RETAINED
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
-from penstock.core.discreet import shown
+from penstock.core.discreet import log_of, shown
 from penstock.core.job import JobStatus
 from penstock.rest.archive import archive_of
 from penstock.rest.archive_files import archive_path, remove_beyond
@@ -19,7 +18,7 @@ from penstock.rest.plane import Plane
 from penstock.storage.contract import first_line
 from penstock.storage.places import normalise, storage_of
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 PATIENCE_S = 20.0
 """How long the end of a job waits for a store that is slow; it writes on for as long as the program lives."""
 

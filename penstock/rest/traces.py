@@ -6,20 +6,19 @@ the engine knows nothing of it.  What fails here is one warning, and the job run
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.coordinator.running_job import RunningJob
-from penstock.core.discreet import shown
+from penstock.core.discreet import log_of, shown
 from penstock.core.errors import ConfigError
 from penstock.core.optional import require
 from penstock.core.trace_options import TRACE_ENDPOINT
 from penstock.rest.spans import Span, SpanFinder
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 _LOOK_S = 1.0
 _CLOSE_S = 3.0
 _PATH = "/v1/traces"

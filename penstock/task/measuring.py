@@ -8,11 +8,11 @@ have: they are sent every second.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Sequence
 from itertools import islice
 
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.metric_names import step_keys
 from penstock.core.metrics import MetricGroup
 from penstock.operators.chain import OperatorInput
@@ -24,7 +24,7 @@ STATE_EVERY_S = 10.0
 MOST = 5000
 """Names of one subtask; what is beyond is not sent."""
 
-_log = logging.getLogger("penstock")
+_log = log_of(__name__)
 
 
 class StepMeasures:
