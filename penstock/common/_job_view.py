@@ -96,7 +96,8 @@ class JobView:
     def head(self) -> str:
         """The job in a few words."""
         attempt = "" if self.batch or self.attempt < 1 else f", attempt {self.attempt}"
-        return f"{self.status.name} for {age(self.runs_ms)}{attempt}"
+        passed = "after" if self.status.is_terminal_state() else "for"
+        return f"{self.status.name} {passed} {age(self.runs_ms)}{attempt}"
 
     def text(self) -> str:
         """Lines for a terminal."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common._job_view import Done, JobView, LastCheckpoint
 from penstock.coordinator.job_history import HistoryView
-from penstock.coordinator.progress_history import iso, watermark_of
+from penstock.coordinator.progress_history import counted_steps, iso, watermark_of
 from penstock.core.job import JobStatus
 from penstock.core.metrics import RECORDS_COUNTER, SPLITS_COUNTER, SPLITS_DONE_COUNTER
 from penstock.graph.plan import Plan
@@ -55,10 +55,9 @@ def _ends(plan: Plan) -> bool:
 def _counted(plan: Plan, history: HistoryView, sources: bool) -> tuple[int, float]:
     """Rows that sources have read in this attempt, or that sinks got; and how many in a second."""
     rows = rate = 0.0
-    for vertex, planned in plan.operators():
-        node = planned.node
+    for vertex, node, key in counted_steps(plan):
         if (node.source if sources else node.sink) is not None:
-            name = f"{node.name}.{RECORDS_COUNTER}"
+            name = f"{key}.{RECORDS_COUNTER}"
             for subtask in vertex.subtasks():
                 rows += history.metrics.get(subtask, {}).get(name, 0)
                 rate += max(0.0, history.rates.get(subtask, {}).get(name, 0.0))
@@ -68,16 +67,16 @@ def _counted(plan: Plan, history: HistoryView, sources: bool) -> tuple[int, floa
 def _splits(plan: Plan, history: HistoryView) -> tuple[Done, ...]:
     """Of sources that end: the splits that are known."""
     known = done = 0.0
-    for vertex, planned in plan.operators():
-        source = planned.node.source
+    for vertex, node, key in counted_steps(plan):
+        source = node.source
         if source is None:
             continue
         if not source.bounded:
             return ()
         for subtask in vertex.subtasks():
             values = history.metrics.get(subtask, {})
-            known += values.get(f"{planned.node.name}.{SPLITS_COUNTER}", 0)
-            done += values.get(f"{planned.node.name}.{SPLITS_DONE_COUNTER}", 0)
+            known += values.get(f"{key}.{SPLITS_COUNTER}", 0)
+            done += values.get(f"{key}.{SPLITS_DONE_COUNTER}", 0)
     return (Done("splits", int(done), int(known)),) if known else ()
 
 

@@ -17,6 +17,7 @@ from penstock.coordinator.checkpoint_history import CheckpointPart, CheckpointRe
 from penstock.core.clock import Now
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, MonoMs, Subtask, WallMs
 from penstock.core.messages import SnapshotAck, WatermarkReport
+from penstock.core.metric_names import step_keys
 from penstock.core.metrics import BUSY_COUNTER, LATE_COUNTER, RECORDS_COUNTER
 from penstock.graph.nodes import Node
 from penstock.graph.plan import Plan, Vertex
@@ -125,26 +126,23 @@ class ProgressHistory:
         return max(0.0, counts.get(subtask, {}).get(name, 0) - before)
 
     def _rows(self, counts: Counts) -> int:
-        return sum(self._read(counts, vertex, node) for vertex, node in self._nodes() if node.source)
+        return sum(self._read(counts, *step) for step in counted_steps(self._plan) if step[1].source)
 
-    def _read(self, counts: Counts, vertex: Vertex, node: Node) -> int:
-        return self._grown(counts, vertex, f"{node.name}.{RECORDS_COUNTER}")
+    def _read(self, counts: Counts, vertex: Vertex, node: Node, key: str) -> int:
+        return self._grown(counts, vertex, f"{key}.{RECORDS_COUNTER}")
 
     def _busiest_s(self, counts: Counts) -> float:
         """How long the busiest subtask was at work: what the job cannot be faster than."""
         spent = (self._more(counts, subtask, BUSY_COUNTER) for subtask in self._plan.subtasks())
         return max(spent, default=0.0) / 1000
 
-    def _nodes(self) -> list[tuple[Vertex, Node]]:
-        return [(vertex, planned.node) for vertex, planned in self._plan.operators()]
-
     # --- parts of an entry ------------------------------------------------------------------
 
     def _sources(self, counts: Counts, elapsed: float, busy: float) -> list[Entry]:
         made: list[Entry] = []
-        for vertex, node in self._nodes():
+        for vertex, node, key in counted_steps(self._plan):
             if node.source is not None:
-                rows = self._read(counts, vertex, node)
+                rows = self._read(counts, vertex, node, key)
                 made.append(
                     {
                         "description": node.name,
@@ -160,23 +158,24 @@ class ProgressHistory:
         return made
 
     def _sink(self, counts: Counts) -> Entry:
-        sinks = [(vertex, node) for vertex, node in self._nodes() if node.sink is not None]
+        sinks = [step for step in counted_steps(self._plan) if step[1].sink is not None]
         return {
-            "description": ", ".join(node.name for _, node in sinks),
-            "numOutputRows": sum(self._read(counts, vertex, node) for vertex, node in sinks),
+            "description": ", ".join(node.name for _, node, _ in sinks),
+            "numOutputRows": sum(self._read(counts, *step) for step in sinks),
             "metrics": {},
         }
 
     def _state(self, counts: Counts, sizes: Mapping[Subtask, int]) -> list[Entry]:
         """A vertex each: its steps are stored together."""
         made: list[Entry] = []
+        steps = counted_steps(self._plan)
         for vertex in self._plan.vertices:
-            keyed = [planned.node for planned in vertex.operators if planned.node.keyed]
+            keyed = {key: node for of, node, key in steps if of is vertex and node.keyed}
             if keyed:
-                late = sum(self._grown(counts, vertex, f"{node.name}.{LATE_COUNTER}") for node in keyed)
+                late = sum(self._grown(counts, vertex, f"{key}.{LATE_COUNTER}") for key in keyed)
                 made.append(
                     {
-                        "operatorName": ", ".join(node.name for node in keyed),
+                        "operatorName": ", ".join(node.name for node in keyed.values()),
                         "numRowsTotal": None,
                         "numRowsUpdated": None,
                         "numRowsRemoved": None,
@@ -191,6 +190,17 @@ class ProgressHistory:
                     }
                 )
         return made
+
+
+def counted_steps(plan: Plan) -> list[tuple[Vertex, Node, str]]:
+    """All steps, each with what it is called in names of metrics."""
+    return [
+        (vertex, planned.node, key)
+        for vertex in plan.vertices
+        for planned, key in zip(
+            vertex.operators, step_keys(planned.node.name for planned in vertex.operators), strict=True
+        )
+    ]
 
 
 def iso(ms: int) -> str:

@@ -30,8 +30,9 @@ T = TypeVar("T")
 SPARKS = "spark."
 """How keys begin that go to Spark as they are."""
 
-OPTIONS |= TRANSPORT_OPTIONS | TRUST_OPTIONS
-OPTIONS |= REST_OPTIONS | ARCHIVE_OPTIONS | TRACE_OPTIONS | TELLING_OPTIONS
+OPTIONS |= (
+    TRANSPORT_OPTIONS | TRUST_OPTIONS | REST_OPTIONS | ARCHIVE_OPTIONS | TRACE_OPTIONS | TELLING_OPTIONS
+)
 GIVEN_MASTER = "spark.master"
 """Spark's own setting, for a master that is to hold whatever else is configured."""
 

@@ -127,6 +127,19 @@ def test_a_job_that_stops_with_a_savepoint_tells_the_rest(tmp_path: Path) -> Non
     assert [(entry["batchId"], entry["numInputRows"]) for entry in client.recent_progress] == [(2, 5)]
 
 
+def test_namesakes_are_counted_apart() -> None:
+    with local_cluster():
+        env = environment()
+        numbers = env.from_collection(list(range(10))).filter(lambda n: n < 6)
+        numbers.filter(lambda n: n < 2).print()
+        numbers.filter(lambda n: n >= 2).print()
+        client = env.execute_async("two of a name")
+        finish(client)
+    (entry,) = client.recent_progress
+    assert (entry["numInputRows"], entry["sink"]["numOutputRows"]) == (10, 6)
+    assert client.handle.view().rows_out == 6
+
+
 def test_only_the_newest_hundred_are_kept(tmp_path: Path) -> None:
     env = environment(tmp_path, execution__checkpointing__interval="1 ms")
     with local_cluster() as launcher:

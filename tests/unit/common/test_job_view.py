@@ -111,6 +111,7 @@ def test_all_that_matters_is_in_it() -> None:
         assert "1,234 (56.8/s)" in text and "3 of 12" in text and "7, 1" in text and "34 ms" in text
         assert "2027-01-15 08:00:00 UTC" in text and "http://127.0.0.1:8081" in text
     assert len(VIEW.html()) < 3000
+    assert "FINISHED after 1 min 1 s" in replace(VIEW, status=JobStatus.FINISHED).text()
 
 
 def test_html_holds_no_markup_and_no_secret_of_others() -> None:
