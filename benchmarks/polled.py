@@ -119,9 +119,8 @@ def crowd(args: argparse.Namespace) -> None:
                 seconds, lost, duplicated = exact(4 * args.events, Path(place), args.home)
             wrong = {"lost": wrong["lost"] + lost, "duplicated": wrong["duplicated"] + duplicated}
             speeds[kind].append(4 * args.events / seconds)
-            print(
-                f"{kind}: {speeds[kind][-1]:,.0f} events/s, {seconds:.0f} s, lost={lost}", asked, flush=True
-            )
+            said = f"{speeds[kind][-1]:,.0f} events/s, {seconds:.0f} s, lost={lost} duplicated={duplicated}"
+            print(f"{kind}: {said}", asked or "", flush=True)
             if kind == "crowd" and seconds < args.seconds:
                 print(f"the job took {seconds:.0f} s only: more --events for {args.seconds:.0f} s")
     alone, crowded = (statistics.median(speeds[kind]) for kind in ("alone", "crowd"))

@@ -8,6 +8,7 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from penstock.coordinator import registry
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.config import Configuration
 from penstock.core.job import JobStatus
+from penstock.rest.archiving import archive_at_end
 from penstock.rest.ui_serving import UiServer
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import local_cluster
@@ -35,7 +37,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def running(tmp_path: Path, name: str = "shown", **settings: str) -> Iterator[tuple[RunningJob, Path]]:
     """A job that others can find, waiting at a good half of its records."""
-    gate = tmp_path / f"gate-{name}"
+    gate = tmp_path / f"gate-{len(list(tmp_path.glob('gate-*')))}"
     given = {"rest__port": "0", "jobmanager__archive__fs__dir": str(tmp_path / "archive")}
     env = environment(tmp_path / "checkpoints", **{**given, **settings})
     with local_cluster(2) as launcher:
@@ -141,7 +143,7 @@ def test_a_job_that_ends_moves_to_its_archive_under_the_same_address(tmp_path: P
             assert client.get(f"/jobs/{jid}")["state"] == "RUNNING"
 
 
-def test_failed_and_cancelled_jobs_are_archived_and_asides_are_not(tmp_path: Path) -> None:
+def test_failed_and_cancelled_jobs_are_archived(tmp_path: Path) -> None:
     with served(tmp_path) as (_, client):
         with running(tmp_path) as (job, _):
             job.cancel().result(PATIENCE_S)
@@ -248,6 +250,24 @@ def test_an_archive_that_cannot_be_written_is_one_warning(
     assert (
         len(said) == 1 and "job 'shown' is not archived" in said[0] and "jobmanager.archive.fs.dir" in said[0]
     )
+
+
+def test_a_job_without_a_page_is_archived_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    filters = list(logging.getLogger("penstock").filters)
+    with running(tmp_path, penstock__rest__enabled="false") as (job, gate):
+        gate.touch()
+        job.result().result(PATIENCE_S)
+    with served(tmp_path) as (_, client):
+        (line,) = lines(client)
+        assert client.get(f"/jobs/{line['jid']}/status") == {"status": "FINISHED"}
+    assert logging.getLogger("penstock").filters == filters
+
+
+def test_a_run_beside_a_job_is_not_archived(tmp_path: Path) -> None:
+    with running(tmp_path) as (job, _):
+        job.job, before = replace(job.job, is_aside=True), len(job.listeners)
+        archive_at_end(job)
+        assert len(job.listeners) == before
 
 
 def test_a_store_that_hangs_does_not_keep_the_job_from_ending(
