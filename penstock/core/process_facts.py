@@ -60,7 +60,7 @@ class ProcessFacts:
             took, self._since = now - self._since, None
             self._gc_s += took
             self._longest_s = max(self._longest_s, took)
-            self._collections[info["generation"]] += 1
+            self._collections[info.get("generation", 0)] += 1
 
 
 def _cpu_s() -> float:

@@ -24,7 +24,7 @@ class SourceMeasures:
         self._group = ctx.metrics
         self._reading = reading
         self._now = ctx.clock.now_ms
-        self._busy_ms = self._now()
+        self._busy_ms: int = self._now()
         self._lag: int | None = None
         for name, gauge in (
             ("pendingRecords", self._pending),

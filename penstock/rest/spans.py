@@ -27,7 +27,7 @@ class SpanFinder:
 
     def __init__(self) -> None:
         self._told: set[tuple[int, WallMs]] = set()
-        self._restarts_to: WallMs = 0
+        self._restarts_to = WallMs(0)
 
     def new(self, view: HistoryView) -> Iterator[Span]:
         """The spans that have ended since the last call, by the names that Flink has for them."""

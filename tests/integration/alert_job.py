@@ -13,6 +13,8 @@ from local_jobs import environment, until
 
 from penstock.common import WatermarkStrategy
 from penstock.connectors.builtin.datagen import DataGeneratorSource
+from penstock.connectors.log import LogSource, Text
+from penstock.connectors.log.topic import Topic
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.job import JobStatus
 from penstock.datastream import MapFunction, RuntimeContext
@@ -74,6 +76,23 @@ class Watched:
 
 
 @contextmanager
+def too_slow(place: Path, topic: Topic) -> Iterator[Watched]:
+    """A job that reads a topic of the embedded log, a few records a second."""
+
+    def slow(value: str) -> str:
+        time.sleep(0.05)
+        return value
+
+    env = environment(place / "checkpoints", **{**SETTINGS, "penstock__batch__max_rows": "4"})
+    with local_cluster(1) as launcher:
+        source = LogSource(str(topic.path.parent), topic.name, Text())
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "log").map(slow).print()
+        env.execute_async("too slow")
+        with _served(launcher, place) as job:
+            yield job
+
+
+@contextmanager
 def watched(place: Path, behind_ms: int = 0) -> Iterator[Watched]:
     """The job, running, with a checkpoint behind it. ``behind_ms``: event time stands still that long ago."""
     stuck = int(time.time() * 1000) - behind_ms if behind_ms else None
@@ -83,19 +102,27 @@ def watched(place: Path, behind_ms: int = 0) -> Iterator[Watched]:
 
     env = environment(place / "checkpoints", **SETTINGS)
     env.set_parallelism(2)
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[0])
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda value, _: value[0]
+    )
     with local_cluster(2) as launcher:
         source = DataGeneratorSource(record, rate_per_second=400)
         stream = env.from_source(source, strategy, "events")
         stream.rebalance().map(Troubled(place)).uid("troubled").filter(lambda value: False).print()
         env.execute_async("watched")
-        job = launcher.jobs[-1]
-        serving = serve(job)
-        assert serving is not None and serving.is_ready.wait(PATIENCE_S) and serving.failed is None
-        try:
-            until(lambda: job.status() is JobStatus.RUNNING, "the job runs")
-            until(lambda: job.history.view().checkpoint_counts["completed"], "a checkpoint is complete")
-            yield Watched(launcher, job, serving, place)
-        finally:
-            job.cancel().result(PATIENCE_S)
-            serving.close()
+        with _served(launcher, place) as job:
+            yield job
+
+
+@contextmanager
+def _served(launcher: LocalLauncher, place: Path) -> Iterator[Watched]:
+    job = launcher.jobs[-1]
+    serving = serve(job)
+    assert serving is not None and serving.is_ready.wait(PATIENCE_S) and serving.failed is None
+    try:
+        until(lambda: job.status() is JobStatus.RUNNING, "the job runs")
+        until(lambda: job.history.view().checkpoint_counts["completed"], "a checkpoint is complete")
+        yield Watched(launcher, job, serving, place)
+    finally:
+        job.cancel().result(PATIENCE_S)
+        serving.close()

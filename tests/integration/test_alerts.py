@@ -7,12 +7,14 @@ takes.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
-from alert_job import BEHIND_MS, watched
+from alert_job import BEHIND_MS, too_slow, watched
 from local_jobs import kill_slot, until
 
+from penstock.connectors.log import Log, Producer
 from tests.prometheus_kit import RULES, PrometheusServer, faster
 from tests.servers import skip_without
 
@@ -42,3 +44,18 @@ def test_a_stuck_watermark_is_told(tmp_path: Path) -> None:
     with watched(tmp_path, BEHIND_MS) as job:
         with PrometheusServer(job.serving.url, job.serving.token, faster(RULES.read_text(), FACTOR)) as seen:
             until(lambda: "WatermarkStuck" in seen.firing(), "the stuck watermark is told")
+
+
+def test_a_source_that_falls_behind_is_told(tmp_path: Path) -> None:
+    skip_without(PrometheusServer)
+    topic = Log(tmp_path / "log").create_topic("t")
+    with too_slow(tmp_path, topic) as job, Producer(topic) as producer:
+        with PrometheusServer(job.serving.url, job.serving.token, faster(RULES.read_text(), FACTOR)) as seen:
+
+            def told() -> bool:
+                producer.send_many([b"x"] * 50)
+                time.sleep(0.2)
+                return "SourceFallsBehind" in seen.firing()
+
+            until(told, "the growing backlog is told")
+            assert seen.problems() == []

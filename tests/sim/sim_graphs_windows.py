@@ -18,6 +18,7 @@ from penstock.datastream.window import (
     AfterWatermark,
     CountTrigger,
     DeltaTrigger,
+    EventTimeSessionWindows,
     GlobalWindows,
     PurgingTrigger,
     SlidingEventTimeWindows,
@@ -117,6 +118,22 @@ def sliding_columns(env: Env) -> None:
     sliding.uid("windows").sink_to(SimSink("out")).uid("out")
 
 
+def session_columns(env: Env) -> None:
+    """Each key has a record every 20 ms, and pauses of more than the gap."""
+
+    def orders(index: Any) -> pa.RecordBatch:
+        times = index * 5 + index // 40 * 100
+        return pa.record_batch({"country": index % KEYS, "amount": index * 3 % 101, "ts": times})
+
+    by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
+    source = DataGeneratorSource(orders, 240, 900.0, columns=True)
+    windows = env.from_source(source, by_time, "orders").uid("orders").key_by("country")
+    sessions = windows.window(EventTimeSessionWindows.with_gap(50)).agg(
+        Count("orders"), Sum("amount", "total")
+    )
+    sessions.uid("windows").sink_to(SimSink("out")).uid("out")
+
+
 WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "shared_panes": shared_panes,
     "evictor": evictor,
@@ -124,4 +141,5 @@ WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "early_results": early_results,
     "deltas": deltas,
     "sliding_columns": sliding_columns,
+    "session_columns": session_columns,
 }

@@ -49,7 +49,8 @@ class ConsumerLag:
         known = answer if fetched == end else end
         if stop is not None:
             known = min(known, stop)
-        lag = self._records[where] = max(0, known - offset)
+        lag: int = max(0, known - offset)
+        self._records[where] = lag
         if lag and quiet >= _QUIET_LOOKS and (stop is None or known < stop) and not self._asking:
             self._seen[where] = end, 0
             self._asking = True
@@ -67,7 +68,7 @@ class ConsumerLag:
     def forget(self, where: KafkaTopicPartition) -> None:
         """The partition is read no more."""
         for known in (self._records, self._seen, self._asked, self._committed):
-            known.pop(where, None)  # type: ignore[attr-defined]
+            known.pop(where, None)
 
     def committed(self, where: KafkaTopicPartition) -> int:
         """The offset that brokers have accepted last."""

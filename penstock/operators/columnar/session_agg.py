@@ -151,7 +151,7 @@ class ColumnarSessionOperator(Operator):
 
         def passed(table: pa.Table) -> Mask:
             last = _column(table, END) - 1
-            wanted = (last <= time) & (_column(table, DUE) == 1)
+            wanted: Mask = (last <= time) & (_column(table, DUE) == 1)
             return wanted if horizon is None else wanted | (last <= horizon)
 
         taken = store.take(passed)
@@ -201,8 +201,8 @@ class ColumnarSessionOperator(Operator):
             return whole
         codes = key_codes([whole.column(name) for name in self._plan.keys])
         runs = find_runs(codes, _column(whole, START), _column(whole, END))
-        if len(runs) == whole.num_rows:
-            return whole
+        if len(runs.first) == whole.num_rows:
+            return whole.combine_chunks()
         folded = self._plan.merge([whole.append_column(_RUN, pa.array(runs.of_row))], by=[_RUN], latest=DUE)
         run = folded.column(_RUN).to_numpy()
         named: dict[str, Any] = {}

@@ -32,9 +32,6 @@ class Runs(NamedTuple):
     starts: Times
     ends: Times
 
-    def __len__(self) -> int:  # type: ignore[override]
-        return len(self.first)
-
 
 def key_codes(columns: Sequence[Any]) -> Numbers:
     """A number per row, the same for rows with the same key; a null is a key's part like any other."""
@@ -87,7 +84,8 @@ def _reach(other: npt.NDArray[np.bool_], ends: Times) -> Times:
     # By rank, and each key above the ones before it: no sum of times can then overflow.
     known, ranks = np.unique(ends, return_inverse=True)
     floor = (np.cumsum(other) - 1) * len(known)
-    return known[np.maximum.accumulate(ranks + floor) - floor]
+    latest: Times = known[np.maximum.accumulate(ranks + floor) - floor]
+    return latest
 
 
 Span = tuple[int, int]

@@ -14,6 +14,7 @@ records are set aside in order of arrival.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 from penstock.core.batch import Batch
@@ -68,6 +69,9 @@ class _Session:
         """Records of this batch that are not in the contents yet."""
 
 
+_start = attrgetter("start")
+
+
 class SessionPath:
     """Adds batches to sessions and fires them; made by the operator in ``open``."""
 
@@ -93,6 +97,7 @@ class SessionPath:
         self._windows = windows
         self._one_by_one = one_by_one
         self._open: dict[Any, list[_Session]] = {}
+        """The sessions of a key by their start; no two of them touch."""
         self._dirty: dict[Any, None] = {}
         """Keys with touched sessions."""
         ctx.keyed.before_freeze.append(self._store_all)
@@ -101,8 +106,10 @@ class SessionPath:
 
     def accepts(self, batch: Batch) -> bool:
         """Whether no record can fire a window: its own one has not ended, or then it is too late."""
+        if not self._lateness:
+            return True
         first = MIN_TIME if batch.times is None else int(batch.times.min())
-        if not self._lateness or first + (self._gap or 1) - 1 > self._timers.watermark:
+        if first + (self._gap or 1) - 1 > self._timers.watermark:
             return True
         self._store_all()
         self._open.clear()
@@ -118,11 +125,10 @@ class SessionPath:
             sessions = open_.get(key)
             if sessions is None:
                 sessions = self._load(key)
-            if len(sessions) == 1:
-                session = sessions[0]
-                if session.start <= end and session.end >= start and session.end - 1 > horizon:
-                    if start < session.start:
-                        session.start = start
+            if sessions:
+                # None of the others, which are all earlier, reaches up to this one.
+                session = sessions[-1]
+                if session.start <= start <= session.end and session.end - 1 > horizon:
                     if end > session.end:
                         session.end = end
                     if not session.added:
@@ -171,6 +177,7 @@ class SessionPath:
                 return None
             session = _Session(start, end, TimeWindow(start, end), [])
             sessions.append(session)
+            sessions.sort(key=_start)
         else:
             session = touched[0] if len(touched) == 1 else self._joined(key, sessions, touched)
             session.start = min(start, session.start)
@@ -180,9 +187,9 @@ class SessionPath:
 
     def _joined(self, key: Any, sessions: list[_Session], touched: list[_Session]) -> _Session:
         """Several sessions as one: the contents of the later ones move to those of the first."""
-        touched.sort(key=lambda session: session.start)
-        self._add((key, session) for session in touched)
         first, *others = touched
+        for session in touched:
+            self._add_contents(key, session)
         self._contents.merge((key, first.state), [(key, session.state) for session in others])
         for session in others:
             sessions.remove(session)
@@ -192,26 +199,29 @@ class SessionPath:
 
     def _add(self, grown: Iterable[tuple[Any, _Session]]) -> None:
         """Bring records to the contents; a session for which maybe no timer waits is stored at once."""
-        scope, add_all, dirty = self._scope, self._contents.add_all, self._dirty
         unarmed = []
         for key, session in grown:
             if session.added:
-                scope.key = key
-                scope.namespace = session.state
-                add_all((key, session.state), session.added)
-                session.added = []
+                self._add_contents(key, session)
                 session.touched = True
-                dirty[key] = None
+                self._dirty[key] = None
                 if not session.armed:
                     unarmed.append(key)
         for key in unarmed:
             self._store(key)
 
+    def _add_contents(self, key: Any, session: _Session) -> None:
+        if session.added:
+            self._scope.key = key
+            self._scope.namespace = session.state
+            self._contents.add_all((key, session.state), session.added)
+            session.added = []
+
     # -- what is stored -------------------------------------------------------------------------
 
     def _load(self, key: Any) -> list[_Session]:
         stored = self._windows.peek(key) or {}
-        sessions = [_Session(*window, state, [window]) for window, state in stored.items()]
+        sessions = [_Session(w.start, w.end, state, [w]) for w, state in sorted(stored.items())]
         self._open[key] = sessions
         return sessions
 

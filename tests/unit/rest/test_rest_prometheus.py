@@ -38,7 +38,14 @@ flink_taskmanager_Status_JVM_Memory_Heap_Used flink_taskmanager_Status_JVM_CPU_T
 flink_taskmanager_Status_JVM_CPU_Load flink_taskmanager_Status_JVM_GarbageCollector_All_TimeMsPerSecond
 flink_taskmanager_Status_JVM_Threads_Count flink_jobmanager_Status_JVM_Memory_Heap_Max
 """.split()
-WITH_KAFKA_OR_LOG = {"flink_taskmanager_job_task_operator_pendingRecords"}
+WITH_KAFKA_OR_LOG = {
+    "flink_taskmanager_job_task_operator_pendingRecords",
+    "flink_taskmanager_job_task_operator_KafkaSourceReader_topic_partition_records_lag",
+}
+WITH_ROCKSDB = {
+    "flink_taskmanager_job_task_operator_rocksdb_total_sst_files_size",
+    "flink_taskmanager_job_task_operator_rocksdb_cur_size_all_mem_tables",
+}
 BY_WINDOWS = {"flink_taskmanager_job_task_operator_numLateRecordsDropped"}
 
 
@@ -84,14 +91,10 @@ def test_the_holder_of_event_time_is_named() -> None:
 
 
 def test_rules_and_dashboard_name_what_there_is() -> None:
-    known = (
-        set(scraped())
-        | WITH_KAFKA_OR_LOG
-        | BY_WINDOWS
-        | {"flink_taskmanager_Status_JVM_GarbageCollector_All_Time"}
-    )
+    known = set(scraped()) | WITH_KAFKA_OR_LOG | WITH_ROCKSDB | BY_WINDOWS
+    known |= {"flink_taskmanager_Status_JVM_GarbageCollector_All_Time"}
     rules = (DEPLOY / "prometheus" / "rules.yml").read_text()
     board = (DEPLOY / "grafana" / "penstock.json").read_text()
     named = set(re.findall(r"flink_\w+", rules + board))
-    assert rules.count("- alert:") == 7 and len(json.loads(board)["panels"]) == 12
+    assert rules.count("- alert:") == 7 and len(json.loads(board)["panels"]) == 15
     assert named <= known, named - known
