@@ -13,6 +13,8 @@ from penstock.core.ids import VertexId
 from penstock.core.secret_fields import SecretFields
 
 MOST = 20
+PATIENCE = 30
+"""Signs of life without a record, after which it ends."""
 _OF_A_BATCH = 4
 _LONGEST = 500
 
@@ -24,6 +26,8 @@ class Tail:
         self.vertex = vertex
         """The one that somebody watches."""
         self.texts: list[str] = []
+        self.waited = 0
+        """Signs of life since it began."""
         self._secret = secret
 
     def saw(self, batch: Batch) -> None:

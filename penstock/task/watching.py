@@ -8,7 +8,7 @@ from penstock.core.ids import VertexId
 from penstock.core.messages import HotGroups, TakeTail
 from penstock.core.secret_fields import secret_fields
 from penstock.exchange.outputs import OutputEdge
-from penstock.exchange.tail import Tail
+from penstock.exchange.tail import PATIENCE, Tail
 from penstock.task.task import Task
 
 
@@ -23,20 +23,28 @@ def hot_groups(tasks: Sequence[Task]) -> dict[VertexId, HotGroups]:
 
 
 def watch(tasks: Sequence[Task], message: TakeTail) -> None:
-    """Somebody watches a vertex: from now to the next sign of life, some of its records are taken."""
+    """Somebody watches a vertex: some of its records are taken for the next sign of life.
+
+    What was taken for another and is not sent yet stays: whoever watches asks again.
+    """
     for task, edge in _edges(tasks):
         at = task.subtask.vertex if message.leaving else edge.target
-        if at == message.vertex:
+        if at == message.vertex and (edge.tail is None or not edge.tail.texts):
             edge.tail = Tail(message.vertex, secret_fields(message.secret))
 
 
 def watched(tasks: Sequence[Task]) -> dict[VertexId, tuple[str, ...]]:
-    """What was taken; whoever watches on asks again."""
+    """What was taken. Where nothing has come for long, nobody waits any more."""
     taken: dict[VertexId, tuple[str, ...]] = {}
     for _, edge in _edges(tasks):
-        tail, edge.tail = edge.tail, None
-        if tail is not None and tail.texts:
+        tail = edge.tail
+        if tail is None:
+            continue
+        if tail.texts:
             taken[tail.vertex] = (*taken.get(tail.vertex, ()), *tail.texts)
+        tail.waited += 1
+        if tail.texts or tail.waited >= PATIENCE:
+            edge.tail = None
     return taken
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from penstock.core.batch import Batch
 from penstock.core.ids import VertexId
+from penstock.core.messages import TakeTail
 from penstock.core.secret_fields import SecretFields
-from penstock.exchange.tail import MOST, Tail
+from penstock.exchange.outputs import OutputEdge
+from penstock.exchange.partition import Routed, Router
+from penstock.exchange.tail import MOST, PATIENCE, Tail
+from penstock.task.watching import watch, watched
 
 
 def tail() -> Tail:
@@ -29,6 +36,32 @@ def test_secrets_and_long_texts_stay_where_they_are() -> None:
     watched = tail()
     watched.saw(batch({"user": "ann", "password": "hunter2"}, "x" * 10_000_000))
     assert watched.texts[0] == "{'user': 'ann', 'password': ***}" and len(watched.texts[1]) == 503
+
+
+def test_who_watches_gets_records_when_they_come_and_then_no_more() -> None:
+    edge = OutputEdge(Nowhere(), {0: Full()}, 8, target=VertexId("v"))  # type: ignore[dict-item]
+    tasks: Any = [SimpleNamespace(subtask=SimpleNamespace(vertex=VertexId("u")), edges=[edge])]
+    for vertex, leaving in (("w", False), ("v", True)):
+        watch(tasks, TakeTail(VertexId(vertex), leaving, ()))
+        assert edge.tail is None
+    for vertex, leaving in (("v", False), ("u", True)):
+        watch(tasks, TakeTail(VertexId(vertex), leaving, ()))
+        assert watched(tasks) == {} and edge.tail is not None
+        edge.emit(batch(7))
+        assert watched(tasks) == {vertex: ("7",)} and edge.tail is None
+    watch(tasks, TakeTail(VertexId("v"), False, ()))
+    for _ in range(PATIENCE):
+        assert edge.tail is not None and watched(tasks) == {}
+    assert edge.tail is None
+
+
+class Nowhere(Router):
+    def route(self, batch: Batch) -> Routed:
+        return ()
+
+
+class Full:
+    limit = 1 << 20
 
 
 def test_a_record_that_cannot_be_shown_does_no_harm() -> None:
