@@ -40,19 +40,19 @@ def test_secrets_and_long_texts_stay_where_they_are() -> None:
 
 def test_who_watches_gets_records_when_they_come_and_then_no_more() -> None:
     edge = OutputEdge(Nowhere(), {0: Full()}, 8, target=VertexId("v"))  # type: ignore[dict-item]
-    tasks: Any = [SimpleNamespace(subtask=SimpleNamespace(vertex=VertexId("u")), edges=[edge])]
-    for vertex, leaving in (("w", False), ("v", True)):
-        watch(tasks, TakeTail(VertexId(vertex), leaving, ()))
-        assert edge.tail is None
-    for vertex, leaving in (("v", False), ("u", True)):
-        watch(tasks, TakeTail(VertexId(vertex), leaving, ()))
-        assert watched(tasks) == {} and edge.tail is not None
-        edge.emit(batch(7))
-        assert watched(tasks) == {vertex: ("7",)} and edge.tail is None
-    watch(tasks, TakeTail(VertexId("v"), False, ()))
+    task: Any = SimpleNamespace(subtask=SimpleNamespace(vertex=VertexId("u")), edges=[edge], tail=None)
+    watch([task], TakeTail(VertexId("v"), False, ()))
+    assert task.tail is None and edge.tail is None
+    watch([task], TakeTail(VertexId("u"), True, ()))
+    assert watched([task]) == {} and task.tail is None and edge.tail is not None
+    edge.emit(batch(7))
+    watch([task], TakeTail(VertexId("u"), True, ()))
+    assert watched([task]) == {"u": ("7",)} and edge.tail is None
+    watch([task], TakeTail(VertexId("u"), False, ()))
+    assert task.tail is not None and edge.tail is None
     for _ in range(PATIENCE):
-        assert edge.tail is not None and watched(tasks) == {}
-    assert edge.tail is None
+        assert task.tail is not None and watched([task]) == {}
+    assert task.tail is None
 
 
 class Nowhere(Router):
