@@ -1,7 +1,7 @@
 """A few records of one place, as text, for somebody who watches the stream.
 
-Only there while somebody does: else it costs a comparison a batch.  Fields that are secret are taken out here,
-so they never leave the process that has them anyway.
+Only there while somebody does: else it costs a comparison a batch.  Fields that are secret are taken out
+here, so they never leave the process that has them anyway.
 """
 
 from __future__ import annotations
