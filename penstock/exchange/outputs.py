@@ -17,7 +17,7 @@ from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
 from penstock.exchange.partition import Router
-from penstock.exchange.tail import Tail
+from penstock.exchange.tail import UNWATCHED, Tail
 
 
 class _Buffer:
@@ -68,8 +68,7 @@ class OutputEdge:
         self._router = router
         self.target = target
         """The vertex that reads from it."""
-        self.tail: Tail | None = None
-        """While somebody watches."""
+        self.tail: Tail = UNWATCHED
         self._name = name
         self.emitted_bytes = 0
         """All that was ever given to it."""
@@ -90,8 +89,7 @@ class OutputEdge:
             return
         self._dirty = True
         self.emitted_rows += len(batch)
-        if self.tail is not None:
-            self.tail.saw(batch)
+        self.tail.saw(batch)
         try:
             for target, share in self._router.route(batch):
                 self.emitted_bytes += self._buffers[target].add(share, self._enough)

@@ -1,6 +1,6 @@
 """A few records of one place, as text, for somebody who watches the stream.
 
-Only there while somebody does: else it costs a comparison a batch.  Fields that are secret are taken out
+Only there while somebody does: else it costs an empty call a batch.  Fields that are secret are taken out
 here, so they never leave the process that has them anyway.
 """
 
@@ -40,3 +40,14 @@ class Tail:
             self.texts.extend(self._secret.text(record, _LONGEST) for record in picked.to_rows())
         except Exception as error:
             self.texts.append(f"(a record that cannot be shown: {type(error).__name__})")
+
+
+class _Unwatched(Tail):
+    """Nobody watches."""
+
+    def saw(self, batch: Batch) -> None:
+        return
+
+
+UNWATCHED: Tail = _Unwatched(VertexId(""), SecretFields(()))
+"""What stands where nobody watches."""

@@ -36,7 +36,7 @@ from penstock.exchange.events import (
 )
 from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
-from penstock.exchange.tail import Tail
+from penstock.exchange.tail import UNWATCHED, Tail
 from penstock.operators.chain import OperatorInput, PendingOperators
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.chain import SuspendedWork
@@ -65,8 +65,8 @@ class Task:
         max_rows: int,
         metrics: MetricGroup,
     ) -> None:
-        self.subtask, self.edges = subtask, edges
-        self.tail: Tail | None = None
+        self.subtask = subtask
+        self.edges = edges
         self.phase = Phase.RUNNING
         self.metrics = metrics
         self._operators = [operator for _, operator in operators]
@@ -93,6 +93,7 @@ class Task:
             ctx = operator.operator.ctx
             ctx.blocked_ms, ctx.blocked = self._shares.blocked_ms, self._is_blocked
             ctx.emitted_bytes, ctx.piece_bytes = self._outputs.emitted_bytes, self._outputs.piece_bytes
+        self.tail: Tail = UNWATCHED
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -225,8 +226,7 @@ class Task:
             if isinstance(event, Data):
                 rows, emitted = len(event.batch), emitted_bytes()
                 self._records_in.count += rows
-                if self.tail is not None:
-                    self.tail.saw(event.batch)
+                self.tail.saw(event.batch)
                 self._head.process(event.batch, event.input_index)
                 last, before = monotonic(), last
                 pace.took(rows, last - before, emitted_bytes() - emitted)

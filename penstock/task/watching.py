@@ -8,7 +8,7 @@ from penstock.core.ids import VertexId
 from penstock.core.messages import HotGroups, TakeTail
 from penstock.core.secret_fields import secret_fields
 from penstock.exchange.outputs import OutputEdge
-from penstock.exchange.tail import PATIENCE, Tail
+from penstock.exchange.tail import PATIENCE, UNWATCHED, Tail
 from penstock.task.task import Task
 
 
@@ -31,7 +31,7 @@ def watch(tasks: Sequence[Task], message: TakeTail) -> None:
         if task.subtask.vertex == message.vertex:
             places: Sequence[Task | OutputEdge] = task.edges if message.leaving else [task]
             for place in places:
-                if place.tail is None or not place.tail.texts:
+                if not place.tail.texts:
                     place.tail = Tail(message.vertex, secret_fields(message.secret))
 
 
@@ -40,13 +40,13 @@ def watched(tasks: Sequence[Task]) -> dict[VertexId, tuple[str, ...]]:
     taken: dict[VertexId, tuple[str, ...]] = {}
     for place in _places(tasks):
         tail = place.tail
-        if tail is None:
+        if tail is UNWATCHED:
             continue
         if tail.texts:
             taken[tail.vertex] = (*taken.get(tail.vertex, ()), *tail.texts)
         tail.waited += 1
         if tail.texts or tail.waited >= PATIENCE:
-            place.tail = None
+            place.tail = UNWATCHED
     return taken
 
 

@@ -11,7 +11,7 @@ from penstock.core.messages import TakeTail
 from penstock.core.secret_fields import SecretFields
 from penstock.exchange.outputs import OutputEdge
 from penstock.exchange.partition import Routed, Router
-from penstock.exchange.tail import MOST, PATIENCE, Tail
+from penstock.exchange.tail import MOST, PATIENCE, UNWATCHED, Tail
 from penstock.task.watching import watch, watched
 
 
@@ -40,19 +40,19 @@ def test_secrets_and_long_texts_stay_where_they_are() -> None:
 
 def test_who_watches_gets_records_when_they_come_and_then_no_more() -> None:
     edge = OutputEdge(Nowhere(), {0: Full()}, 8, target=VertexId("v"))  # type: ignore[dict-item]
-    task: Any = SimpleNamespace(subtask=SimpleNamespace(vertex=VertexId("u")), edges=[edge], tail=None)
+    task: Any = SimpleNamespace(subtask=SimpleNamespace(vertex=VertexId("u")), edges=[edge], tail=UNWATCHED)
     watch([task], TakeTail(VertexId("v"), False, ()))
-    assert task.tail is None and edge.tail is None
+    assert task.tail is UNWATCHED and edge.tail is UNWATCHED
     watch([task], TakeTail(VertexId("u"), True, ()))
-    assert watched([task]) == {} and task.tail is None and edge.tail is not None
+    assert watched([task]) == {} and task.tail is UNWATCHED and edge.tail is not UNWATCHED
     edge.emit(batch(7))
     watch([task], TakeTail(VertexId("u"), True, ()))
-    assert watched([task]) == {"u": ("7",)} and edge.tail is None
+    assert watched([task]) == {"u": ("7",)} and edge.tail is UNWATCHED
     watch([task], TakeTail(VertexId("u"), False, ()))
-    assert task.tail is not None and edge.tail is None
+    assert task.tail is not UNWATCHED and edge.tail is UNWATCHED
     for _ in range(PATIENCE):
-        assert task.tail is not None and watched([task]) == {}
-    assert task.tail is None
+        assert task.tail is not UNWATCHED and watched([task]) == {}
+    assert task.tail is UNWATCHED
 
 
 class Nowhere(Router):
