@@ -43,11 +43,10 @@ class GroupCounts:
             self._total = int(self._counts.sum())
 
     def hottest(self) -> HotGroups | None:
-        """Those with the most records; ``None`` before anything was looked at."""
+        """Those with more than twice an even share, at most eight; ``None`` before anything was looked at."""
         if not self._total:
             return None
-        most = min(_HOTTEST, self._groups)
-        picked = np.argpartition(self._counts, -most)[-most:]
-        first = picked[np.argsort(-self._counts[picked], kind="stable")]
-        counts = {int(group): int(self._counts[group]) for group in first if self._counts[group]}
+        above = np.flatnonzero(self._counts > 2 * self._total / self._groups)
+        first = above[np.argsort(-self._counts[above], kind="stable")][:_HOTTEST]
+        counts = {int(group): int(self._counts[group]) for group in first}
         return HotGroups(self._total, counts)

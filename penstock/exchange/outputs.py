@@ -4,7 +4,7 @@ A buffer is sent when it holds enough rows or bytes, when the buffer timeout has
 run out of input: what it just made of the last of it goes at once to receivers that wait
 (:meth:`OutputEdge.flush_waiting`), to all others when the next look finds no input either
 (:meth:`OutputEdge.flush`).  So light load gives single-record latency, heavy load gives big batches, and
-nobody tunes.  Signals go behind whatever is buffered, never before it.  Design note 033.
+nobody tunes.  Signals go behind whatever is buffered, never before it.  Design note 034.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from penstock.core.messages import HotGroups
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
+<<<<<<< HEAD
 from penstock.exchange.partition import Router, ToAll
 from penstock.exchange.tail import Tail
+=======
+from penstock.exchange.partition import Router
+from penstock.exchange.tail import UNWATCHED, Tail
+>>>>>>> why
 
 
 class _Buffer:
@@ -70,8 +75,7 @@ class OutputEdge:
         self._router = router
         self.target = target
         """The vertex that reads from it."""
-        self.tail: Tail | None = None
-        """While somebody watches."""
+        self.tail: Tail = UNWATCHED
         self._name = name
         self.emitted_bytes = 0
         """All that was ever given to it."""
@@ -92,8 +96,7 @@ class OutputEdge:
             return
         self._dirty = True
         self.emitted_rows += len(batch)
-        if self.tail is not None:
-            self.tail.saw(batch)
+        self.tail.saw(batch)
         try:
             for target, share in self._router.route(batch):
                 self.emitted_bytes += self._buffers[target].add(share, self._enough)

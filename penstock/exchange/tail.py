@@ -1,7 +1,7 @@
-"""A few records of one exchange, as text, for somebody who watches the stream.
+"""A few records of one place, as text, for somebody who watches the stream.
 
-Only there while somebody does: a router's edge has none, and then it costs a comparison a batch.  Fields that
-are secret are taken out here, so they never leave the process that has them anyway.
+Only there while somebody does: else it costs an empty call a batch.  Fields that are secret are taken out
+here, so they never leave the process that has them anyway.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from penstock.core.ids import VertexId
 from penstock.core.secret_fields import SecretFields
 
 MOST = 20
+PATIENCE = 30
+"""Signs of life without a record, after which it ends."""
 _OF_A_BATCH = 4
 _LONGEST = 500
 
@@ -24,6 +26,8 @@ class Tail:
         self.vertex = vertex
         """The one that somebody watches."""
         self.texts: list[str] = []
+        self.waited = 0
+        """Signs of life since it began."""
         self._secret = secret
 
     def saw(self, batch: Batch) -> None:
@@ -36,3 +40,14 @@ class Tail:
             self.texts.extend(self._secret.text(record, _LONGEST) for record in picked.to_rows())
         except Exception as error:
             self.texts.append(f"(a record that cannot be shown: {type(error).__name__})")
+
+
+class _Unwatched(Tail):
+    """Nobody watches."""
+
+    def saw(self, batch: Batch) -> None:
+        return
+
+
+UNWATCHED: Tail = _Unwatched(VertexId(""), SecretFields(()))
+"""What stands where nobody watches."""

@@ -10,7 +10,7 @@ Four things decide, and none of them is tuned:
 * However that may be, nothing waits longer than the buffer timeout.
 
 So a task that is given records faster than it sends them loses no throughput to latency, and one that keeps
-up, be it never idle, adds no latency.  Design note 033.
+up, be it never idle, adds no latency.  Design note 034.
 """
 
 from __future__ import annotations

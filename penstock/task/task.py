@@ -36,6 +36,7 @@ from penstock.exchange.events import (
 )
 from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge, Outputs
+from penstock.exchange.tail import UNWATCHED, Tail
 from penstock.operators.chain import OperatorInput, PendingOperators
 from penstock.operators.source_operator import SourceOperator
 from penstock.task.chain import SuspendedWork
@@ -95,6 +96,7 @@ class Task:
             ctx = operator.operator.ctx
             ctx.blocked_ms, ctx.blocked = self._shares.blocked_ms, self._is_blocked
             ctx.emitted_bytes, ctx.piece_bytes = self._outputs.emitted_bytes, self._outputs.piece_bytes
+        self.tail: Tail = UNWATCHED
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -223,6 +225,7 @@ class Task:
             if isinstance(event, Data):
                 rows, emitted = len(event.batch), emitted_bytes()
                 self._records_in.count += rows
+                self.tail.saw(event.batch)
                 self._head.process(event.batch, event.input_index)
                 last, before = monotonic(), last
                 pace.took(rows, last - before, emitted_bytes() - emitted)
