@@ -18,13 +18,8 @@ from penstock.core.messages import HotGroups
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
-<<<<<<< HEAD
 from penstock.exchange.partition import Router, ToAll
-from penstock.exchange.tail import Tail
-=======
-from penstock.exchange.partition import Router
 from penstock.exchange.tail import UNWATCHED, Tail
->>>>>>> why
 
 
 class _Buffer:
