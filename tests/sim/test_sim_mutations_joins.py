@@ -107,7 +107,7 @@ def state_in_the_object(patch: Patch) -> None:
 
 def mark_no_columns(patch: Patch) -> None:
     """An outer join of columns does not note that stored rows have met a partner."""
-    patch.setattr(ColumnarIntervalJoinOperator, "_note", lambda self, side, pane, table, rows: None)
+    patch.setattr(ColumnarIntervalJoinOperator, "_note", lambda self, side, table, rows: None)
 
 
 def lose_marks_of_columns(patch: Patch) -> None:
