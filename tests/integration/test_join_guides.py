@@ -36,6 +36,8 @@ def test_the_guide_to_joins() -> None:
     ]
     assert collected("joins.md", "sizes") == [(0, 1), (1, 0), (2, 1)]
     assert collected("joins.md", "priced") == [("early", 10), ("late", 12), ("unknown", None)]
+    kept = collected("joins.md", "kept")
+    assert len(kept) == 580 and sum(row["amount_back"] is None for row in kept) == 10
     assert collected("joins.md", "named") == [("book", "ann"), ("pen", "bob")]
     assert collected("joins.md", "found") == [("book", "ann"), ("pen", None)]
 

@@ -81,6 +81,48 @@ def test_window_join_of_rows_and_of_columns(env: Any) -> None:
     assert all(row["window_start"] <= row["ts"] < row["window_end"] for row in found)
 
 
+CLICKS = pa.schema([("user", pa.int64()), ("ts", pa.int64()), ("n", pa.int64())])
+VIEWS = pa.schema([("id", pa.int32()), ("ts", pa.int64()), ("n", pa.string())])
+Numbers = list[tuple[Any, Any]]
+
+
+def by_number(pairs: Any) -> Numbers:
+    return sorted(pairs, key=repr)
+
+
+def pair(click: Any, view: Any) -> tuple[Any, Any]:
+    return (click and click["n"], view and view["n"])
+
+
+def numbers(found: Any) -> Numbers:
+    return by_number((row["n_left"], row["n_right"]) for row in found)
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full"])
+def test_outer_joins_of_rows_and_of_columns(env: Any, how: str) -> None:
+    types = (CLICKS, VIEWS)
+    clicks, views = streams(env)
+    joined = clicks.key_by("user").interval_join(views.key_by("id"), how=how).between(-2, 4)
+    rows = by_number(joined.process(pair).execute_and_collect())
+    assert any(None in pair for pair in rows)
+    assert numbers(joined.columns(types=types).execute_and_collect()) == rows
+    windows = clicks.join(views, how=how).where("user").equal_to("id").window(TumblingEventTimeWindows.of(20))
+    rows = by_number(windows.apply(pair).execute_and_collect())
+    found = list(windows.columns(types=types).execute_and_collect())
+    assert numbers(found) == rows and any(None in pair for pair in rows)
+    assert all(isinstance(row["user"], int) for row in found), "keys are there, whichever side is not"
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_temporal_join_of_rows_and_of_columns(env: Any, how: str) -> None:
+    clicks, views = streams(env)
+    joined = clicks.key_by("user").temporal_join(views.key_by("id"), how=how)
+    rows = by_number(joined.process(pair).execute_and_collect())
+    types = (None, None) if how == "inner" else (CLICKS, VIEWS)
+    assert numbers(joined.columns(types=types).execute_and_collect()) == rows
+    assert len(rows) == COUNT if how == "left" else 0 < len(rows) < COUNT
+
+
 def test_co_group_sessions_late_data_and_evictors(env: Any) -> None:
     clicks, views = streams(env)
     grouped = clicks.co_group(views).where("user").equal_to("id")

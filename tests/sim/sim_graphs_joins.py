@@ -155,6 +155,33 @@ def columns_window_join(env: Env) -> None:
     joined.uid("join").sink_to(SimSink("out")).uid("out")
 
 
+ORDERS = pa.schema([("user", pa.int64()), ("order", pa.int64()), ("ts", pa.int64())])
+PAYMENTS = pa.schema([("payer", pa.int64()), ("payment", pa.int64()), ("ts", pa.int64())])
+TYPES = (ORDERS, PAYMENTS)
+
+
+def columns_interval_join_full(env: Env) -> None:
+    orders = columnar(env, "orders", make_orders, 120, 300.0).key_by("user")
+    payments = columnar(env, "payments", make_payments, 80, 200.0).key_by("payer")
+    joined = orders.interval_join(payments, how="full").between(-5, 12).columns(types=TYPES)
+    joined.uid("join").sink_to(SimSink("out")).uid("out")
+
+
+def columns_window_join_full(env: Env) -> None:
+    orders = columnar(env, "orders", make_orders, 120, 300.0)
+    payments = columnar(env, "payments", make_payments, 80, 200.0)
+    joined = orders.join(payments, how="full").where("user").equal_to("payer")
+    windows = joined.window(SlidingEventTimeWindows.of(30, 15))
+    windows.columns(types=TYPES).uid("join").sink_to(SimSink("out")).uid("out")
+
+
+def columns_temporal_join(env: Env) -> None:
+    orders = columnar(env, "orders", make_orders, 120, 300.0).key_by("user")
+    payments = columnar(env, "payments", make_payments, 80, 200.0).key_by("payer")
+    joined = orders.temporal_join(payments, how="left").columns(types=TYPES)
+    joined.uid("join").sink_to(SimSink("out")).uid("out")
+
+
 JOIN_GRAPHS: dict[str, Callable[[Env], None]] = {
     "interval_join": interval_join,
     "interval_join_full": interval_join_full,
@@ -165,6 +192,9 @@ JOIN_GRAPHS: dict[str, Callable[[Env], None]] = {
     "async_unordered": async_unordered,
     "columns_interval_join": columns_interval_join,
     "columns_window_join": columns_window_join,
+    "columns_interval_join_full": columns_interval_join_full,
+    "columns_window_join_full": columns_window_join_full,
+    "columns_temporal_join": columns_temporal_join,
     "interval_join_rocks": on_disk(interval_join_full),
     "temporal_join_rocks": on_disk(temporal_join),
 }

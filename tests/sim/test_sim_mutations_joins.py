@@ -11,8 +11,10 @@ from sim_graphs_joins import JOIN_GRAPHS
 from penstock.operators.async_io.operator import AsyncWaitOperator
 from penstock.operators.async_io.queues import Mark, UnorderedQueue
 from penstock.operators.join.buffers import SideBuffer
-from penstock.operators.join.columnar import ColumnarWindowJoinOperator
+from penstock.operators.join.columnar import ColumnarIntervalJoinOperator, ColumnarWindowJoinOperator
+from penstock.operators.join.columnar_temporal import ColumnarTemporalJoinOperator
 from penstock.operators.join.interval import IntervalJoinOperator
+from penstock.operators.join.met_rows import _Marks
 from penstock.testing import Faults, SimulationFailed
 from penstock.testing.sim.simulation import Simulation
 
@@ -103,6 +105,23 @@ def state_in_the_object(patch: Patch) -> None:
     patch.setattr(IntervalJoinOperator, "open", open)
 
 
+def mark_no_columns(patch: Patch) -> None:
+    """An outer join of columns does not note that stored rows have met a partner."""
+    patch.setattr(ColumnarIntervalJoinOperator, "_note", lambda self, side, table, rows: None)
+
+
+def lose_marks_of_columns(patch: Patch) -> None:
+    """Snapshots of an outer join of columns say that no row has met a partner."""
+    original = _Marks.copy
+    patch.setattr(_Marks, "copy", lambda self: original(self) & False)
+
+
+def join_before_all_versions_are_known(patch: Patch) -> None:
+    """A temporal join of columns does not wait until the watermark has reached its records."""
+    original = ColumnarTemporalJoinOperator._due
+    patch.setattr(ColumnarTemporalJoinOperator, "_due", lambda self, time: original(self, time + 100))
+
+
 BUGS: list[tuple[Callable[[Patch], None], str]] = [
     (forget_requests, "async_ordered"),
     (keep_answered_requests, "async_ordered"),
@@ -114,6 +133,10 @@ BUGS: list[tuple[Callable[[Patch], None], str]] = [
     (register_no_timer_again, "interval_join_full"),
     (fire_again_after_a_restore, "columns_window_join"),
     (state_in_the_object, "interval_join"),
+    (mark_no_columns, "columns_interval_join_full"),
+    (lose_marks_of_columns, "columns_interval_join_full"),
+    (fire_again_after_a_restore, "columns_window_join_full"),
+    (join_before_all_versions_are_known, "columns_temporal_join"),
 ]
 
 

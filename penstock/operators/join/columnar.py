@@ -19,6 +19,7 @@ from penstock.core.batch import Batch, Indices, Times
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.plan import WINDOW_END, WINDOW_START, event_times
+from penstock.operators.join.close_pairs import close_pairs
 from penstock.operators.join.columns import (
     MET,
     ROW,
@@ -36,6 +37,8 @@ from penstock.state.chunks import PANE, split
 
 _NARROWEST_MS = 1000
 """Panes are not narrower than this, or a short interval would make very many of them."""
+_MANY_TIMES = 4
+"""If so many times more rows are stored than are new, those with other keys are left out first."""
 
 
 class ColumnarJoin(Operator):
@@ -117,27 +120,34 @@ class ColumnarIntervalJoinOperator(ColumnarJoin):
     def _meet(self, side: Side, mine: pa.Table, times: Times, met: Mask) -> Iterator[None]:
         """Emit the pairs of a new batch with what is stored of the other side, and note who met."""
         lower, upper = self._interval.seen_from(side)
-        first, last = times + lower, times + upper
-        earliest, latest = int(first.min()), int(last.max())
-        for pane in self._stores[1 - side].panes():
-            if pane > latest or pane + self._width <= earliest:
-                continue
-            others = self._alive(Side(1 - side), pane)
-            reaching = np.flatnonzero((last >= pane) & (first < pane + self._width))
-            if others is None or not len(reaching):
-                continue
-            near = mine.take(pa.array(reaching))
-            pairs = self._pairs(*((near, others) if side is Side.LEFT else (others, near)))
-            if pairs is not None:
-                columns, result_times, rows = pairs
-                met[reaching[rows[side]]] = True
-                self._note(Side(1 - side), pane, others, rows[1 - side])
-                yield from self._emit(columns, result_times)
+        others = self._reached(Side(1 - side), int(times.min()) + lower, int(times.max()) + upper)
+        if others is None:
+            return
+        if others.num_rows > _MANY_TIMES * len(times):
+            others = self._join.near(mine, others, side)
+        left, right = (mine, others) if side is Side.LEFT else (others, mine)
+        both_times = left.column(TIME).to_numpy(), right.column(TIME).to_numpy()
+        keys = self._join.codes_of_both(left, right)
+        for rows in close_pairs(keys, both_times, self._interval.lower, self._interval.upper):
+            met[rows[side]] = True
+            self._note(Side(1 - side), others, rows[1 - side])
+            columns = self._join.pick(left, right, (pa.array(rows[0]), pa.array(rows[1])))
+            yield from self._emit(columns, np.maximum(both_times[0][rows[0]], both_times[1][rows[1]]))
 
-    def _note(self, side: Side, pane: int, table: pa.Table, rows: Indices) -> None:
+    def _note(self, side: Side, table: pa.Table, rows: Indices) -> None:
         store = self._stores[side]
         if isinstance(store, MetChunks):
-            store.mark(pane, table.column(ROW).to_numpy()[rows])
+            panes, numbers = (table.column(name).to_numpy()[rows] for name in (PANE, ROW))
+            for pane in np.unique(panes).tolist():
+                store.mark(pane, numbers[panes == pane])
+
+    def _reached(self, side: Side, first: int, last: int) -> pa.Table | None:
+        """The stored rows of the panes from ``first`` to ``last``, with a column that says which."""
+        found = []
+        for pane in self._stores[side].panes():
+            if first - self._width < pane <= last and (table := self._alive(side, pane)) is not None:
+                found.append(table.append_column(PANE, pa.array(np.full(table.num_rows, pane, np.int64))))
+        return pa.concat_tables(found).combine_chunks() if found else None
 
     def _alive(self, side: Side, pane: int) -> pa.Table | None:
         """The stored rows of a pane that have not expired, also not before a restore."""
@@ -152,21 +162,6 @@ class ColumnarIntervalJoinOperator(ColumnarJoin):
             if table.num_rows:
                 found.append(table)
         return pa.concat_tables(found) if found else None
-
-    def _pairs(
-        self, left: pa.Table, right: pa.Table
-    ) -> tuple[dict[str, Any], Times, tuple[Indices, Indices]] | None:
-        """The columns, times and positions of the pairs that are close, if there are any."""
-        left_rows, right_rows = (rows.to_numpy() for rows in self._join.match(left, right))
-        left_times = left.column(TIME).to_numpy()[left_rows]
-        right_times = right.column(TIME).to_numpy()[right_rows]
-        apart = right_times - left_times
-        close = (apart >= self._interval.lower) & (apart <= self._interval.upper)
-        if not close.any():
-            return None
-        rows = left_rows[close], right_rows[close]
-        columns = self._join.pick(left, right, (pa.array(rows[0]), pa.array(rows[1])))
-        return columns, np.maximum(left_times, right_times)[close], rows
 
     def on_watermark(self, time: EventTime) -> None:
         """Show who expires alone, forget the panes that nothing new can meet, pass the watermark on."""

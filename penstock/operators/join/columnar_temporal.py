@@ -103,7 +103,7 @@ class ColumnarTemporalJoinOperator(ColumnarJoin):
         panes = [_whole(store, pane) for pane in store.panes() if pane <= last]
         valid: Indices = np.full(due.num_rows, -1)
         if panes:
-            versions = self._join.near(due, pa.concat_tables(panes))
+            versions = self._join.near(due, pa.concat_tables(panes), Side.LEFT)
             valid = self._valid(due, versions)
             met = np.flatnonzero(valid >= 0)
             if len(met):

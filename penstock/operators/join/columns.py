@@ -25,7 +25,7 @@ MET = "__met"
 ROW = "__row"
 ORDER = "__order"
 _MARKS = (KEY_GROUP, PANE, FIRED_TO, MET)
-_ENGINE = (TIME, ROW, MET, ORDER)
+_ENGINE = (TIME, ROW, MET, ORDER, PANE)
 """Columns of stored records that no result has."""
 _BATCH_ROWS = 65536
 _UNKNOWN_COLUMNS = (
@@ -158,11 +158,11 @@ class ColumnJoin:
         """The same for one side alone."""
         return _codes([_key(table, name) for name in self.keys[side]])
 
-    def near(self, left: pa.Table, right: pa.Table) -> pa.Table:
-        """The rows of ``right`` without most that have no equal key on the left."""
-        mine = _key(left, self.keys[0][0])
-        others = _key(right, self.keys[1][0]).cast(mine.type)
-        return right.filter(pc.is_in(others, mine.combine_chunks()))
+    def near(self, mine: pa.Table, others: pa.Table, side: int) -> pa.Table:
+        """Rows of the other side without most that have no equal key among ``mine``, which is of ``side``."""
+        keys, other_keys = _key(mine, self.keys[side][0]), _key(others, self.keys[1 - side][0])
+        kind = other_keys.type if side else keys.type
+        return others.filter(pc.is_in(other_keys.cast(kind), keys.cast(kind).combine_chunks()))
 
     def pick(self, left: pa.Table, right: pa.Table, rows: Rows) -> dict[str, Any]:
         """The columns of the result for pairs of positions; all nulls for a side that has none."""
