@@ -15,7 +15,7 @@ from window_samples import Average, Listing, PlainEventTimeTrigger, Show, ShowPr
 
 from penstock.core.ids import MAX_TIME
 from penstock.operators.window.assigners import TumblingEventTimeWindows
-from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.operator import MERGING_TABLE, WindowOperator
 from penstock.operators.window.session_path import session_assigner
 from penstock.operators.window.sessions import (
     DynamicEventTimeSessionWindows,
@@ -25,6 +25,7 @@ from penstock.operators.window.sessions import (
 )
 from penstock.operators.window.triggers import CountTrigger, EventTimeTrigger
 from penstock.operators.window.window_state import AggregateContents, ListContents, ReduceContents
+from penstock.operators.window.windows import TimeWindow
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.database import RocksSettings
@@ -156,6 +157,26 @@ def test_both_paths_agree_on_rocksdb(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         with monkeypatch.context() as patched:
             patched.setattr(operator_harness, "heap_state", rocks)
             assert run(EventTimeTrigger(), kind) == run(PlainEventTimeTrigger(), kind) == wanted
+
+
+@pytest.mark.parametrize("rocks", [False, True])
+def test_every_kind_of_snapshot_has_windows_as_they_are(
+    rocks: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if rocks:
+        backend = RocksBackend(RocksSettings(localdir=str(tmp_path)), 128)
+        monkeypatch.setattr(operator_harness, "heap_state", lambda: KeyedState(backend))
+    harness = OperatorHarness(build(EventTimeSessionWindows(6), KINDS[0], EventTimeTrigger(), 0, None))
+    stored = harness.keyed.table(MERGING_TABLE)
+    for turn, take in enumerate([harness.keyed.freeze, harness.keyed.checkpoint], 1):
+        harness.send((("a", turn), 10 * turn))
+        harness.send((("a", turn), 10 * turn + 3))
+        for part in take():
+            part.release()
+        windows = {TimeWindow(10 * n, 10 * n + 9): TimeWindow(10 * n, 10 * n + 6) for n in range(1, turn + 1)}
+        assert stored.peek("a") == windows
+        assert len(harness.keyed.timers.event.table) == turn
+    harness.keyed.close()
 
 
 def test_contents_are_in_order_of_arrival_and_those_of_an_earlier_session_come_first() -> None:
