@@ -113,7 +113,7 @@ class Table(ABC):
         """Forget an entry; a missing one is fine."""
 
     @abstractmethod
-    def own(self, entry: Any) -> Any:
+    def own(self, entry: Any, /) -> Any:
         """The value, a container that the caller changes in place: each change counts as a ``put``.
 
         ``None`` if there is none.
@@ -135,7 +135,7 @@ class Table(ABC):
         views, released in any order.
         """
 
-    def peek(self, entry: Any) -> Any:
+    def peek(self, entry: Any, /) -> Any:
         """Like ``get`` for a caller that promises only to look, and only until the next call."""
         return self.get(entry)
 

@@ -47,4 +47,5 @@ def close_pairs(
 def _stretches(starts: Indices, counts: Indices) -> Indices:
     """``starts[i], starts[i] + 1, ...``, ``counts[i]`` numbers, for each ``i``."""
     ends = np.cumsum(counts)
-    return np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+    positions: Indices = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+    return positions
