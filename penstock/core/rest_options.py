@@ -63,10 +63,10 @@ REST_TAIL: Option[bool] = _add(
     "penstock.rest.tail",
     Kind.BOOLEAN,
     "false",
-    "Whether the page may show some of the records that flow, without fields of `penstock.secret-fields`.",
+    "Whether the page may show some of the records that flow, without fields of `penstock.hidden-fields`.",
 )
 SECRET_FIELDS: Option[str] = _add(
-    "penstock.secret-fields",
+    "penstock.hidden-fields",
     Kind.STRING,
     DEFAULT,
     "Names of fields whose values are never shown to people: where a record made a function fail, and where "

@@ -18,7 +18,7 @@ from __future__ import annotations
 from penstock.core.clock import Clock
 from penstock.exchange.outputs import Outputs
 
-_TIMES_ITS_COST = 8
+_TIMES_ITS_COST = 16
 """How many times as long as it took to send the last batch the next one is waited for, at most."""
 _LONGEST_S = 0.002
 """That wait, if sending seemed to take longer than it can."""
