@@ -47,10 +47,5 @@ def close_pairs(
 def _stretches(starts: Indices, counts: Indices) -> Indices:
     """``starts[i], starts[i] + 1, ...``, ``counts[i]`` numbers, for each ``i``."""
     ends = np.cumsum(counts)
-<<<<<<< HEAD
-    stretched: Indices = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
-    return stretched
-=======
     positions: Indices = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
     return positions
->>>>>>> fast-joins
