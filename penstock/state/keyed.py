@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.copying import Copier, copied, itself
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import NativeHandle
 from penstock.core.key_kinds import Kind, kinds_of
 from penstock.state.backend import (
@@ -141,6 +141,8 @@ class KeyedState:
         self._rehashed: Rehashed | None = None
         self.before_freeze: list[Callable[[], None]] = []
         """Called before each freeze: whoever keeps state at hand beside the tables puts it there."""
+        self.must_be_claimed = False
+        """Whether restored chunks that no store registers for are an error."""
         self.restored_kinds: frozenset[Kind] = frozenset()
         """What kinds of keys a snapshot brought, as far as it was looked through."""
 
@@ -234,6 +236,17 @@ class KeyedState:
             if self._rehashed is not None and all(set(store.keys) <= set(b.schema.names) for b in restored):
                 self._rehashed.refuse(name, [store.groups(batch) for batch in restored])
             store.restore(restored)
+
+    def check_claimed(self) -> None:
+        """Called when the operator is open: chunks that no store has asked for by now, none ever will."""
+        if self.must_be_claimed and self._restored_chunks:
+            names = ", ".join(map(repr, sorted(self._restored_chunks)))
+            raise SnapshotError(
+                f"the snapshot has state {names} of this step, which it does not read as it is written now: "
+                "it worked on columns then, with another window, trigger or join. Write it as it was, or give "
+                "the step another uid to start it empty; to go on without that state, set "
+                "execution.state-recovery.ignore-unclaimed-state"
+            )
 
     def restore(self, blocks: StoredBlocks, rehashed: Rehashed | None = None) -> None:
         """Take all entries of a state file that are in its range. Called before the operator opens."""

@@ -11,6 +11,7 @@ import contextlib
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -181,7 +182,7 @@ def build_chain(setup: ChainSetup, edges: Mapping[int, Output]) -> Chain:
             entry = inputs[planned.node.id]
             opened.append(entry.operator)
             setup.opening(planned.node.name)
-            entry.run(lambda entry=entry, context=context: entry.operator.open(context))  # type: ignore[misc]
+            entry.run(partial(_open, entry.operator, context))
     except Exception:
         for operator in reversed(opened):
             with contextlib.suppress(Exception):
@@ -190,6 +191,11 @@ def build_chain(setup: ChainSetup, edges: Mapping[int, Output]) -> Chain:
             context.keyed.close()
         raise
     return [(planned.operator_id, inputs[planned.node.id]) for planned in setup.vertex.operators]
+
+
+def _open(operator: Operator, context: OperatorContext) -> None:
+    operator.open(context)
+    context.keyed.check_claimed()
 
 
 def _context(

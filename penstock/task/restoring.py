@@ -45,6 +45,7 @@ def restored_keyed(
     keyed = KeyedState(_opened(backends, plan, vertex, target))
     try:
         if restore is not None:
+            keyed.must_be_claimed = not plan.settings.allow_non_restored
             _fill(keyed, restore, vertex, subtask, source, source.url == target.url, backends)
             if restore.same_program:
                 keyed.restored_kinds = frozenset()  # its keys may be of several kinds, and of one by chance

@@ -20,7 +20,7 @@ from penstock.core.errors import JobFailedError
 from penstock.core.row import Row
 from penstock.datastream import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.datastream.window import CountTrigger, TumblingEventTimeWindows
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
 
@@ -229,3 +229,33 @@ def test_a_program_with_keys_of_two_types_goes_on_after_a_failure(tmp_path: Path
         client.get_job_execution_result().result(PATIENCE_S)
     assert (tmp_path / "mark").exists()
     assert len(read_text(tmp_path / "out")) == COUNT
+
+
+def start_windows(work: Path, change: Callable[[Any], Any], waits: bool, **settings: str) -> Any:
+    env = environment(work / "chk", **settings).set_parallelism(2)
+    source = Pace(None, work / "gate" if waits else None).source(lambda n: Row(k=n % 5, n=n), COUNT)
+    timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row.n)
+    stream = env.from_source(source, timed, "numbers").uid("numbers")
+    stream.map(lambda row: f"{row.n}").sink_to(text_file_sink(work / "seen")).uid("seen")
+    windows = stream.key_by("k").window(TumblingEventTimeWindows.of(10_000))
+    sums = change(windows).agg(Sum("n", "total")).uid("sums").map(str)
+    sums.sink_to(text_file_sink(work / "out")).uid("out")
+    return env.execute_async("windows")
+
+
+def test_columns_that_a_changed_window_does_not_read_are_an_error(tmp_path: Path) -> None:
+    """With a trigger of its own the window works row by row, and would begin empty."""
+    with local_cluster():
+        client = start_windows(tmp_path, lambda windows: windows, waits=True)
+        until(lambda: len(read_text(tmp_path / "seen")) >= COUNT // 2, "half of the records are through")
+        place = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
+        told = {"execution__state_recovery__path": place, "restart_strategy__type": "none"}
+
+        def changed(windows: Any) -> Any:
+            return windows.trigger(CountTrigger.of(1_000_000))
+
+        client = start_windows(tmp_path, changed, waits=False, **told)
+        with pytest.raises(JobFailedError, match="'window-partials' of this step, which it does not read"):
+            client.get_job_execution_result().result(PATIENCE_S)
+        allowed = {**told, "execution__state_recovery__ignore_unclaimed_state": "true"}
+        start_windows(tmp_path, changed, waits=False, **allowed).get_job_execution_result().result(PATIENCE_S)
