@@ -243,8 +243,8 @@ class KeyedState:
             names = ", ".join(map(repr, sorted(self._restored_chunks)))
             raise SnapshotError(
                 f"the snapshot has state {names} of this step, which it does not read as it is written now: "
-                "it worked on columns then, with another window, trigger or join. Write it as it was, or give "
-                "the step another uid to start it empty; to go on without that state, set "
+                "it worked on columns then, with another window, trigger or join. Write it as it was, or "
+                "give the step another uid to start it empty; to go on without that state, set "
                 "execution.state-recovery.ignore-unclaimed-state"
             )
 
