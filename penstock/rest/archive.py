@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from penstock.rest.look import Look, Refused, rest_id
 from penstock.rest.routes import SAMPLED, VIEWS, Asked, answer
@@ -33,11 +34,11 @@ _LAST = ("{subtaskindex}", "{checkpointid}/subtasks")
 """Parts of the paths of what there is most of."""
 
 
-def archive_of(look: Look, most: int = MOST_BYTES) -> bytes:
-    """The document, of at most ``most`` bytes."""
+def archive_of(look: Look, most: int = MOST_BYTES, log: str = "") -> bytes:
+    """The document, of at most ``most`` bytes; with the end of the driver's log, if it has one."""
     parts: list[bytes] = []
     left = most - len(_around([]))
-    for path, text in _answers(look):
+    for path, text in chain(_answers(look), [("/jobmanager/log", json.dumps(log))] if log else []):
         part = json.dumps({"path": path, "json": text}, ensure_ascii=True).encode()
         if len(part) > most // _ALONE:
             continue

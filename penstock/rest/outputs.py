@@ -91,6 +91,11 @@ async def _answer(plane: Plane, outputs: SlotOutputs, request: Request) -> Respo
     return PlainTextResponse(await anyio.to_thread.run_sync(_without_secrets, text))
 
 
+def driver_log() -> str:
+    """The end of the driver's log, as it may be shown."""
+    return _without_secrets(_HEADING + WRITTEN.taken().log)
+
+
 def _without_secrets(text: str) -> str:
     """Line by line, so that other threads of the driver get their turns in between."""
     return "\n".join(map(shown, text.split("\n")))

@@ -158,7 +158,7 @@ def test_records_are_watched_only_where_the_settings_say_so(tmp_path: Path) -> N
 
 
 def test_some_records_are_watched_without_their_secrets(tmp_path: Path) -> None:
-    env = environment(None, rest__port="0", penstock__rest__tail="true", penstock__secret_fields="*name")
+    env = environment(None, rest__port="0", penstock__rest__tail="true", penstock__hidden_fields="*name")
     with local_cluster(2) as launcher:
         records = number_stream(env, 10**9, 2).map(lambda n: {"n": n, "last_name": SECRET, "text": "<b>"})
         records.key_by(lambda record: record["n"] % 5).map(lambda record: record["n"]).print()

@@ -61,8 +61,8 @@ def document(**changes: Any) -> bytes:
 
 
 def test_an_archive_has_the_answers_that_still_make_sense_in_their_shapes() -> None:
-    look = ended(log=("one line",))
-    job = read_archive(archive_of(look), JOB)
+    look = ended()
+    job = read_archive(archive_of(look, log="one line"), JOB)
     assert job.line["state"] == "CANCELED" and job.key == run_key(JOB, look.history.started_ms)
     vertex = rest_id(look.plan.vertices[0])
     for path in ("", "/plan", "/config", "/exceptions", "/checkpoints", "/checkpoints/config", "/events"):
@@ -104,9 +104,9 @@ def test_no_secret_is_archived() -> None:
 
 
 def test_an_archive_is_bounded_and_keeps_what_matters_most() -> None:
-    look = ended(log=tuple("x" * 100 for _ in range(5000)))
-    small = archive_of(look, 40_000)
-    assert len(small) <= 40_000 < len(archive_of(look)) <= MOST_BYTES
+    look, log = ended(), "x" * 500_000
+    small = archive_of(look, 40_000, log)
+    assert len(small) <= 40_000 < len(archive_of(look, log=log)) <= MOST_BYTES
     kept = read_archive(small, JOB).answers
     assert {f"/jobs/{JOB}", f"/jobs/{JOB}/exceptions", f"/jobs/{JOB}/events"} <= kept.keys()
     assert "/jobmanager/log" not in kept
