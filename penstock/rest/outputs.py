@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from penstock.core.discreet import shown
+from penstock.core.discreet import shown_lines
 from penstock.core.ids import SlotId, WallMs
 from penstock.core.messages import Output, TakeOutput
 from penstock.core.written import WRITTEN
@@ -88,17 +88,7 @@ async def _answer(plane: Plane, outputs: SlotOutputs, request: Request) -> Respo
     if what == "logs":
         return JSONResponse(_listed(texts, at))
     text = texts[_STDOUT if what == "stdout" else name]
-    return PlainTextResponse(await anyio.to_thread.run_sync(_without_secrets, text))
-
-
-def driver_log() -> str:
-    """The end of the driver's log, as it may be shown."""
-    return _without_secrets(_HEADING + WRITTEN.taken().log)
-
-
-def _without_secrets(text: str) -> str:
-    """Line by line, so that other threads of the driver get their turns in between."""
-    return "\n".join(map(shown, text.split("\n")))
+    return PlainTextResponse(await anyio.to_thread.run_sync(shown_lines, text))
 
 
 def _listed(texts: dict[str, str], at: int) -> dict[str, Any]:
