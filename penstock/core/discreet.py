@@ -59,7 +59,7 @@ def discreet(text: str) -> str:
 
 
 def shown_lines(text: str) -> str:
-    """A long text as :func:`shown` shows it, line by line, so that other threads get their turns in between."""
+    """A long text as :func:`shown` shows it; line by line, so that other threads get their turns."""
     return "\n".join(map(shown, text.split("\n")))
 
 
