@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import threading
 import webbrowser
@@ -62,10 +63,9 @@ def _serve(configuration: Configuration, archives: list[str], no_browser: bool) 
     if not no_browser:
         # Some browsers keep the thread that opens them.
         threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # unless the server has taken it for its own
         server.run()
-    except KeyboardInterrupt:
-        say("Closed.", err=True)
+    say("Closed.", err=True)
 
 
 def _open_one(job: str, no_browser: bool) -> None:

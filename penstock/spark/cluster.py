@@ -65,7 +65,7 @@ class SparkCluster(Cluster):
         description: Description | None = None,
     ) -> None:
         self._spark = spark
-        self._description = description or Description(job.plan.job_name)
+        self._description = description or Description(job.plan.job_name, has_page=False)
         self._shipment = shipment or Shipment()
         self._job = job
         self._clock = clock

@@ -25,10 +25,12 @@ _WAIT_S = 2.0
 class Description:
     """Of one job. Any thread may set the page, any may ask."""
 
-    def __init__(self, job_name: str) -> None:
+    def __init__(self, job_name: str, has_page: bool = True) -> None:
         self._job_name = job_name
         self._page: str | None = None
         self._settled = threading.Event()
+        if not has_page:
+            self.page_is(None)
 
     def page_is(self, page: str | None) -> None:
         """Where the page is; ``None`` if there is none."""

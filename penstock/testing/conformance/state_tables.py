@@ -49,6 +49,17 @@ class TableTests(StateBase):
                     table.remove(entry)
                 assert set(table.entries()) == set(entries[1::2]) and entries[0] not in table
 
+    def test_what_is_to_be_seen_is_numbers_by_name(self, tmp_path: Path) -> None:
+        """Before anything was stored, and behind it; to ask changes nothing."""
+        with self.backends(tmp_path) as new:
+            state = new()
+            before = state.backend.measures()
+            state.table("table").put("k", 1)
+            after = state.backend.measures()
+            assert all(isinstance(name, str) for name in (*before, *after))
+            assert all(float(value) == value for value in (*before.values(), *after.values()))
+            assert state.table("table").get("k") == 1
+
     def test_none_is_a_value(self, tmp_path: Path) -> None:
         """Of a table: only ``in`` tells it from nothing, also in a snapshot."""
         with self.backends(tmp_path) as new:

@@ -12,11 +12,12 @@ from click.testing import CliRunner
 from penstock.cli.main import cli
 from penstock.cli.settings_file import find_settings, read_settings
 from penstock.common import Configuration
-from penstock.core.config import layered
+from penstock.core.config import find, layered
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import OPEN
 from penstock.core.option import Kind
 from penstock.core.options import OPTIONS
+from penstock.core.trace_options import TRACE_ENDPOINT
 from penstock.datastream.job import running_program
 from penstock.testing.local import local_cluster
 
@@ -162,7 +163,8 @@ def test_a_configuration_of_flink_is_read_and_what_is_not_used_is_said():
 
 def test_what_is_flinks_is_not_ours():
     ours = OPTIONS.keys() | {old for option in OPTIONS.values() for old in option.fallback_keys}
-    assert [key for key in ours if key.startswith(OPEN)] == []
+    assert [key for key in ours if key.startswith(OPEN)] == [TRACE_ENDPOINT.key]
+    assert find(TRACE_ENDPOINT.key) is TRACE_ENDPOINT, "ours is found first"
     text = "".join(f"{key}: ''\n" for key, option in OPTIONS.items() if option.kind is Kind.STRING)
     found = read_settings(written(text))
     assert found.unused == () and len(found.settings) > 20
