@@ -185,9 +185,14 @@ class DataFrame:
         """Run the program and get all rows, as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
-    def take(self, n: int) -> list[dict[str, Any]]:
-        """Run the program until there are ``n`` rows, and end it."""
-        return [row.as_dict() for row in self.to_data_stream().execute_and_collect(limit=n)]
+    def take(self, n: int = 10, timeout: float | str = 30.0) -> list[dict[str, Any]]:
+        """Run the program until there are ``n`` rows or the time is up (seconds, or ``"2 min"``); end it."""
+        return [row.as_dict() for row in self.to_data_stream().take(n, timeout)]
+
+    def show(self, n: int = 10, timeout: float | str = 30.0) -> None:
+        """Print some rows, as a table; see :meth:`take`."""
+        found = pa.Table.from_pylist(self.take(n, timeout), schema=self.schema)
+        print(found.to_pandas().to_string(index=False))
 
     def _in(self, env: Env) -> DataStream[Any]:
         """Its stream in an environment, the same at each call."""

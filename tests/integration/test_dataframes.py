@@ -120,12 +120,14 @@ def test_batches_through_a_function() -> None:
     assert in_order(found.to_pylist()) == [(2, 4), (3, 9), (4, 16)]
 
 
-def test_parquet_in_and_frames_out(tmp_path: Path) -> None:
+def test_parquet_in_and_frames_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pq.write_table(pa.table({"k": ["a", "b", "a"], "v": [1, 2, 3]}), tmp_path / "part.parquet")
     frame = pf.read_parquet(tmp_path).union(pf.from_records([("c", 9)], ["k", "v"]))
     assert frame.to_pandas().sort_values("v")["k"].tolist() == ["a", "b", "a", "c"]
     assert frame.to_arrow().schema == frame.schema
     assert len(frame.take(2)) == 2
+    frame.show(9)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()][0] == "k"
 
 
 def test_streams_become_frames_and_frames_streams() -> None:

@@ -124,6 +124,7 @@ MAY_PRINT = {
     "connectors/builtin/driver_output.py",  # DataStream.print()
     "luggage/outfit.py",  # in a process of its own that speaks by its output
     "spark/witness.py",  # beside the workers, where there is no logging
+    "dataframe/frame.py",  # DataFrame.show()
 }
 
 
