@@ -112,7 +112,10 @@ class Browser:
 
     def press(self, name: str, within: str = "body") -> None:
         def pressed() -> bool:
-            self.button(name, within).click()
+            button = self.button(name, within)
+            if not button.is_enabled():  # to click it then does nothing, without a word
+                return False
+            button.click()
             return True
 
         self.until(pressed, f"{name!r} cannot be pressed")

@@ -50,11 +50,11 @@ function hasKeys(row) {
 }
 
 function LookUp({ id, row }) {
-  const [key, setKey] = useState("");
   const [answer, setAnswer] = useState(null);
   const field = useId();
   const ask = async (event) => {
     event.preventDefault();
+    const key = event.target.elements.key.value;
     setAnswer({ asking: true });
     const address = path("jobs", id, "penstock", "state", row.operator_id, row.state);
     try {
@@ -66,7 +66,7 @@ function LookUp({ id, row }) {
   return html`<${Panel} title="One key">
     <form class="filter" onSubmit=${ask}>
       <label for=${field}>Key in <bdi>${row.state}</bdi> of <bdi>${row.operator}</bdi></label>
-      <input id=${field} type="text" value=${key} maxlength="1000" onInput=${(event) => setKey(event.target.value)} />
+      <input id=${field} name="key" type="text" maxlength="1000" />
       <button type="submit" disabled=${answer?.asking}>Look up</button>
       <span class="quiet">as text, a number, or JSON: ann, 7, ["ann", 7]</span>
     </form>
