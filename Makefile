@@ -19,7 +19,7 @@ SPARE ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-spark test-kills lint check bench bench-batch bench-sinks simulate chaos soak flat-memory matrix clean
+.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-spark test-kills lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,9 @@ bench: venv java ## Run the benchmarks (PEERS=1 runs the peers beside them)
 
 bench-batch: venv java ## Hourly counts of 50 million events: BATCH beside Spark SQL and STREAMING
 	@$(BIN)/python benchmarks/batch.py $(ARGS)
+
+bench-nexmark: venv java ## The queries of Nexmark, checked against DuckDB (PEERS=1 runs Flink SQL beside them)
+	@$(BIN)/python benchmarks/nexmark/run.py $(if $(PEERS),--flink) $(ARGS)
 
 bench-sinks: venv java servers ## Measure the database sinks and write their guide (ARGS=--quick only prints, in a minute)
 	@$(BIN)/python benchmarks/sinks/run.py $(ARGS)

@@ -8,6 +8,7 @@ Programs are written with the names of PyFlink's DataStream API.  What they impo
 * ``penstock.common``: settings, types, rows, time, watermark strategies, jobs;
 * ``penstock.columns``: aggregates and expressions over named columns;
 * ``penstock.dataframe``: streams as DataFrames;
+* ``penstock.sql``: statements over them; ``penstock.table``: the same by the names of PyFlink's Table API;
 * ``penstock.cep``: patterns;
 * ``penstock.state_processor``: snapshots as tables, and savepoints written from them;
 * ``penstock.metrics``: metrics of one's own;
@@ -25,7 +26,18 @@ from penstock.core.elsewhere import found_in
 from penstock.version import __version__
 
 if TYPE_CHECKING:
-    from penstock import cep, columns, common, dataframe, datastream, metrics, state_processor, testing
+    from penstock import (
+        cep,
+        columns,
+        common,
+        dataframe,
+        datastream,
+        metrics,
+        sql,
+        state_processor,
+        table,
+        testing,
+    )
 
 __all__ = [
     "__version__",
@@ -35,7 +47,9 @@ __all__ = [
     "dataframe",
     "datastream",
     "metrics",
+    "sql",
     "state_processor",
+    "table",
     "testing",
 ]
 

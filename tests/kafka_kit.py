@@ -87,7 +87,8 @@ class TestTopic:
 
     def transactional(self) -> Producer:
         """A producer for transactions. Making one takes a while; many may be at work."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": uuid.uuid4().hex})
+        settings = {"transactional.id": uuid.uuid4().hex, "transaction.timeout.ms": int(TIMEOUT_S * 1000)}
+        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
         producer.init_transactions(TIMEOUT_S)
         return producer
 

@@ -15,6 +15,9 @@ from penstock.core.job import normal_name
 from penstock.rest.archive_reader import Archives
 from penstock.storage.places import is_url, normalise, storage_of
 
+_LATEST_MS = 253_402_300_799_999
+"""The last millisecond that Python's calendar has."""
+
 
 def archives_of(named: tuple[str, ...], configuration: Configuration | None = None) -> list[str]:
     """The directories that were named, or those of the settings; the latter need not be there yet."""
@@ -38,12 +41,15 @@ def archived_events(job: str, directories: list[str]) -> list[dict[str, Any]] | 
     try:
         events = json.loads(text)["events"]
         return [_event(one) for one in events]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         raise ConfigError(f"the archive of job {job!r} is damaged: it has no list of events") from None
 
 
 def _event(one: Any) -> dict[str, Any]:
-    return {"timestamp": int(one["timestamp"]), "kind": str(one["kind"]), "text": str(one["text"])}
+    at = int(one["timestamp"])
+    if not 0 <= at <= _LATEST_MS:
+        raise ValueError(at)
+    return {"timestamp": at, "kind": str(one["kind"]), "text": str(one["text"])}
 
 
 def _settings() -> Configuration:

@@ -21,6 +21,7 @@ from penstock.core.interrupts import SAID
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("penstock.cli.run:run", "Run a program."),
+    "sql": ("penstock.cli.sql:sql", "Run SQL statements, from a file or at a prompt."),
     "port": ("penstock.cli.port:port", "Rewrite the imports of PyFlink programs."),
     "list": ("penstock.cli.jobs:list_jobs", "List the jobs that run on this machine."),
     "cancel": ("penstock.cli.jobs:cancel", "Cancel a running job."),

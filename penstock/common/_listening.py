@@ -77,7 +77,7 @@ class Listening:
         try:
             method(event)
         except BaseException as error:  # also SystemExit: it would end this thread without a word
-            self._warn("raised", f"has raised {type(error).__name__} and goes on hearing: {error}", error)
+            self._warn("raised", f"has raised {type(error).__name__} and goes on hearing", error)
 
     def _warn(self, kind: str, what: str, error: BaseException | None = None) -> None:
         if kind not in self._warned:

@@ -23,7 +23,7 @@ _the_one = threading.Lock()
 @contextmanager
 def the_only_bar() -> Iterator[bool]:
     """Whether the terminal is ours until the end of the block: it is one, and nobody else shows a bar."""
-    mine = sys.stdout.isatty() and _the_one.acquire(blocking=False)
+    mine = _is_terminal() and _the_one.acquire(blocking=False)
     try:
         yield mine
     finally:
@@ -38,7 +38,7 @@ def progress_bar(look: Callable[[], JobView], enabled: bool) -> Iterator[None]:
         yield
         return
     with the_only_bar() as mine:
-        if not mine or not look().bounded:
+        if not mine or not _ends(look):
             yield
             return
         stop = threading.Event()
@@ -49,6 +49,20 @@ def progress_bar(look: Callable[[], JobView], enabled: bool) -> Iterator[None]:
         finally:
             stop.set()
             thread.join(_LAST_S)
+
+
+def _is_terminal() -> bool:
+    """A program may have closed its output, have none, or have something of its own there."""
+    try:
+        return bool(sys.stdout.isatty())
+    except Exception:
+        return False
+
+
+def _ends(look: Callable[[], JobView]) -> bool:
+    with suppress(Exception):
+        return look().bounded
+    return False
 
 
 def _show(look: Callable[[], JobView], stop: threading.Event) -> None:

@@ -163,6 +163,13 @@ class Sink(ABC):
 
     feeds_program: bool = False
     """Whether the program goes on with the records when the job is over: without them it would do harm."""
+    takes_changes: bool = False
+    """Whether rows that are taken back may go there, as ``Row`` with a kind."""
+
+    @property
+    def upsert_key(self) -> tuple[str, ...]:
+        """The columns by which it replaces and deletes rows; none if it only adds rows."""
+        return ()
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from penstock.coordinator.schedule import PendingSnapshot
 from penstock.core.handles import Blob, Committable, OperatorSnapshot
 from penstock.core.ids import Generation, OperatorId, SubtaskIndex, WallMs
+from penstock.core.key_kinds import Kind, is_one_kind
 from penstock.graph.plan import Plan
 from penstock.snapshot.manifest import Manifest, OperatorEntry, Origin, SubtaskEntry
 
@@ -51,13 +55,15 @@ class ManifestMaker:
                 states[state.operator_id, part.subtask.index] = state
         entries = []
         for vertex, planned in self._plan.operators():
+            nothing = OperatorSnapshot(planned.operator_id)
+            found = [states.get((planned.operator_id, index), nothing) for index in range(vertex.parallelism)]
             subtasks = tuple(
                 SubtaskEntry(
                     SubtaskIndex(index),
-                    states.get((planned.operator_id, index), OperatorSnapshot(planned.operator_id, (), None)),
+                    replace(state, key_kinds=()),
                     finished.get((vertex.id, index), False),
                 )
-                for index in range(vertex.parallelism)
+                for index, state in enumerate(found)
             )
             entries.append(
                 OperatorEntry(
@@ -68,6 +74,16 @@ class ManifestMaker:
                     vertex.parallelism,
                     vertex.max_parallelism,
                     subtasks,
+                    _several(kind for state in found for kind in state.key_kinds),
                 )
             )
         return tuple(entries)
+
+
+def _several(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+    """The different kinds, if keys of some cannot be equal to keys of others.
+
+    One kind says nothing: keys that have state show it, and where none has, another type does no harm.
+    """
+    found = frozenset(kinds)
+    return () if is_one_kind(found) else tuple(sorted(found, key=repr))

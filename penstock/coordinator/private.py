@@ -15,7 +15,8 @@ from penstock.storage.own_files import make_directory
 HAS_SOCKETS = hasattr(socket, "AF_UNIX")
 _LONGEST = 100
 """Bytes of a socket's path that fit into its address everywhere."""
-_CREDENTIALS = struct.Struct("3i")
+_CREDENTIALS = struct.Struct("=iII")
+"""Process, user and group; the numbers of users go up to 2**32."""
 _ROOT = 0
 
 

@@ -8,6 +8,7 @@ count is ``None``.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +19,15 @@ from penstock.core.clock import Now
 from penstock.core.ids import MAX_TIME, MIN_TIME, Epoch, MonoMs, Subtask, WallMs
 from penstock.core.messages import SnapshotAck, WatermarkReport
 from penstock.core.metric_names import step_keys
-from penstock.core.metrics import BUSY_COUNTER, LATE_COUNTER, RECORDS_COUNTER
+from penstock.core.metrics import (
+    BUSY_COUNTER,
+    EVENT_TIME_COUNT,
+    EVENT_TIME_MAX,
+    EVENT_TIME_MIN,
+    EVENT_TIME_SUM,
+    LATE_COUNTER,
+    RECORDS_COUNTER,
+)
 from penstock.graph.nodes import Node
 from penstock.graph.plan import Plan, Vertex
 
@@ -62,6 +71,8 @@ class ProgressHistory:
         counts = self._open.pop(record.epoch, None)
         if counts is None or (self.entries and int(record.epoch) <= self.entries[-1]["batchId"]):
             return
+        # What lies before barriers of snapshots that failed meanwhile belongs to this one, too.
+        times = [counts, *(kept for epoch, kept in self._open.items() if epoch < record.epoch)]
         self._open = {epoch: kept for epoch, kept in self._open.items() if epoch > record.epoch}
         ended = record.ended_ms or now.wall
         last_ack = record.latest_ack_ms or ended
@@ -76,7 +87,7 @@ class ProgressHistory:
         }
         sizes = {subtask: part.state_bytes for subtask, part in parts.items()}
         head = (int(record.epoch), record.triggered_ms, durations)
-        self._enter(*head, counts, sizes, watermarks, now)
+        self._enter(*head, counts, sizes, {**_between(times), **_event_time(watermarks)}, now)
 
     def _enter(
         self,
@@ -85,7 +96,7 @@ class ProgressHistory:
         durations: Mapping[str, int],
         counts: Counts,
         sizes: Mapping[Subtask, int],
-        watermarks: Iterable[WatermarkReport],
+        event_time: dict[str, str],
         now: Now,
     ) -> None:
         elapsed = max(0, now.mono - self._since) / 1000
@@ -99,7 +110,7 @@ class ProgressHistory:
             "inputRowsPerSecond": _rate(rows, elapsed),
             "processedRowsPerSecond": _rate(rows, busy or elapsed),
             "durationMs": dict(durations),
-            "eventTime": _event_time(watermarks),
+            "eventTime": event_time,
             "stateOperators": self._state(counts, sizes),
             "sources": self._sources(counts, elapsed, busy or elapsed),
             "sink": self._sink(counts),
@@ -218,11 +229,31 @@ def watermark_of(reports: Iterable[WatermarkReport]) -> int | None:
 
 def _event_time(reports: Iterable[WatermarkReport]) -> dict[str, str]:
     """As Spark has it, without what is not known."""
-    mark = watermark_of(reports)
-    try:
-        return {} if mark is None else {"watermark": iso(mark)}
-    except (OverflowError, ValueError, OSError):
-        return {}  # a time that no calendar has
+    return _calendar({"watermark": watermark_of(reports)})
+
+
+def _between(counts: Iterable[Counts]) -> dict[str, str]:
+    """Where the times of the records lay that steps made watermarks of."""
+
+    def all_of(name: str) -> list[float]:
+        return [value for each in counts_of for key, value in each.items() if key.rpartition(".")[2] == name]
+
+    counts_of = [values for each in counts for values in each.values()]
+    count = sum(all_of(EVENT_TIME_COUNT))
+    if not count:
+        return {}
+    avg = sum(all_of(EVENT_TIME_SUM)) / count
+    found = {"avg": avg, "max": max(all_of(EVENT_TIME_MAX)), "min": min(all_of(EVENT_TIME_MIN))}
+    return _calendar(found)
+
+
+def _calendar(times: Mapping[str, float | None]) -> dict[str, str]:
+    """Times in the form of the calendar, without those that it has not."""
+    made: dict[str, str] = {}
+    for name, at in times.items():
+        with contextlib.suppress(OverflowError, ValueError, OSError):
+            made |= {} if at is None else {name: iso(int(at))}
+    return made
 
 
 def _most(parts: Mapping[Subtask, CheckpointPart], what: Callable[[CheckpointPart], float]) -> int:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.coordinator.asking import PATIENCE_S, Said, ask
+from penstock.coordinator.asking import FOR_BROWSER, PATIENCE_S, Answer, Said, ask, exchange
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.private import HAS_SOCKETS, bind_private, check_own, make_private
 from penstock.core.clock import Clock, SystemClock
@@ -29,7 +29,7 @@ from penstock.storage.own_files import FILE, make_directory
 _log = log_of(__name__)
 _SOCKET = ".sock"
 _LOOPBACK = "127.0.0.1"
-_BACKLOG = 64
+_BACKLOG = 1024
 _CONFLICT = 409
 _BEGIN_S = 35.0
 """A snapshot begins when there is a directory for it: longer than the driver waits for that."""
@@ -116,9 +116,23 @@ class Entry:
         """How a request stands; ``None`` if the driver does not answer."""
         return self._ask("GET", f"{self._job}/{kind.noun}s/{number}")
 
+    def for_browser(
+        self, method: str, target: str, body: bytes | None, patience_s: float, most: int
+    ) -> Answer:
+        """Ask for somebody at a browser, who may what the job's own page may; ``target`` has the query, too.
+
+        :class:`TransportError` if there is no answer, or one of more than ``most`` bytes.
+        """
+        headers = {FOR_BROWSER: "yes", **({"Content-Type": "application/json"} if body else {})}
+        return exchange(self._where, self.token, method, target, body, patience_s, most, headers)
+
     @property
     def _job(self) -> str:
         return f"/jobs/{self.id}"
+
+    @property
+    def _where(self) -> int | Path:
+        return _directory() / self.socket if self.socket else self.port
 
     def _get(self, what: str) -> dict[str, Any] | None:
         said = self._ask("GET", f"{self._job}{what}")
@@ -127,9 +141,8 @@ class Entry:
     def _ask(
         self, method: str, path: str, body: dict[str, Any] | None = None, patience_s: float = PATIENCE_S
     ) -> Said | None:
-        where = _directory() / self.socket if self.socket else self.port
         try:
-            return ask(where, self.token, method, path, body, patience_s)
+            return ask(self._where, self.token, method, path, body, patience_s)
         except TransportError:
             return None
 

@@ -84,11 +84,14 @@ def restored_job(
             {} if blob is None else _loaded(found, store, blob)
             for blob in (assignments[0].lists if assignments else ())
         ]
+        entry = manifest.operator(planned.operator_id)
+        kinds = () if entry is None else entry.key_kinds
         shares = redistribute(lists, vertex.parallelism) if lists else [{}] * vertex.parallelism
         for index, (assignment, share) in enumerate(zip(assignments, shares, strict=True)):
-            if assignment.keyed or share:
+            if assignment.keyed or share or kinds:
                 subtask = Subtask(vertex.id, SubtaskIndex(index))
-                restore = OperatorRestore(assignment.keyed, share, manifest.has_old_hashes, same_program)
+                old_hashes = manifest.has_old_hashes
+                restore = OperatorRestore(assignment.keyed, share, old_hashes, same_program, kinds)
                 subtasks.setdefault(subtask, {})[planned.operator_id] = restore
     committables = tuple(item for item in manifest.committables if item.operator_id in names)
     enumerators = {key: blob for key, blob in manifest.enumerators.items() if key in names}

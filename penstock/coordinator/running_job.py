@@ -6,6 +6,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
+from copy import deepcopy
 from typing import Any
 
 from penstock.common._job_view import JobView
@@ -147,7 +148,7 @@ class RunningJob(ABC):
         """How many entries there have been, and those behind the first ``told`` that are kept."""
         total, entries = self.history.progress(told)
         which = {"id": self.job_id.hex, "runId": self.run_id, "name": self.job.plan.job_name}
-        return total, [{**which, **entry} for entry in entries]
+        return total, [{**which, **deepcopy(entry)} for entry in entries]  # users change what they get
 
     def on_progress(self, wake: Callable[[], None]) -> None:
         """Have ``wake`` called when there is another entry. It must not block."""

@@ -103,6 +103,11 @@ class Batch:
         lists = [column.to_pylist() for column in self.columns.columns]
         return Row.many(names, zip(*lists, strict=True) if lists else iter(()))
 
+    def key_types(self) -> tuple[pa.DataType, ...]:
+        """The types of the columns that hold the keys."""
+        assert self.columns is not None
+        return tuple(self.columns.schema.field(name).type for name in self.key_columns)
+
     def key_list(self) -> list[Any]:
         """The key of each record; a tuple per record when there are several key columns."""
         if self.keys is not None:

@@ -156,19 +156,20 @@ def _rows(type_info: RowTypeInfo) -> Convert:
     fields = [converter(field) for field in type_info.field_types]
     names = tuple(type_info.field_names)
     untouched = not any(fields)
+    only_rows = {Row}
     name = Row.numbered if names == tuple(f"f{i}" for i in range(len(names))) else Row.renamed
 
     def apply(values: Sequence[Any], kinds: set[type]) -> Sequence[Any]:
         _refuse_others(values, kinds, type_info, Row, tuple, list, dict)
-        if Row in kinds:
-            values = Row.arranged(names, values)
-        if untouched and kinds == {Row} and Row.widths(values) == {len(names)}:
+        if untouched and kinds == only_rows and Row.widths(values) == {len(names)}:
             return name(names, values)
+        if Row in kinds and not (kinds == only_rows and Row.have_names(values, names)):
+            values = Row.arranged(names, values)
         plain = values
         if dict in kinds:
             plain = [[v.get(name) for name in names] if isinstance(v, dict) else v for v in values]
         columns = _columns(plain, type_info, fields)
-        if columns is None and kinds == {Row}:
+        if columns is None and kinds == only_rows:
             return name(names, values)
         rows = Row.many(names, map(tuple, plain) if columns is None else zip(*columns, strict=True))
         if Row in kinds:

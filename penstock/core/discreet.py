@@ -58,11 +58,6 @@ def discreet(text: str) -> str:
     return _QUOTED.sub(rf"\1\2{HIDDEN}\2", text)
 
 
-def shown_lines(text: str) -> str:
-    """A long text as :func:`shown` shows it; line by line, so that other threads get their turns."""
-    return "\n".join(map(shown, text.split("\n")))
-
-
 def discreet_usage(text: str) -> str:
     """What is said of a command line, which may quote any piece of it."""
 

@@ -13,6 +13,7 @@ import hashlib
 from dataclasses import dataclass
 
 from penstock.core.ids import Epoch, OperatorId, Subtask, SubtaskIndex
+from penstock.core.key_kinds import Kind
 
 DIGEST_SIZE = 16
 """Bytes of a checksum; its text form is twice as long."""
@@ -122,6 +123,8 @@ class OperatorSnapshot:
     keyed: tuple[KeyedPiece, ...] = ()
     lists: Blob | None = None
     """Operator state: a document, a dict of state name to (mode, items)."""
+    key_kinds: tuple[Kind, ...] = ()
+    """The kinds of keys that the operator has met, whether they have state or not."""
 
     def blobs(self) -> tuple[Blob, ...]:
         """Everything this state is made of."""

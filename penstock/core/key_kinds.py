@@ -10,7 +10,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -22,6 +22,8 @@ from penstock.core.row import Row
 Kind = str | tuple[Any, ...]
 
 NONE = "None"
+MOST_KINDS = 50
+"""Keys of more kinds than that are of any kind."""
 _ZONED = " with a time zone"
 _WORDS: tuple[tuple[Any, str], ...] = (
     (pa.types.is_null, NONE),
@@ -55,6 +57,12 @@ def column_kind(kind: pa.DataType) -> Kind:
     if pa.types.is_timestamp(kind):
         return "datetime" + (_ZONED if kind.tz is not None else "")
     return next((word for test, word in _WORDS if test(kind)), str(kind))
+
+
+def columns_kind(kinds: Sequence[pa.DataType]) -> Kind:
+    """The kind of the keys in columns of these types, whose values may be null."""
+    first, *more = map(column_kind, kinds)
+    return ("tuple", first, *more) if more else first
 
 
 def fits(one: Kind, other: Kind) -> bool:

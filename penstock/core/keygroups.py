@@ -153,6 +153,15 @@ def hash_array(array: pa.Array) -> Hashes:
     return hash_values(array.to_pylist())
 
 
+def hash_nullable(array: pa.Array) -> Hashes:
+    """The same, where a null is a value like any other."""
+    if not array.null_count:
+        return hash_array(array)
+    hashes = np.full(len(array), _NONE, np.uint64)
+    hashes[array.is_valid().to_numpy(zero_copy_only=False)] = hash_array(array.drop_null())
+    return hashes
+
+
 def hash_values(values: Sequence[Any], kinds: set[type] | None = None) -> Hashes:
     """Hash of each Python value; homogeneous numbers, strings and bytes take the vectorised way.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.core.handles import ChannelHandle, Committable, KeyedPiece, SubtaskSnapshot
 from penstock.core.ids import Epoch, EventTime, Generation, OperatorId, SlotId, Subtask, VertexId, WallMs
+from penstock.core.key_kinds import Kind
 from penstock.core.signals import Barrier, SnapshotKind
 
 # --- coordinator to slot ------------------------------------------------------------------------
@@ -27,6 +28,8 @@ class OperatorRestore:
     """Whether keys of some kinds are stored in other key groups than they have today."""
     same_program: bool = False
     """Whether the driver that restores took the snapshot, too: its program has not changed in between."""
+    key_kinds: tuple[Kind, ...] = ()
+    """The kinds of keys that the operator's subtasks had met, if there were several."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,11 @@ SPLITS_COUNTER = "numSplits"
 SPLITS_DONE_COUNTER = "numSplitsFinished"
 """Those of them that it has read to their ends."""
 BUSY_COUNTER = "busyTimeMs"
-AT_BARRIERS = (RECORDS_COUNTER, LATE_COUNTER, BUSY_COUNTER)
+EVENT_TIME_MIN, EVENT_TIME_MAX = "eventTimeMin", "eventTimeMax"
+EVENT_TIME_SUM, EVENT_TIME_COUNT = "eventTimeSum", "eventTimeCount"
+"""Of steps that make watermarks: of the records between the last two barriers."""
+_EVENT_TIMES = (EVENT_TIME_MIN, EVENT_TIME_MAX, EVENT_TIME_SUM, EVENT_TIME_COUNT)
+AT_BARRIERS = (RECORDS_COUNTER, LATE_COUNTER, BUSY_COUNTER, *_EVENT_TIMES)
 """What every snapshot tells, as it was when the barrier passed."""
 
 _log = log_of(__name__)

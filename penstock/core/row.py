@@ -31,6 +31,7 @@ class RowKind(Enum):
 
 _INSERT = RowKind.INSERT
 _VALUES = attrgetter("_values")
+_FIELDS = attrgetter("_fields")
 _KIND_TEXT = {
     RowKind.INSERT: "+I",
     RowKind.UPDATE_BEFORE: "-U",
@@ -85,7 +86,10 @@ class Row:
 
     @classmethod
     def renamed(cls, names: tuple[str, ...], rows: Iterable[Row]) -> list[Row]:
-        """The same rows under ``names``; those that have them already are not copied."""
+        """The same rows under ``names``, with the fields as :meth:`arranged` has them.
+
+        Those that have the names already are not copied.
+        """
         new = object.__new__
         found: list[Row] = []
         append = found.append
@@ -94,7 +98,7 @@ class Row:
                 append(row)
             else:
                 copy = new(cls)
-                copy._values = row._values
+                copy._values = row.get_fields_by_names(names) if row._has_all(names) else row._values
                 copy._fields = names
                 copy._kind = row._kind
                 append(copy)
@@ -125,14 +129,21 @@ class Row:
         for at, row in enumerate(rows):
             if not isinstance(row, Row):
                 continue
-            fields = row._fields
-            if fields is None or fields is names or fields == names or not set(names).issubset(fields):
+            if row._fields is names or row._fields == names or not row._has_all(names):
                 continue
             if found is None:
                 found = list(rows)
             found[at] = cls.many(names, [row.get_fields_by_names(names)])[0]
             found[at]._kind = row._kind
         return rows if found is None else found
+
+    @staticmethod
+    def have_names(rows: Iterable[Row], names: tuple[str, ...]) -> bool:
+        """Whether each has these names in this order, or none at all."""
+        return set(map(_FIELDS, rows)) <= {None, names}
+
+    def _has_all(self, names: tuple[str, ...]) -> bool:
+        return self._fields is not None and set(names).issubset(self._fields)
 
     @staticmethod
     def widths(rows: Iterable[Row]) -> set[int]:

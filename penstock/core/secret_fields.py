@@ -2,7 +2,8 @@
 
 A record is shown to people where it made a function fail, where state is looked up, and where a stream is
 watched.  What may be secret in it is told by the names of its fields: keys of a dict, names of a ``Row``, a
-named tuple or a dataclass, and names in text that is JSON.
+named tuple or a dataclass, and names in text: JSON, or what else has names with values behind them, such as
+the ``repr`` of an object of a class that is not known here.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Any
 
-from penstock.core.discreet import HIDDEN, discreet
+from penstock.core.discreet import HIDDEN, discreet, shown
 from penstock.core.row import Row
+from penstock.core.secret_text import without_values
 
 DEFAULT = (
     "*password*,*passwd*,*passphrase*,pwd,*secret*,*token*,*credential*,*api_key*,*apikey*,*access_key*,"
@@ -29,11 +31,8 @@ _MOST_CHARACTERS = 1 << 16
 _LONGEST_TEXT = 1 << 12
 """Of one text that is not JSON."""
 _LONGEST_SECRET = 2500
-_WRITTEN = re.compile(
-    r"""(?<![\w.-])(["']?(?P<name>[A-Za-z_][\w.-]{0,80})["']?\s{0,3}[:=]\s{0,3})"""
-    r"""("(?:[^"\\]|\\.){0,2000}"|'(?:[^'\\]|\\.){0,2000}'|[^\s,;&}\])]{1,2000})"""
-)
-"""A name and its value in text that is not, or not whole, JSON."""
+_MOST_BITS = 1 << 12
+"""Of a number: Python refuses to write longer ones."""
 
 
 def patterns_of(text: str) -> tuple[str, ...]:
@@ -50,9 +49,19 @@ class SecretFields:
 
     def hides(self, name: object) -> bool:
         """Whether a field of this name is not shown."""
+        if isinstance(name, bytes):
+            name = name.decode("utf-8", "replace")
         if self._names is None or not isinstance(name, str):
             return False
         return self._names.match(name.replace("-", "_").lower()) is not None
+
+    def written(self, text: str) -> str:
+        """Any text, without what stands in it behind names that hide their values."""
+        return text if self._names is None else without_values(text, self.hides)
+
+    def shown_lines(self, text: str) -> str:
+        """A long text as it may be shown to people: line by line, so that other threads get their turns."""
+        return "\n".join(shown(self.written(line)) for line in text.split("\n"))
 
     def text(self, record: Any, longest: int) -> str:
         """The record as Python would write it, shortened, without what is hidden."""
@@ -92,11 +101,13 @@ class _Masking:
 
     def masked(self, value: Any, depth: int) -> Any:
         """The value itself where nothing in it is hidden, else something that is written like it."""
-        if value is None or isinstance(value, int | float | bool):
-            return value
         self._left -= 1
         if self._left < 0 or depth < 0:
             return _MORE
+        if value is None or isinstance(value, float | bool | _Said):
+            return value
+        if isinstance(value, int):
+            return value if value.bit_length() <= _MOST_BITS else _Said(f"({value.bit_length()} bits)")
         if isinstance(value, str | bytes | bytearray):
             return self._in_text(value)
         if isinstance(value, Mapping):
@@ -105,17 +116,36 @@ class _Masking:
         if names is not None:
             return self._named(value, names, depth)
         if isinstance(value, list | tuple | set | frozenset | Row):
-            parts = [self.masked(part, depth - 1) for part in value]
+            parts: list[Any] = []
+            for part in value:
+                parts.append(self.masked(part, depth - 1))
+                if self._left < 0:
+                    return _rebuilt(value, parts)
             same = all(one is other for one, other in zip(parts, value, strict=True))
             return value if same else _rebuilt(value, parts)
-        return value
+        return self._object(value)
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> Any:
-        made = {
-            key: _HIDDEN if self._secret.hides(key) else self.masked(part, depth - 1)
-            for key, part in value.items()
-        }
-        return value if all(made[key] is value[key] for key in value) else made
+        made: dict[Any, Any] = {}
+        same = True
+        for key, part in value.items():
+            made[key] = self.masked(_HIDDEN if self._secret.hides(key) else part, depth - 1)
+            same = same and made[key] is part
+            if self._left < 0:
+                return made
+        return value if same else made
+
+    def _object(self, value: Any) -> Any:
+        """What nobody here knows the fields of: names and values stand in what it says of itself."""
+        try:
+            text = repr(value)
+        except Exception as error:
+            return _Said(f"({type(value).__name__}, which cannot be shown: {type(error).__name__})")
+        self._characters -= min(len(text), _LONGEST_TEXT)
+        if self._characters < 0:
+            return _MORE
+        left = self._secret.written(text[:_LONGEST_TEXT])
+        return value if left == text else _Said(left if len(text) <= _LONGEST_TEXT else f"{left}...")
 
     def _named(self, value: Any, names: Mapping[str, Any], depth: int) -> Any:
         made = self._mapping(names, depth)
@@ -132,7 +162,7 @@ class _Masking:
             return _MORE
         text = value[:_MOST_CHARACTERS]
         text = text if isinstance(text, str) else text.decode("utf-8", "replace")
-        if text[:1] in ("{", "["):
+        if text.lstrip()[:1] in ("{", "["):
             try:
                 read = json.loads(text)
             except (ValueError, RecursionError):
@@ -141,13 +171,10 @@ class _Masking:
                 made = self.masked(read, _DEEPEST)
                 return value if made is read else _Said(repr(json.dumps(made, default=repr)))
         text = text[:_LONGEST_TEXT]
-        left = _WRITTEN.sub(self._unless_hidden, text)
+        left = self._secret.written(text)
         if left != text:
             return _Said(repr(left))
         return value if len(value) <= _LONGEST_TEXT else _Said(f"{value[:_LONGEST_TEXT]!r}...")
-
-    def _unless_hidden(self, found: re.Match[str]) -> str:
-        return f"{found[1]}{HIDDEN}" if self._secret.hides(found["name"]) else found[0]
 
 
 def _rebuilt(value: Any, parts: list[Any]) -> Any:
@@ -159,11 +186,12 @@ def _rebuilt(value: Any, parts: list[Any]) -> Any:
 
 
 def _names_of(value: Any) -> Mapping[str, Any] | None:
-    """The fields of a value that has named ones."""
+    """The fields of a value that has named ones, without those that a dataclass does not write itself."""
     if isinstance(value, Row):
         return None if value.field_names() is None else value.as_dict()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value, strict=False))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+        shown = (field.name for field in dataclasses.fields(value) if field.repr)
+        return {name: getattr(value, name, None) for name in shown}
     return None

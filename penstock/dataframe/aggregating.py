@@ -21,6 +21,8 @@ from penstock.expressions.types import is_number
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 _TIME = pa.timestamp("ms")
+ALL_ROWS = "$all"
+"""The key of all rows, where nothing else is asked for."""
 
 
 class Aggregates:
@@ -40,22 +42,8 @@ class Aggregates:
         for name, aggregate in zip(_names(aggregates), aggregates, strict=True):
             if name in self.results or name in self.inputs or name in (WINDOW_START, WINDOW_END):
                 raise ConfigError(f"two columns of agg are called {name!r}; name one with .alias(...)")
-            self.results[name] = self._result(aggregate.node)
+            self.results[name] = with_folds(aggregate.node, self.key_names, self._fold)
         self.result_schema = self._schema_of_results()
-
-    def _result(self, node: Node) -> Node:
-        """The expression with folds in place of aggregates; other columns must be keys."""
-        if not any(isinstance(part, AggregateCall) for part in node.walk()):
-            raise ConfigError(f"{node} is no aggregate; write {node}.sum, .count, .min, .max or .avg")
-
-        def replace(part: Node) -> Node | None:
-            if isinstance(part, AggregateCall):
-                return Column(self._fold(part))
-            if isinstance(part, Column) and part.name not in self.key_names:
-                raise ConfigError(f"column {part.name!r} in {node} is neither a key nor within an aggregate")
-            return None
-
-        return rewritten(node, replace)
 
     def _fold(self, call: AggregateCall) -> str:
         name = self._folded.get(call)
@@ -65,6 +53,10 @@ class Aggregates:
         if call == count_rows():
             self.folds.append(Count(name))
             return name
+        if call.distinct:
+            raise ConfigError(
+                f"{call}: distinct values of windows are not there yet; group_by without a window"
+            )
         if any(isinstance(part, AggregateCall) for part in call.argument.walk()):
             raise ConfigError(f"{call} is an aggregate of an aggregate")
         column = f"{name}_of"
@@ -86,6 +78,21 @@ class Aggregates:
             kind = pa.int64() if call == count_rows() else before.field(f"{name}_of").type
             fields.append(pa.field(name, _folded_type(call.function, kind)))
         return pa.schema(fields)
+
+
+def with_folds(node: Node, keys: Sequence[str], fold: Callable[[AggregateCall], str]) -> Node:
+    """An expression of aggregates, with the columns of ``fold`` in their place; others must be keys."""
+    if not any(isinstance(part, AggregateCall) for part in node.walk()):
+        raise ConfigError(f"{node} is no aggregate; write {node}.sum, .count, .min, .max or .avg")
+
+    def replace(part: Node) -> Node | None:
+        if isinstance(part, AggregateCall):
+            return Column(fold(part))
+        if isinstance(part, Column) and part.name not in keys:
+            raise ConfigError(f"column {part.name!r} in {node} is neither a key nor within an aggregate")
+        return None
+
+    return rewritten(node, replace)
 
 
 def _folded_type(function: str, kind: pa.DataType) -> pa.DataType:

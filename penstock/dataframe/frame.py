@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from penstock.connectors.sink import Sink
+from penstock.core.changes import CHANGE, ChangeMode
+from penstock.core.codes import KEY_HASH
 from penstock.core.errors import ConfigError
-from penstock.dataframe.aggregating import Aggregates, window_columns
-from penstock.dataframe.windows import Session, Size, Slide, Tumble, Window
-from penstock.datastream import DataStream
+from penstock.dataframe import changing, emitting, ranking, window_rows
+from penstock.dataframe.ends import Ends
+from penstock.dataframe.grouping import RunningGroups
+from penstock.dataframe.join_sides import On
+from penstock.dataframe.joining import join
+from penstock.dataframe.lookup import join_lookup
+from penstock.dataframe.over import OverDataFrame, over
+from penstock.dataframe.timed_joins import join_temporal
+from penstock.dataframe.window_bounds import Bounds, common_bounds, kept_bounds, kept_time
+from penstock.dataframe.window_groups import WindowGroups, has_window, window_groups
+from penstock.dataframe.windowed import WindowedDataFrame, windowed
+from penstock.dataframe.windows import Size, Window
+from penstock.datastream import DataStream, DataStreamSink
 from penstock.datastream import StreamExecutionEnvironment as Env
 from penstock.expressions.face import Expression, col, names_of
 from penstock.expressions.nodes import Column, Node
@@ -23,7 +36,7 @@ Build = Callable[[Env], DataStream[Any]]
 """Makes the stream in an environment."""
 
 
-class DataFrame:
+class DataFrame(Ends):
     """A stream of named columns.  Made by :func:`~penstock.dataframe.from_arrow` and its siblings.
 
     >>> numbers = from_dict({"n": [1, 2, 3]})
@@ -35,10 +48,21 @@ class DataFrame:
     __iter__ = None
     """Rows come by running it; without this, Python would try columns 0, 1, 2."""
 
-    def __init__(self, build: Build, schema: pa.Schema, has_event_time: bool, env: Env | None) -> None:
+    def __init__(
+        self,
+        build: Build,
+        schema: pa.Schema,
+        has_event_time: bool,
+        env: Env | None,
+        changes: ChangeMode = ChangeMode.APPEND,
+        key: tuple[str, ...] = (),
+    ) -> None:
         doubled = [name for name in set(schema.names) if schema.names.count(name) > 1]
         if doubled:
             raise ConfigError(f"two columns are called {sorted(doubled)[0]!r}; rename one")
+        for name in (CHANGE, KEY_HASH):
+            if name in schema.names:
+                raise ConfigError(f"the column name {name!r} is taken by the engine; rename the column")
         self._build = build
         self._env = env
         self._made: WeakKeyDictionary[Env, DataStream[Any]] = WeakKeyDictionary()
@@ -46,6 +70,17 @@ class DataFrame:
         """Names and Arrow types of the columns."""
         self.has_event_time = has_event_time
         """Whether rows have event times.  They keep them through every step, whatever columns are left."""
+        self._bounds: Bounds | None = None
+        """The columns with the bounds of windows, if rows have the last moment of theirs as time."""
+        self._time: str | None = None
+        """The column with the event times, if it is known and still there."""
+        self.changes = changes
+        """Whether rows are added only, replaced by their key, or taken back."""
+        self.key = key
+        """The columns that tell the rows of an upsert apart."""
+        self._retracting: Callable[[], DataFrame] | None = None
+        """Makes the same as a frame that takes old rows back; for upserts."""
+        self._with_old_rows: DataFrame | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -124,16 +159,21 @@ class DataFrame:
             if not other.schema.equals(self.schema):
                 raise ConfigError(f"union needs the same columns: {self!r} is not {other!r}")
         timed = self.has_event_time and all(other.has_event_time for other in others)
+        first, *more = changing.united(self, others)
 
         def build(env: Env) -> DataStream[Any]:
-            return self._in(env).union(*(other._in(env) for other in others))
+            return first._in(env).union(*(other._in(env) for other in more))
 
-        return DataFrame(build, self.schema, timed, one_environment(self, *others))
+        found = DataFrame(build, self.schema, timed, one_environment(self, *others), first.changes)
+        found._bounds = common_bounds((self, *others))
+        found._time = self._time if all(other._time == self._time for other in others) else None
+        return found
 
     def map_batches(
         self, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema
     ) -> DataFrame:
         """Whole batches through a function, which must give as many rows as it gets, of ``schema``."""
+        changing.only_appends(self, "map_batches")
         named: dict[str, Node] = {name: Column(name) for name in schema.names}
         mapped = self._then(lambda stream: stream.map_batches(function), schema)
         return mapped._calc("Check", None, named)
@@ -141,19 +181,106 @@ class DataFrame:
     # --- windows -----------------------------------------------------------------------------------
 
     def window(self, window: Window, allowed_lateness: Size = 0) -> WindowedDataFrame:
-        """Cut into windows of event time; behind it comes ``group_by(...).agg(...)``."""
-        if not isinstance(window, Tumble | Slide | Session):
-            raise ConfigError(f"window takes Tumble, Slide or Session, not {window!r}")
-        if not self.has_event_time:
-            raise ConfigError("windows need event time: name its column with time='ts' at the source")
-        return WindowedDataFrame(self, window, allowed_lateness)
+        """Cut into windows; behind it comes ``group_by(...).agg(...)``, or ``agg(...)`` over all rows."""
+        return windowed(self, window, allowed_lateness)
 
-    def group_by(self, *columns: ColumnLike) -> GroupedDataFrame:
-        """Refused without a window so far: results would change with every row."""
-        raise ConfigError(
-            "group_by needs windows so far, as in df.window(Tumble('1 min')).group_by('country'): without "
-            "them every row changes a result, and changes are not there yet"
-        )
+    def group_by(self, *columns: ColumnLike) -> WindowGroups | RunningGroups:
+        """By these columns or expressions; ``agg`` makes one row of each group.
+
+        By ``window_start`` and ``window_end`` of windowed results, and perhaps more: rows that come when the
+        window has ended.  By anything else: over all rows there are, with results that change.
+        """
+        keys = [self._as_expression(column) for column in columns]
+        return window_groups(self, keys) if has_window(self, keys) else RunningGroups(self, columns)
+
+    def agg(self, *aggregates: Expression) -> DataFrame:
+        """One row of all rows, which changes; as ``group_by().agg(...)``."""
+        return self.group_by().agg(*aggregates)
+
+    # --- joins -------------------------------------------------------------------------------------
+
+    def join(
+        self,
+        other: DataFrame,
+        on: On,
+        how: str = "inner",
+        between: tuple[Size, Size] | None = None,
+        ttl: Size | None = None,
+        suffix: str = "_right",
+    ) -> DataFrame:
+        """Rows of both with equal columns ``on``: a name, several, or ``{"left": "right"}``.
+
+        ``how``: inner, left, right, full, semi or anti.  ``between=("-5 s", "1 min")`` says how far after the
+        left row, in event time, the right one may be.  Windowed results joined on ``window_start`` and
+        ``window_end`` meet within their windows.  Key columns have their left names; another column that
+        both have gets the ``suffix`` on the right.  A null equals nothing.
+
+        >>> orders = from_dict({"id": [1, 2], "ts": [1_000, 2_000]}, time="ts")
+        >>> paid = from_dict({"id": [1, 2], "ts": [4_000, 99_000]}, time="ts")
+        >>> orders.join(paid, on="id", between=(0, "5 s")).to_pylist()
+        [{'id': 1, 'ts': 1000, 'ts_right': 4000}]
+        """
+        return join(self, other, on, how, between, ttl, suffix)
+
+    def join_temporal(
+        self, versions: DataFrame, on: On, how: str = "inner", suffix: str = "_right"
+    ) -> DataFrame:
+        """Each row with the version of its key that was valid at its event time: the last one until then.
+
+        ``how`` is inner or left.  Rows wait until the watermark of both has come to their time.
+        """
+        return join_temporal(self, versions, on, how, suffix)
+
+    def join_lookup(self, table: Any, on: On, how: str = "inner", suffix: str = "_right") -> DataFrame:
+        """Each row with the rows of a table that have equal columns ``on``; rows keep their event time.
+
+        ``table``: a bounded DataFrame, an Arrow table, or a data frame of pandas, polars or Spark, of at most
+        a million rows.  It is read here, once, and travels with the job.  ``how`` is inner or left.
+
+        >>> names = {"id": [1, 2], "name": ["ann", "bob"]}
+        >>> from_dict({"id": [2, 3]}).join_lookup(names, on="id", how="left").to_pylist()
+        [{'id': 2, 'name': 'bob'}, {'id': 3, 'name': None}]
+        """
+        return join_lookup(self, table, on, how, suffix)
+
+    # --- rows beside others ------------------------------------------------------------------------
+
+    def over(
+        self,
+        partition_by: Any = (),
+        order_by: str | None = None,
+        rows: int | str | None = None,
+        range: Size | None = None,
+    ) -> OverDataFrame:
+        """Aggregates beside each row, over the rows of its group up to it, in order of event time.
+
+        ``rows=10``: the ten before it, and itself; ``range="1 min"``: those of the last minute and of its own
+        time; neither: all so far.  Behind it comes ``agg(...)``.
+        """
+        return over(self, partition_by, order_by, rows, range)
+
+    def top_n(
+        self, n: int, by: Any, partition_by: str | Sequence[str] = (), rank: str | None = None
+    ) -> DataFrame:
+        """The first ``n`` rows of each partition by columns: ``top_n(3, col("price").desc(), "auction")``.
+
+        ``rank`` names a column with their numbers, from one; then rows replace each other by number.  With
+        ``window_start`` and ``window_end`` of windowed results in the partition, rows come when it has ended.
+        """
+        if window_rows.by_windows(self, partition_by):
+            return window_rows.top_n(self, n, by, partition_by, rank)
+        return ranking.topped(self, n, by, partition_by, rank)
+
+    def drop_duplicates(self, *columns: str, keep: str = "first", order_by: Any = None) -> DataFrame:
+        """One row of all that are equal in these columns, or in all: the ``"first"`` or ``"last"`` one.
+
+        By their arrival, or by a column.  The first to arrive stays; all others are replaced by better ones.
+        With ``window_start`` and ``window_end`` of windowed results among the columns, rows come when the
+        window has ended.
+        """
+        if window_rows.by_windows(self, columns or self.columns):
+            return window_rows.drop_duplicates(self, columns, keep, order_by)
+        return ranking.deduplicated(self, columns, keep, order_by)
 
     # --- results -----------------------------------------------------------------------------------
 
@@ -162,6 +289,22 @@ class DataFrame:
 
         In ``env``, which then runs it, unless the DataFrame was made in an environment.
         """
+        changing.only_appends(self, "to_data_stream")
+        return self._stream(env)
+
+    def to_changelog_stream(self, env: Env | None = None, upsert: bool = False) -> DataStream[Any]:
+        """The stream of changes: rows with their kinds, old rows (-U) among them.
+
+        ``upsert``: without old rows, of a DataFrame with a key; for sinks that replace rows by their key.
+        """
+        return emitting.changelog(self, env, upsert)
+
+    def sink_to(self, sink: Sink, env: Env | None = None) -> DataStreamSink:
+        """Write to a sink: rows that stay to any, rows that change to one that replaces rows by their key."""
+        return emitting.sunk(self, sink, env)
+
+    def _stream(self, env: Env | None = None) -> DataStream[Any]:
+        """The stream as it is, of changes if it has any."""
         if env is not None and self._env not in (None, env):
             raise ConfigError("the DataFrame was made in another environment; leave env out")
         return self._in(self._env or env or Env.get_execution_environment())
@@ -170,29 +313,23 @@ class DataFrame:
         """Run the program and get the rows here, as they come."""
         return self.to_data_stream().execute_and_collect(job_name)
 
+    def iter_rows(self, include_row_kind: bool = False) -> Iterator[Any]:
+        """Run the program and get the rows as dicts, as they come; or pairs of ``RowKind`` and row."""
+        return emitting.rows_of(self, include_row_kind)
+
     def to_pylist(self) -> list[dict[str, Any]]:
-        """Run the program and get all rows, as dicts.  The DataFrame must end."""
-        with self.to_data_stream().execute_and_collect() as rows:
-            return [row.as_dict() for row in rows]
+        """Run the program and get all rows, as dicts, all changes made.  The DataFrame must end."""
+        with self._stream().execute_and_collect() as rows:
+            return emitting.applied_rows(self, rows)
 
     collect = to_pylist
 
-    def to_arrow(self) -> pa.Table:
-        """Run the program and get all rows, as a table."""
-        return pa.Table.from_pylist(self.to_pylist(), schema=self.schema)
-
-    def to_pandas(self) -> Any:
-        """Run the program and get all rows, as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
-
     def take(self, n: int = 10, timeout: float | str = 30.0) -> list[dict[str, Any]]:
-        """Run the program until there are ``n`` rows or the time is up (seconds, or ``"2 min"``); end it."""
-        return [row.as_dict() for row in self.to_data_stream().take(n, timeout)]
+        """Run the program until there are ``n`` rows or the time is up (seconds, or ``"2 min"``); end it.
 
-    def show(self, n: int = 10, timeout: float | str = 30.0) -> None:
-        """Print some rows, as a table; see :meth:`take`."""
-        found = pa.Table.from_pylist(self.take(n, timeout), schema=self.schema)
-        print(found.to_pandas().to_string(index=False))
+        If rows change: until there were ``n`` changes; what is there then.
+        """
+        return emitting.applied_rows(self, self._stream().take(n, timeout))
 
     def _in(self, env: Env) -> DataStream[Any]:
         """Its stream in an environment, the same at each call."""
@@ -214,8 +351,39 @@ class DataFrame:
         )
 
     def _calc(self, name: str, condition: Node | None, named: dict[str, Node] | None) -> DataFrame:
+        if self.changes is not ChangeMode.APPEND:
+            return changing.calculated(self, name, condition, named)
         factory = partial(CalcOperator, self.schema, condition, named)
-        return self._then(lambda stream: stream._add(name, factory, in_columns=True), factory().schema)
+        found = self._then(lambda stream: stream._add(name, factory, in_columns=True), factory().schema)
+        found._bounds, found._time = kept_bounds(self._bounds, named), kept_time(self._time, named)
+        return found
+
+    def _together(self, build: Build, schema: pa.Schema, *others: DataFrame) -> DataFrame:
+        """Of several frames with event time."""
+        return DataFrame(build, schema, True, one_environment(self, *others))
+
+    def _changed(
+        self,
+        step: Callable[[DataStream[Any]], DataStream[Any]],
+        schema: pa.Schema,
+        changes: ChangeMode,
+        key: tuple[str, ...] = (),
+    ) -> DataFrame:
+        """Behind a step whose results change; they have no event time."""
+        return DataFrame(lambda env: step(self._in(env)), schema, False, self._env, changes, key)
+
+    def _with(self, other: DataFrame, build: Build, schema: pa.Schema, changes: ChangeMode) -> DataFrame:
+        """What is made of two of them; it has no event time."""
+        return DataFrame(build, schema, False, one_environment(self, other), changes)
+
+    def _as_retract(self) -> DataFrame:
+        """The same, with old rows if they change."""
+        if self.changes is not ChangeMode.UPSERT:
+            return self
+        assert self._retracting is not None
+        if self._with_old_rows is None:
+            self._with_old_rows = self._retracting()
+        return self._with_old_rows
 
 
 def one_environment(*frames: DataFrame) -> Env | None:
@@ -224,49 +392,3 @@ def one_environment(*frames: DataFrame) -> Env | None:
     if len(found) > 1:
         raise ConfigError("these DataFrames were made in different environments, which are different jobs")
     return next(iter(found.values()), None)
-
-
-class WindowedDataFrame:
-    """A DataFrame cut into windows."""
-
-    def __init__(self, frame: DataFrame, window: Window, allowed_lateness: Size) -> None:
-        self._frame = frame
-        self._window = window
-        self._lateness = allowed_lateness
-
-    def group_by(self, *columns: ColumnLike) -> GroupedDataFrame:
-        """By these columns or expressions, within each window."""
-        if not columns:
-            raise ConfigError("group_by needs at least one column")
-        return GroupedDataFrame(self._frame, self._window, self._lateness, columns)
-
-
-class GroupedDataFrame:
-    """Groups within windows; :meth:`agg` makes one row of each."""
-
-    def __init__(
-        self, frame: DataFrame, window: Window, lateness: Size, keys: tuple[ColumnLike, ...]
-    ) -> None:
-        self._frame = frame
-        self._window = window
-        self._lateness = lateness
-        self._keys = [frame._as_expression(key) for key in keys]
-
-    def agg(self, *aggregates: Expression) -> DataFrame:
-        """The keys, ``window_start``, ``window_end`` and a column for each aggregate.
-
-        >>> clicks = from_dict({"user": ["a", "b", "a"], "ts": [1, 2, 3]}, time="ts")
-        >>> last = clicks.window(Tumble("1 s")).group_by("user").agg(col("ts").max.alias("last"))
-        >>> sorted((row["user"], row["last"]) for row in last.to_pylist())
-        [('a', 3), ('b', 2)]
-        """
-        plan = Aggregates(self._frame.schema, self._keys, aggregates)
-        prepared = self._frame._calc("Prepare", None, plan.inputs)
-        assigner, lateness = self._window.assigner(), self._lateness
-
-        def folded(stream: DataStream[Any]) -> DataStream[Any]:
-            windows = stream.key_by(*plan.key_names).window(assigner).allowed_lateness(lateness)
-            return windows.agg(*plan.folds)
-
-        found = prepared._then(folded, plan.result_schema)
-        return found._calc("Finish", None, {**window_columns(plan.key_names), **plan.results})

@@ -43,6 +43,12 @@ def event_time(schema: pa.Schema, time: str | None, max_delay: Size) -> Watermar
     return WatermarkStrategy.for_bounded_out_of_orderness(delay).with_timestamp_column(time)
 
 
+def timed(frame: DataFrame, time: str | None) -> DataFrame:
+    """The frame, which knows the column of its event times."""
+    frame._time = time
+    return frame
+
+
 def from_arrow(
     table: pa.Table | pa.RecordBatch, time: str | None = None, max_delay: Size = 0, env: Env | None = None
 ) -> DataFrame:
@@ -61,7 +67,7 @@ def from_arrow(
         # One after the other, as they are in the table.
         return env.from_source(source, strategy, "table").set_parallelism(1)
 
-    return DataFrame(build, table.schema, time is not None, env)
+    return timed(DataFrame(build, table.schema, time is not None, env), time)
 
 
 def from_records(
@@ -122,7 +128,8 @@ def read_parquet(
         FileSource.parquet(*map(str, paths), columns=found.names),
         event_time(found, time, max_delay),
     )
-    return DataFrame(lambda env: env.from_source(source, strategy, "parquet"), found, time is not None, env)
+    frame = DataFrame(lambda env: env.from_source(source, strategy, "parquet"), found, time is not None, env)
+    return timed(frame, time)
 
 
 def _schema_of(paths: Sequence[str | Path]) -> pa.Schema:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, overload
 from penstock.connectors.builtin.driver_output import CollectSink, PrintSink
 from penstock.connectors.sink import Sink, TypedSink
 from penstock.core.errors import GraphError
+from penstock.core.options import RUNTIME_MODE
 from penstock.core.type_vars import K, R, S, T_co, V
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info, project_type
 from penstock.core.wanted import wanted
@@ -38,6 +39,7 @@ from penstock.exchange.partition import (
     Rescale,
     Shuffle,
 )
+from penstock.graph.bounded import runs_in_batch
 from penstock.graph.nodes import Chaining, Link, Node, NodeId, NodeKind
 from penstock.operators.functions import (
     FilterFunction,
@@ -465,8 +467,7 @@ class DataStream(StepSettings, Generic[T_co]):
         >>> env.from_collection([1, 2, 3]).execute_and_collect(limit=2)
         [1, 2]
         """
-        records: SimpleQueue[T_co] = SimpleQueue()
-        self.sink_to(CollectSink(records)).name("Collect").set_parallelism(1)  # records stay in order
+        records = self._gathered("Collect")
         client = self._env.execute_async(job_execution_name or "collect")
         results = CloseableIterator(records, client)
         if limit is None:
@@ -488,10 +489,25 @@ class DataStream(StepSettings, Generic[T_co]):
         count, seconds = checked_count(n), checked_timeout(timeout)
         if not count:
             return []
-        records: SimpleQueue[T_co] = SimpleQueue()
-        self.sink_to(CollectSink(records)).name("Take").set_parallelism(1)  # records stay in order
+        records = self._gathered("Take")
         client = self._env.execute_async(job_execution_name or "take")
         return taken(records, client, count, seconds)
+
+    def _gathered(self, name: str) -> SimpleQueue[T_co]:
+        """Where the records of this stream will be: as they come, and in BATCH subtask by subtask.
+
+        One subtask sends them, so that they stay in order.  In BATCH the driver reads the subtasks' results
+        in their order anyway, and one more step would be one more shuffle: there each subtask of the last
+        step sends its own.
+        """
+        records: SimpleQueue[T_co] = SimpleQueue()
+        sink = self.sink_to(CollectSink(records)).name(name)
+        is_batch = runs_in_batch(self._env.configuration().get(RUNTIME_MODE), self._env.graph.nodes)
+        if not is_batch or len(self._links) != 1 or self._links[0].partitioning is not None:
+            sink.set_parallelism(1)
+        elif (width := self._env.graph.get(self._links[0].source).parallelism) is not None:
+            sink.set_parallelism(width)
+        return records
 
 
 class CachedDataStream(DataStream[T_co]):

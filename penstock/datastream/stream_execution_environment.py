@@ -83,6 +83,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         self._config = ExecutionConfig(self._configuration)
         self.graph = GraphBuilder()
         self._listeners: list[JobListener] = []
+        self._sql_session: Any = None
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -381,6 +382,18 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         source = SocketTextSource(hostname, port, delimiter)
         stream = self.from_source(source, WatermarkStrategy.no_watermarks(), "Socket Stream")
         return stream.set_parallelism(1)
+
+    def sql(self, statement: str, **frames: Any) -> Any:
+        """One statement of SQL, as a :class:`~penstock.dataframe.DataFrame`: see ``docs/guides/sql.md``.
+
+        ``frames`` are DataFrames that the statement reads by their names here.  What CREATE makes is known to
+        later statements; INSERT INTO adds a sink, which :meth:`execute` runs.
+
+        >>> env.sql("SELECT n * 2 AS twice FROM (VALUES (1), (2)) AS t(n) WHERE n > 1").to_pylist()
+        [{'twice': 4}]
+        """
+        # A step up in the layers, as that to Spark: SQL is made of DataFrames, and these of streams.
+        return importlib.import_module("penstock.sql").session_of(self).sql(statement, **frames)
 
     # --- running ----------------------------------------------------------------------------
 

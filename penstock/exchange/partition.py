@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
 from penstock.core.errors import ConfigError, KeyError_
-from penstock.core.keygroups import Hashes, combine_columns, hash_array, hash_values, key_groups, owner
+from penstock.core.keygroups import Hashes, combine_columns, hash_nullable, hash_values, key_groups, owner
 from penstock.core.keys import NAN, canonical_keys
 from penstock.core.row import field_of
 from penstock.exchange.hot_groups import GroupCounts
@@ -73,6 +73,8 @@ class Hash(Partitioning):
 
     selector: Callable[[Any], Any] | None = None
     columns: tuple[str, ...] = ()
+    nulls: bool = False
+    """Whether a null in the only key column is a key like any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,6 @@ class _ByKey(_ByIndex):
             self._on_nan()
             self._on_nan = None
         if self._receivers == 1:
-            check_keys(keyed)
             return ((0, keyed),)
         groups = key_groups(key_hashes(keyed, kinds), self._max)
         self._seen.saw(groups)
@@ -216,7 +217,10 @@ def _keyed(batch: Batch, spec: Hash) -> tuple[Batch, set[type] | None]:
                 f"key_by names the column {missing[0]!r}, which the stream does not have; "
                 f"its columns: {', '.join(batch.columns.schema.names)}"
             )
-        return Batch(columns=batch.columns, times=batch.times, key_columns=spec.columns), None
+        keyed = Batch(columns=batch.columns, times=batch.times, key_columns=spec.columns)
+        if not spec.nulls:
+            _refuse_null(keyed)
+        return keyed, None
     rows = batch.to_rows()
     selector = spec.selector or field_selector(spec.columns)
     found = list(map(selector, rows))
@@ -239,11 +243,11 @@ def key_hashes(batch: Batch, kinds: set[type] | None = None) -> Hashes:
     if batch.keys is not None:
         return hash_values(batch.keys, kinds)
     arrays = [batch.columns.column(name) for name in batch.key_columns]
-    return hash_array(arrays[0]) if len(arrays) == 1 else combine_columns(arrays)
+    return hash_nullable(arrays[0]) if len(arrays) == 1 else combine_columns(arrays)
 
 
-def check_keys(batch: Batch) -> None:
-    """Refuse a null as a key in columns; keys of rows were looked at when they were attached."""
+def _refuse_null(batch: Batch) -> None:
+    """Refuse a null as a key in columns; keys of rows are looked at when they are attached."""
     columns = batch.key_columns
     if len(columns) == 1 and batch.columns.column(columns[0]).null_count:
         raise KeyError_("a key is null; filter such records out or give them a key before key_by")

@@ -24,6 +24,7 @@ from penstock.expressions.functions import (
     function,
     on_arrays,
 )
+from penstock.expressions.number_kernels import remainder_by, scaled_kernel
 from penstock.expressions.types import MOST_DIGITS, as_decimal, common_type, decimal_of, is_moment, is_number
 
 _UNITS = ("s", "ms", "us", "ns")
@@ -102,9 +103,13 @@ def _multiply(arguments: Arguments) -> Overload:
     common = common_type(left, right)
     if not kinds.is_decimal(common):
         return Overload((common, common), common, pc.multiply_checked, not kinds.is_floating(common))
-    left, right = as_decimal(left), as_decimal(right)
-    gives = decimal_of(left.precision + right.precision + 1, left.scale + right.scale)
-    return Overload((left, right), gives, pc.multiply_checked, True)
+    one, other = as_decimal(left), as_decimal(right)
+    gives = decimal_of(one.precision + other.precision + 1, one.scale + other.scale)
+    for at, kind in enumerate((left, right)):
+        factor = arguments.constants[1 - at]
+        if kinds.is_integer(kind) and factor is not None and factor.is_valid:
+            return Overload((left, right), gives, scaled_kernel(factor, gives, at), True)
+    return Overload((one, other), gives, pc.multiply_checked, True)
 
 
 @function("divide", 2)
@@ -147,6 +152,9 @@ def _modulo(arguments: Arguments) -> Overload:
         return Overload((pa.float64(),) * 2, pa.float64(), numpy_kernel(np.fmod))
     if kinds.is_decimal(common):
         raise Unfit("there is no remainder of decimals; cast to an integer or a double")
+    divisor = arguments.constants[1]
+    if divisor is not None and divisor.is_valid and divisor.as_py() != 0:
+        return Overload((common, common), common, remainder_by(divisor.as_py(), _remainder))
     return Overload((common, common), common, _remainder, True)
 
 

@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from penstock.core.errors import ConfigError
-from penstock.expressions.aggregates import count_rows
+from penstock.expressions.aggregates import count_rows, where
 from penstock.expressions.methods import ExpressionMethods, Operand
 from penstock.expressions.nodes import Call, Case, Cast, Column, Literal, Node, PythonCall
+from penstock.expressions.ordering import Ordering
 from penstock.expressions.types import literal_type
 
 
@@ -135,6 +136,18 @@ class Expression(ExpressionMethods):
     def __getitem__(self, key: Operand) -> Expression:
         """``list[1]`` (the first), ``map["key"]``, ``struct["field"]``."""
         return self._call("element_at", key)
+
+    def desc(self) -> Ordering:
+        """To order by: the largest first."""
+        return Ordering(self, True)
+
+    def asc(self) -> Ordering:
+        """To order by: the smallest first."""
+        return Ordering(self, False)
+
+    def filter(self, condition: Operand) -> Expression:
+        """In agg, of an aggregate: only of the rows for which a condition is true."""
+        return Expression(where(self.node, node_of(condition)))
 
     def between(self, lower: Operand, upper: Operand) -> Expression:
         """Both ends belong to it."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.errors import ConfigError
 
@@ -104,3 +105,21 @@ def on_arrays(kernel: Kernel) -> Kernel:
         return found[0] if length is None else found
 
     return widened
+
+
+def once_each(compute: Kernel) -> Kernel:
+    """A kernel of one argument that is computed once for each different value, where many are equal."""
+
+    def kernel(value: Value) -> Value:
+        if isinstance(value, pa.Scalar) or len(value) < _FEW:
+            return compute(value)
+        once = pc.dictionary_encode(value)
+        if 2 * len(once.dictionary) > len(value):
+            return compute(value)
+        return compute(once.dictionary).take(once.indices)
+
+    return kernel
+
+
+_FEW = 64
+"""Rows for which it is not worth to look for equal values."""

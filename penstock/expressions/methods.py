@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.expressions.aggregates import AggregateCall
+from penstock.expressions.aggregates import AggregateCall, distinct_values
 from penstock.expressions.nodes import Node
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ class ExpressionMethods:
     def avg(self) -> Expression:
         """In agg: the mean of its values, a double."""
         return self._of(AggregateCall("avg", self.node))
+
+    @property
+    def distinct(self) -> Expression:
+        """In agg, of an aggregate: each value once, as in ``col("user").count.distinct``."""
+        return self._of(distinct_values(self.node))
 
     # --- of one value -------------------------------------------------------------------------------
 

@@ -21,26 +21,27 @@ from penstock.expressions.functions import (
     function,
     on_arrays,
 )
-from penstock.expressions.lists import element
+from penstock.expressions.text_kernels import Remembered, split_kernel, where_ascii
 from penstock.expressions.types import is_text
 
 _TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
 
-fixed("upper", (_TEXT,), _TEXT, pc.utf8_upper)
-fixed("lower", (_TEXT,), _TEXT, pc.utf8_lower)
-fixed("reverse", (_TEXT,), _TEXT, pc.utf8_reverse)
-fixed("char_length", (_TEXT,), _INT, pc.utf8_length)
+fixed("upper", (_TEXT,), _TEXT, where_ascii(pc.ascii_upper, pc.utf8_upper))
+fixed("lower", (_TEXT,), _TEXT, where_ascii(pc.ascii_lower, pc.utf8_lower))
+fixed("reverse", (_TEXT,), _TEXT, where_ascii(pc.ascii_reverse, pc.utf8_reverse))
+fixed("char_length", (_TEXT,), _INT, where_ascii(pc.binary_length, pc.utf8_length))
 fixed("concat", (_TEXT, _TEXT), _TEXT, lambda left, right: pc.binary_join_element_wise(left, right, ""))
 
 
 def per_text(compute: Callable[[str], Any], gives: pa.DataType) -> Kernel:
-    """A kernel by Python, called once for each different text of a batch."""
+    """A kernel by Python, called once for each different text of a batch; short ones are remembered."""
+    remembered = Remembered(compute)
 
     def kernel(value: Value, *_: Value) -> Value:
         if isinstance(value, pa.Scalar):
             return pa.scalar(None if value.as_py() is None else compute(value.as_py()), gives)
         once = pc.dictionary_encode(value)
-        return pa.array(map(compute, once.dictionary.to_pylist()), gives).take(once.indices)
+        return pa.array(map(remembered, once.dictionary.to_pylist()), gives).take(once.indices)
 
     return kernel
 
@@ -155,12 +156,7 @@ def _split_index(arguments: Arguments) -> Overload:
     separator, index = arguments.constants[1:]
     if separator is None or index is None or not separator.as_py() or index.as_py() is None:
         return Overload(takes, _TEXT, _rows_of_texts(_part, _TEXT))
-    between, at = separator.as_py(), index.as_py()
-
-    def kernel(value: pa.Array, *_: pa.Array) -> pa.Array:
-        return element(pc.split_pattern(value, between), at)
-
-    return Overload(takes, _TEXT, on_arrays(kernel))
+    return Overload(takes, _TEXT, split_kernel(separator.as_py(), index.as_py()))
 
 
 def _part(text: str, separator: str, index: int) -> str | None:

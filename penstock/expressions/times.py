@@ -9,7 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as kinds
 
-from penstock.expressions.functions import Arguments, Kernel, Overload, Unfit, Value, every, function
+from penstock.expressions.functions import (
+    Arguments,
+    Kernel,
+    Overload,
+    Unfit,
+    Value,
+    every,
+    function,
+    once_each,
+)
 from penstock.expressions.types import is_moment, is_text
 
 _TEXT, _LONG = pa.string(), pa.int64()
@@ -132,14 +141,11 @@ def _date_format(arguments: Arguments) -> Overload:
     if millis and not directives.endswith("%S."):
         raise Unfit(f"in the pattern {pattern!r}, SSS must follow 'ss.'")
     form = directives.removesuffix(".") if millis else directives
+    write = once_each(lambda value: pc.strftime(value.cast(to), format=form))
+    unit = "millisecond" if millis else "second" if tz is not None or "%S" in form else "minute"
 
     def kernel(value: Value, _: Value) -> Value:
-        cut = (
-            value
-            if kinds.is_date(kind)
-            else pc.floor_temporal(value, unit="millisecond" if millis else "second")
-        )
-        return pc.strftime(cut.cast(to), format=form)
+        return write(value if kinds.is_date(kind) else pc.floor_temporal(value, unit=unit))
 
     return Overload(arguments.types, _TEXT, kernel)
 

@@ -113,6 +113,15 @@ class GraphBuilder:
         numbers = {old: NodeId(new) for new, old in enumerate(sorted(wanted), 1)}
         return [_renumbered(self._nodes[old], numbers) for old in numbers]
 
+    @property
+    def declared(self) -> int:
+        """How many nodes there are: the number of the newest."""
+        return len(self._nodes)
+
+    def uids(self) -> set[str]:
+        """The uids that were given since the last job."""
+        return {node.uid for node in self._nodes.values() if node.uid and node.id >= self._begin}
+
     def next_job(self) -> None:
         """What was declared so far belongs to a job that runs; only what reads from it runs again."""
         self._begin = NodeId(len(self._nodes) + 1)

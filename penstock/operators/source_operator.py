@@ -73,7 +73,7 @@ class SourceOperator(Operator):
         super().open(ctx)
         self._watermarks = CombinedWatermarks(self._strategy, ctx.metrics.counter(AHEAD_COUNTER))
         self._watermarks.expects_splits = True
-        self._emitter = WatermarkEmitter(ctx)
+        self._emitter = WatermarkEmitter(ctx, self._strategy)
         self._records = ctx.metrics.counter(RECORDS_COUNTER)
         self._given = ctx.metrics.counter(SPLITS_COUNTER)
         self._ended = ctx.metrics.counter(SPLITS_DONE_COUNTER)
@@ -217,6 +217,7 @@ class SourceOperator(Operator):
         self._reporter.report(MAX_TIME, counts=False, reading=False, holder="")
 
     def prepare_barrier(self, epoch: Epoch) -> None:
+        self._emitter.barrier()
         self._positions[epoch] = [(assigned, copied(assigned.position)) for assigned in self._reading]
         for old in list(self._positions)[:-_EPOCHS]:  # nobody tells which have failed, perhaps for days
             del self._positions[old]

@@ -28,6 +28,7 @@ from penstock.core.messages import WatermarkReport
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.event_time.watermark_tracker import Cut, WatermarkTracker
 from penstock.event_time.watermark_valve import ValveResult
+from penstock.operators.event_times import EventTimes
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.state.operator_state import ListMode
 
@@ -208,8 +209,9 @@ class WatermarkEmitter:
     The interval is ``OperatorRuntime.auto_watermark_interval_ms``; 0 means never.
     """
 
-    def __init__(self, ctx: OperatorContext) -> None:
+    def __init__(self, ctx: OperatorContext, strategy: WatermarkStrategy) -> None:
         self._out = ctx.out
+        self._times = EventTimes(ctx.metrics) if strategy.makes_watermarks else None
         self._interval = ctx.runtime.auto_watermark_interval_ms
         self.next_ms: int | None = ctx.clock.now_ms() + self._interval if self._interval > 0 else None
         self._ctx = ctx
@@ -234,6 +236,11 @@ class WatermarkEmitter:
         self.next_ms = now_ms + self._interval
         return True
 
+    def barrier(self) -> None:
+        """A snapshot is taken."""
+        if self._times is not None:
+            self._times.barrier()
+
     def stop(self) -> None:
         """Never probe again: event time has ended."""
         self.next_ms = None
@@ -250,6 +257,8 @@ class WatermarkEmitter:
 
     def emit(self, batch: Batch, cuts: Sequence[Cut]) -> None:
         """Send records, each cut right behind the record that caused it."""
+        if self._times is not None:
+            self._times.saw(batch.times)
         if not self._odd.seen:
             self._odd.first(batch.times)
         start = 0
@@ -292,7 +301,7 @@ class AssignTimestampsOperator(Operator):
     def open(self, ctx: OperatorContext) -> None:
         super().open(ctx)
         self._tracker = WatermarkTracker(self._strategy, ctx.metrics.counter(AHEAD_COUNTER))
-        self._emitter = WatermarkEmitter(ctx)
+        self._emitter = WatermarkEmitter(ctx, self._strategy)
         self._reporter = TimeReporter(ctx, self._strategy)
         self._learns = self._tracker.snapshot() is not None
         if self._learns:
@@ -307,6 +316,7 @@ class AssignTimestampsOperator(Operator):
                 self._tracker.restore(learned)
 
     def prepare_barrier(self, epoch: Epoch) -> None:
+        self._emitter.barrier()
         if self._learns:
             info = self.ctx.info
             self._state.update([(self._tracker.snapshot(), info.subtask, info.parallelism)])

@@ -20,13 +20,9 @@ _WRITE_ONE = (
     "there is no such connector: write a source or a sink, see docs/guides/writing-sources-and-sinks.md"
 )
 _JAVA = "there is no Java behind Penstock: do it in Python, or leave it out if it only reached for a setting"
-_ROWS = "it is in penstock.common: import it from there"
 _BY_BEGINNING = {
-    "pyflink.table.Row": _ROWS,
-    "pyflink.table.RowKind": _ROWS,
-    "pyflink.table.types.Row": _ROWS,
-    "pyflink.table.types.RowKind": _ROWS,
-    "pyflink.table": "tables and SQL are not there yet: use the DataStream API, or Spark SQL beside it",
+    "pyflink.table.catalog": "there are no catalogs: names are given by CREATE TABLE, see docs/guides/sql.md",
+    "pyflink.table": "not there: DataFrames and SQL have a way to it, see docs/guides/sql.md",
     "pyflink.ml": "not there: call your model in a function, see docs/guides/columns.md",
     "pyflink.dataset": "gone from Flink 2, too: use a DataStream in BATCH mode, see docs/guides/batch.md",
     "pyflink.java_gateway": _JAVA,
@@ -151,9 +147,9 @@ def elsewhere(dotted: str) -> str | None:
 
 @cache
 def _homes() -> dict[str, str]:
-    """Public names of the two packages that programs import from, to the first module that lists them."""
+    """Public names of the packages that programs import from, to the first module that lists them."""
     homes: dict[str, str] = {}
-    for package in ("common", "datastream"):
+    for package in ("common", "datastream", "table"):
         top = module(f"{FROM}.{package}")
         inner = [found.name for found in pkgutil.walk_packages(top.__path__, f"{TO}.{package}.")]
         for name in (top.__name__, *(name for name in inner if "._" not in name)):

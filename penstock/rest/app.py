@@ -6,6 +6,7 @@ Views are quick and run on the server's own thread; what may block (a savepoint'
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import html
 from collections.abc import Awaitable, Callable
@@ -16,7 +17,7 @@ import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,15 +26,19 @@ from penstock.core.discreet import log_of
 from penstock.core.errors import PenstockError
 from penstock.rest import openapi, outputs, overview, processes, prometheus, state, tail
 from penstock.rest.guard import Guard
+from penstock.rest.json_answer import JsonAnswer
 from penstock.rest.look import Refused
 from penstock.rest.plane import Plane, stacks
 from penstock.rest.routes import SAMPLED, VIEWS, Asked, View, answer
+from penstock.rest.share import Share
 from penstock.rest.static import console_files
 from penstock.rest.steering import ACTIONS, OUTCOMES, Action, body_of
 
 _log = log_of(__name__)
 
 MAX_BODY = 1 << 20
+_READ_OFF, _READ_OFF_S = 4 * MAX_BODY, 5.0
+"""How much of a body that nobody wants is read all the same, and for how long."""
 _SAMPLED = [VIEWS[path] for path in SAMPLED]
 _SLOW_AT_ONCE = 8
 REQUEST_S = 30.0
@@ -50,8 +55,8 @@ _HEADERS = [
 ]
 
 
-def build(plane: Plane, guard: Guard) -> ASGIApp:
-    """The application of one door."""
+def build(plane: Plane, guard: Guard, share: Share) -> ASGIApp:
+    """The application of one door; requests for a browser wait until the ``share`` covers them."""
     versioned: list[BaseRoute] = [Mount("/v1", routes=_routes(plane))]
     page = console_files()
     root: list[BaseRoute] = [Route("/", partial(_page, plane, guard, page), methods=["GET"])]
@@ -61,7 +66,7 @@ def build(plane: Plane, guard: Guard) -> ASGIApp:
         routes=[*versioned, *_routes(plane), *root],
         exception_handlers=handlers(),
     )
-    return Limits(app, guard)
+    return Limits(app, guard, share)
 
 
 def _routes(plane: Plane) -> list[Route]:
@@ -95,7 +100,7 @@ async def _view(plane: Plane, view: View, request: Request) -> Response:
     if view in _SAMPLED:
         plane.sample()
     found = answer(view, plane.look(), _asked(request))
-    return PlainTextResponse(found) if isinstance(found, str) else JSONResponse(found)
+    return PlainTextResponse(found) if isinstance(found, str) else JsonAnswer(found)
 
 
 async def _act(plane: Plane, action: Action, status: int, request: Request) -> Response:
@@ -105,21 +110,21 @@ async def _act(plane: Plane, action: Action, status: int, request: Request) -> R
             plane.look().check_job(asked.path[name])
     body = body_of(await request.body())
     found = await anyio.to_thread.run_sync(partial(action, plane, asked, body))
-    return JSONResponse(found, status)
+    return JsonAnswer(found, status)
 
 
 async def _outcome(plane: Plane, kinds: tuple[str, ...], request: Request) -> Response:
     asked = _asked(request)
     if "jobid" in asked.path:
         plane.look().check_job(asked.path["jobid"])
-    return JSONResponse(plane.requests.outcome(asked.path["triggerid"], kinds))
+    return JsonAnswer(plane.requests.outcome(asked.path["triggerid"], kinds))
 
 
 async def _config(plane: Plane, request: Request) -> Response:
     zone = datetime.datetime.fromtimestamp(plane.clock.now_ms() / 1000, datetime.UTC).astimezone()
     offset = zone.utcoffset() or datetime.timedelta()
     name = zone.tzname() or "UTC"
-    return JSONResponse(overview.config(plane.look(), (name, int(offset.total_seconds() * 1000))))
+    return JsonAnswer(overview.config(plane.look(), (name, int(offset.total_seconds() * 1000))))
 
 
 async def _metrics(plane: Plane, request: Request) -> Response:
@@ -127,11 +132,11 @@ async def _metrics(plane: Plane, request: Request) -> Response:
 
 
 async def _openapi(request: Request) -> Response:
-    return JSONResponse(openapi.document())
+    return JsonAnswer(openapi.document())
 
 
 async def _threads(request: Request) -> Response:
-    return JSONResponse(processes.thread_dump(stacks()))
+    return JsonAnswer(processes.thread_dump(stacks()))
 
 
 async def _slow(
@@ -140,7 +145,7 @@ async def _slow(
     """What may wait for Spark; however often it is asked for, threads are left for savepoints."""
     plane.look().check_job(request.path_params["jobid"])
     async with turns:
-        return JSONResponse(await anyio.to_thread.run_sync(find))
+        return JsonAnswer(await anyio.to_thread.run_sync(find))
 
 
 async def _page(plane: Plane, guard: Guard, page: str | None, request: Request) -> Response:
@@ -180,10 +185,10 @@ def handlers() -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]
     return {HTTPException: _unknown, Refused: _refused, PenstockError: _failed, Exception: _broken}
 
 
-def errors(status: int, *texts: str) -> JSONResponse:
+def errors(status: int, *texts: str) -> JsonAnswer:
     """An error in Flink's shape."""
     headers = {"www-authenticate": "Bearer"} if status == 401 else None
-    return JSONResponse({"errors": list(texts)}, status, headers=headers)
+    return JsonAnswer({"errors": list(texts)}, status, headers=headers)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -210,9 +215,10 @@ async def _broken(request: Request, error: Exception) -> Response:
 class Limits:
     """Around the application: the guard, the size of a body, the time of a request, headers of safety."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, share: Share | None = None) -> None:
         self._app = app
         self._guard = guard
+        self._share = share
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -229,9 +235,12 @@ class Limits:
 
         try:
             self._guard.check(scope["method"], scope["path"], headers, _brings_code(scope))
+            if self._share is not None and self._guard.for_browser(headers):
+                await self._share.turn()
             async with asyncio.timeout(REQUEST_S):
                 await self._app(scope, _limited(headers, receive), sending)
         except Refused as error:
+            await _read_off(receive)
             await errors(error.status, str(error))(scope, receive, sending)
         except TimeoutError:
             if not begun:
@@ -260,7 +269,21 @@ def _limited(headers: dict[str, str], receive: Receive) -> Callable[[], Awaitabl
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > MAX_BODY:
+            if message.get("more_body"):
+                await _read_off(receive)
             raise Refused(413, f"a body may have {MAX_BODY} bytes")
         return message
 
     return receiving
+
+
+async def _read_off(receive: Receive) -> None:
+    """Let a client that is refused send what it has begun to: else it sees a broken pipe, not the answer."""
+    left = _READ_OFF
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_READ_OFF_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return

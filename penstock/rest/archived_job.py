@@ -17,9 +17,13 @@ from penstock.core.errors import PenstockError
 from penstock.core.job import JobStatus
 from penstock.rest.archive import OVERVIEW
 from penstock.rest.look import Refused
+from penstock.rest.task_views import STATES
 
 _ENDED = {status.name for status in JobStatus if status.is_terminal_state()}
 _LONGEST = 500
+_LOGS, _LOG = "/jobmanager/logs", "driver.log"
+_NO_STATE = "the job has ended; the state processor reads its last checkpoint or savepoint, if that was kept"
+_NO_RECORDS = "the job has ended: no records flow"
 _LATEST_MS = 1 << 53
 
 
@@ -82,6 +86,8 @@ def _line(text: str, job_id: str) -> dict[str, Any]:
         said, name, state = found["jid"], found["name"], found["state"]
     except (ValueError, RecursionError, KeyError, TypeError):
         raise NoArchiveError("it has no overview of one job") from None
+    if not isinstance(name, str) or not isinstance(state, str):
+        raise NoArchiveError("it has no overview of one job")
     if said != job_id:
         raise NoArchiveError(f"it says that it is job {plain(str(said))[:_LONGEST]}, not the one of its name")
     if state not in _ENDED:
@@ -90,13 +96,19 @@ def _line(text: str, job_id: str) -> dict[str, Any]:
     kind, tasks = found.get("jobType"), found.get("tasks")
     return {
         "jid": job_id,
-        "name": str(name)[:_LONGEST].encode("utf-8", "replace").decode(),
+        "name": name[:_LONGEST].encode("utf-8", "replace").decode(),
         "jobType": kind if kind in ("STREAMING", "BATCH") else "",
         **times,
         "state": state,
         "last-modification": times["end-time"],
-        "tasks": {k: v for k, v in tasks.items() if isinstance(v, int)} if isinstance(tasks, dict) else {},
+        "tasks": _tasks(tasks) if isinstance(tasks, dict) else {},
     }
+
+
+def _tasks(found: dict[Any, Any]) -> dict[str, int]:
+    """Counts of tasks by their states, and of none that nobody knows: the line stays in memory."""
+    known = ((name, found.get(name)) for name in ("total", *map(str.lower, STATES)))
+    return {name: count for name, count in known if isinstance(count, int) and 0 <= count < _LATEST_MS}
 
 
 def _time(value: object) -> int:
@@ -107,10 +119,28 @@ def _time(value: object) -> int:
 
 def answer_from(job: ArchivedJob, path: str, query: Mapping[str, str]) -> str:
     """The JSON of a call, or 404."""
-    text = job.answers.get(path)
+    text = job.answers.get(path) or _log_of(job, path) or _ended(job, path)
     if text is None:
         raise Refused(404, f"the archive of the job has no answer to {path}")
     return _metrics(text, query) if path.endswith("/metrics") else text
+
+
+def _log_of(job: ArchivedJob, path: str) -> str | None:
+    """The files of the driver: of what it wrote, its log alone is kept."""
+    text = job.answers.get("/jobmanager/log")
+    if text is None or path == f"{_LOGS}/{_LOG}":
+        return text if path == f"{_LOGS}/{_LOG}" else None
+    listed = {"name": _LOG, "size": len(text), "mtime": job.line["end-time"]}
+    return json.dumps({"logs": [listed]}) if path == _LOGS else None
+
+
+def _ended(job: ArchivedJob, path: str) -> str | None:
+    """What only a running job can tell, as a driver says that it cannot."""
+    if path == f"/jobs/{job.line['jid']}/penstock/state":
+        return json.dumps({"snapshot": None, "note": _NO_STATE, "states": [], "truncated": False})
+    if path.endswith("/penstock/tail"):
+        return json.dumps({"enabled": False, "note": _NO_RECORDS, "of": "input", "records": []})
+    return None
 
 
 def _metrics(text: str, query: Mapping[str, str]) -> str:
@@ -124,5 +154,5 @@ def _metrics(text: str, query: Mapping[str, str]) -> str:
         return json.dumps([{"id": entry.get("id")} for entry in kept])
     names = set(wanted.split(","))
     kinds = {"id", "value", *query.get("agg", "min,max,avg,sum,skew").split(",")}
-    found = [entry for entry in kept if entry.get("id") in names]
+    found = [entry for entry in kept if isinstance(entry.get("id"), str) and entry["id"] in names]
     return json.dumps([{key: value for key, value in entry.items() if key in kinds} for entry in found])

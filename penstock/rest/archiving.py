@@ -9,8 +9,9 @@ from penstock.coordinator.running_job import RunningJob
 from penstock.core.archive_options import ARCHIVE_DIR, ARCHIVES_RETAINED
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
-from penstock.core.discreet import log_of, shown, shown_lines
+from penstock.core.discreet import log_of, shown
 from penstock.core.job import JobStatus
+from penstock.core.secret_fields import secret_fields
 from penstock.core.written import WRITTEN
 from penstock.rest.archive import archive_of
 from penstock.rest.archive_files import archive_path, remove_beyond
@@ -49,7 +50,8 @@ def write_archive(look: Look, configuration: Configuration) -> str:
     directory = normalise(configuration.get(ARCHIVE_DIR) or "")
     ended = look.now if look.history.ended_ms is None else look.history.ended_ms
     path = archive_path(directory, look.job_id, ended)
-    storage_of(path, own=True).create_new(path, archive_of(look, log=shown_lines(WRITTEN.taken().log)))
+    log = secret_fields(look.plan.settings.secret_fields).shown_lines(WRITTEN.taken().log)
+    storage_of(path, own=True).create_new(path, archive_of(look, log=log))
     kept = configuration.get(ARCHIVES_RETAINED)
     if kept > 0:
         remove_beyond(directory, kept)

@@ -25,7 +25,7 @@ from penstock.core.rest_options import (
 )
 
 _TRIED = 100
-_BACKLOG = 256
+_BACKLOG = 1024
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _SHORTEST = 16
 

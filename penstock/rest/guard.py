@@ -12,9 +12,9 @@ import ipaddress
 import secrets
 import threading
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
+from penstock.coordinator.asking import FOR_BROWSER
 from penstock.core.clock import Clock
 from penstock.rest.look import Refused
 from penstock.rest.steering import changes
@@ -22,6 +22,7 @@ from penstock.rest.steering import changes
 CODE_S = 120.0
 _MOST_SESSIONS = 64
 _MOST_CODES = 16
+_MOST_COOKIES = 8
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -72,14 +73,20 @@ class Guard:
         scheme: str = "http",
         hosts: frozenset[str] | None = _LOOPBACK,
         read_only: bool = False,
+        browsers_read_only: bool = False,
     ) -> None:
-        """``hosts``: names that the door answers to; ``None`` for the door that only the user can reach."""
+        """``hosts``: names that the door answers to; ``None`` for the door that only the user can reach.
+
+        By that door the command line may change what the page may not: ``browsers_read_only`` is for those
+        who ask there for somebody at a browser.
+        """
         self.cookie = cookie
         self.scheme = scheme
         self.sessions = sessions
         self._token = token
         self._hosts = hosts
         self._read_only = read_only
+        self._browsers_read_only = browsers_read_only
 
     def check(self, method: str, path: str, headers: Mapping[str, str], brings_code: bool = False) -> None:
         """Refuse with 401 or 403, or let pass. Names of headers are in lower case.
@@ -93,8 +100,13 @@ class Guard:
                 raise Refused(401, UNKNOWN)
             if changes(method, path) and not self._is_own_page(headers):
                 raise Refused(403, "a browser's session may change something only from its own page")
-        if self._read_only and changes(method, path):
+        only_shows = self._read_only or (self._browsers_read_only and FOR_BROWSER in headers)
+        if only_shows and changes(method, path):
             raise Refused(403, "this page only shows (penstock.rest.read-only); use the penstock command")
+
+    def for_browser(self, headers: Mapping[str, str]) -> bool:
+        """Whether somebody only looks: by the public door, or by another server for a browser."""
+        return self._hosts is not None or FOR_BROWSER in headers
 
     def _check_site(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         host = headers.get("host", "")
@@ -127,12 +139,8 @@ class Guard:
         return scheme.lower() == "bearer" and _same(shown.strip(), self._token)
 
     def _shows_session(self, headers: Mapping[str, str]) -> bool:
-        try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return False
-        found = cookies.get(self.cookie)
-        return found is not None and self.sessions.knows(found.value)
+        shown = _cookies(headers.get("cookie", ""), self.cookie)
+        return any(self.sessions.knows(session) for session in shown[:_MOST_COOKIES])
 
     def _is_own_page(self, headers: Mapping[str, str]) -> bool:
         """Browsers say it: by the site, or by the origin, or by the page that the request came from."""
@@ -146,6 +154,15 @@ UNKNOWN = (
     "show the job's token as Authorization: Bearer; it is in the job's file in $PENSTOCK_HOME/jobs. For a "
     "browser, `penstock ui` opens the page"
 )
+
+
+def _cookies(header: str, wanted: str) -> list[str]:
+    """The cookies of one name, among all that a browser sends: they do not know ports, so others' are there.
+
+    ``http.cookies`` forgets all that stands behind one that it does not like.
+    """
+    parts = (part.partition("=") for part in header.split(";"))
+    return [value.strip().strip('"') for name, _, value in parts if name.strip() == wanted]
 
 
 def _same(one: str, other: str) -> bool:

@@ -17,6 +17,7 @@ from penstock.graph.nodes import Node, NodeKind
 from penstock.graph.plan import Plan, Vertex
 
 _ID = re.compile(r"[0-9a-f]{32}")
+_MOST_DIGITS = 9
 
 
 class Refused(PenstockError):
@@ -98,8 +99,8 @@ class Look:
     def subtask(self, vertex_id: str, index: str) -> Subtask:
         """One subtask of a vertex, or 404."""
         subtasks = self.vertex(vertex_id).subtasks()
-        if not index.isdecimal() or int(index) >= len(subtasks):
-            raise Refused(404, f"vertex {vertex_id} has no subtask {index}; it has {len(subtasks)}")
+        if not index.isdecimal() or len(index) > _MOST_DIGITS or int(index) >= len(subtasks):
+            raise Refused(404, f"vertex {vertex_id} has no subtask {index:.80}; it has {len(subtasks)}")
         return subtasks[int(index)]
 
     def elapsed(self, start: int, end: int | None) -> int:

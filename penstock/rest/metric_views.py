@@ -252,12 +252,14 @@ def chosen_subtasks(vertex: Vertex, ranges: str | None) -> Iterable[Subtask]:
     if not ranges:
         return subtasks
     try:
-        bounds = [part.partition("-") for part in ranges.split(",")]
-        numbers = {
-            number for first, _, last in bounds for number in range(int(first), int(last or first) + 1)
-        }
+        parts = [part.partition("-") for part in dict.fromkeys(ranges.split(","))]
+        bounds = [(int(first), int(last or first)) for first, _, last in parts]
     except ValueError:
-        raise Refused(400, f"{ranges!r} names no subtasks; write 0,2-4") from None
+        raise Refused(400, f"{ranges!r:.200} names no subtasks; write 0,2-4") from None
+    # Never counted out: a range may have any length, and whoever asks may be nobody's friend.
+    numbers = {
+        number for first, last in bounds for number in range(max(first, 0), min(last + 1, len(subtasks)))
+    }
     return [subtask for subtask in subtasks if int(subtask.index) in numbers]
 
 

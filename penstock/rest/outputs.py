@@ -13,13 +13,14 @@ from typing import Any
 
 import anyio.to_thread
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from penstock.core.discreet import shown_lines
 from penstock.core.ids import SlotId, WallMs
 from penstock.core.messages import Output, TakeOutput
+from penstock.core.secret_fields import secret_fields
 from penstock.core.written import WRITTEN
+from penstock.rest.json_answer import JsonAnswer
 from penstock.rest.look import Refused
 from penstock.rest.plane import Plane
 from penstock.rest.processes import found
@@ -86,9 +87,10 @@ async def _answer(plane: Plane, outputs: SlotOutputs, request: Request) -> Respo
         at, written = await outputs.of(slot.slot)
     texts = {own_name: _HEADING + written.log, _STDOUT: written.stdout}
     if what == "logs":
-        return JSONResponse(_listed(texts, at))
+        return JsonAnswer(_listed(texts, at))
     text = texts[_STDOUT if what == "stdout" else name]
-    return PlainTextResponse(await anyio.to_thread.run_sync(shown_lines, text))
+    secret = secret_fields(plane.running.job.plan.settings.secret_fields)
+    return PlainTextResponse(await anyio.to_thread.run_sync(secret.shown_lines, text))
 
 
 def _listed(texts: dict[str, str], at: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from penstock.rest.requests import Requests
 from penstock.snapshot.storage import MemoryStore
 
 _SAMPLE_EVERY_S = 2.0
+_DRIVER_EVERY_S = 1.0
 _NUMBERS = ("restarts", "late_dropped", "outputs_dropped")
 
 Room = Callable[[], "int | None"]
@@ -50,6 +51,9 @@ class Plane:
         self._sampling = threading.Lock()
         self._sample_again = 0.0
         self._measuring = contextlib.ExitStack()
+        self._host = socket.gethostname()
+        self._driver_again = 0.0
+        self._driver_seen = Process()
         self._process = self._measuring.enter_context(ProcessFacts(SystemClock()))
         self._measuring.enter_context(WRITTEN.kept())
 
@@ -102,7 +106,12 @@ class Plane:
         self._measuring.close()
 
     def _driver(self) -> Process:
-        return Process.of(self._process.now(), socket.gethostname(), *_memory())
+        """The system is asked once a second, however many look."""
+        now = self.clock.monotonic()
+        if now >= self._driver_again:
+            self._driver_again = now + _DRIVER_EVERY_S
+            self._driver_seen = Process.of(self._process.now(), self._host, *_memory())
+        return self._driver_seen
 
 
 def _memory() -> tuple[int, int]:

@@ -63,7 +63,7 @@ class _OneLook(Collector):
                 family = families[name] = GaugeMetricFamily(name, name)
             if (name, labels, values) not in seen:  # two names of a user may be one to Prometheus
                 seen.add((name, labels, values))
-                family.add_sample(name, dict(zip(labels, values, strict=True)), number)
+                family.add_sample(name, dict(zip(labels, map(_valid, values), strict=True)), number)
         return families.values()
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
@@ -144,6 +144,11 @@ def _of_watermarks(look: Look) -> Iterator[Sample]:
         values = (look.job_id, look.plan.job_name, holder.step, str(holder.subtask), stalled)
         mark = holder.watermark if holder.watermark > MIN_TIME else 0
         yield "penstock_watermark_held_by", labels, values, mark
+
+
+def _valid(text: str) -> str:
+    """A label's value that can be sent: one name that is no valid Unicode must not end all scrapes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 @lru_cache(_NAMES)

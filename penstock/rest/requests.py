@@ -128,7 +128,9 @@ class Requests:
         """From before it begins: a job that it ends must not be gone before its outcome was told."""
         self._open[trigger] = request
         self._untold.add(trigger)
-        for old in list(self._open)[:-_KEPT]:
+        done = [name for name, one in self._open.items() if one.future.done()]
+        first_done = list(dict.fromkeys([*done, *self._open]))  # what is under way is asked for yet
+        for old in first_done[: max(len(self._open) - _KEPT, 0)]:
             del self._open[old]
             self._untold.discard(old)
 

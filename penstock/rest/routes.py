@@ -13,6 +13,8 @@ from penstock.rest.task_views import subtask_view
 
 _MOST_EXCEPTIONS = 20
 _MOST_ROWS = 10
+_MOST_DIGITS = 18
+"""Python refuses to read numbers of thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,8 @@ class Asked:
         text = self.query.get(name)
         if text is None:
             return default
-        if not text.isdecimal():
-            raise Refused(400, f"{name}={text} will not do: it is a whole number")
+        if not text.isdecimal() or len(text) > _MOST_DIGITS:
+            raise Refused(400, f"{name}={text:.80} will not do: it is a whole number")
         return int(text)
 
 

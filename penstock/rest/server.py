@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -12,10 +14,12 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.coordinator.private import is_own
+from penstock.core.clock import SystemClock
 from penstock.rest.app import build
 from penstock.rest.doors import Door
 from penstock.rest.guard import Guard
 from penstock.rest.plane import Plane
+from penstock.rest.share import Share
 
 MOST_CONNECTIONS = 512
 FIRST_REQUEST_S = 10.0
@@ -44,13 +48,54 @@ class _Patient(H11Protocol):
             self.transport.close()
 
 
+class PromptServer(uvicorn.Server):
+    """A server that sleeps until it is told to leave, and leaves at once if nobody is being answered.
+
+    uvicorn itself looks ten times a second whether it is to leave, and then waits a tenth of a second for
+    connections to close: whoever waits for a job would wait for its page, too.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leave = asyncio.Event()
+
+    def leave(self) -> None:
+        """Answer what is under way, then be gone. From any thread, at any time."""
+        self.should_exit = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # its loop is closed: it has left
+                self._loop.call_soon_threadsafe(self._leave.set)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self.leave()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        self._loop = asyncio.get_running_loop()
+        if not self.should_exit:  # looked at behind _loop is set: leave() does the two in the other order
+            await self._leave.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)
+            return
+        for server in self.servers:
+            server.close()
+        for door in sockets or ():
+            door.close()
+        for server in self.servers:
+            await server.wait_closed()
+
+
 class Server:
     """Serves some doors. :meth:`run` is the thread's work; :meth:`stop` may be called from any."""
 
     def __init__(self, plane: Plane, doors: Sequence[tuple[Door, Guard]]) -> None:
-        self.ready = threading.Event()
+        share = Share(SystemClock())
         self._servers = [
-            (uvicorn.Server(config_for(build(plane, guard), door)), door) for door, guard in doors
+            (PromptServer(config_for(build(plane, guard, share), door)), door) for door, guard in doors
         ]
 
     def run(self) -> None:
@@ -58,18 +103,12 @@ class Server:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        serving = [asyncio.create_task(server.serve(sockets=[door.socket])) for server, door in self._servers]
-        while not all(server.started for server, _ in self._servers) and not any(
-            task.done() for task in serving
-        ):
-            await asyncio.sleep(0.005)
-        self.ready.set()
-        await asyncio.gather(*serving)
+        await asyncio.gather(*(server.serve(sockets=[door.socket]) for server, door in self._servers))
 
     def stop(self) -> None:
         """Answer what is under way, then be gone."""
         for server, _ in self._servers:
-            server.should_exit = True
+            server.leave()
 
 
 def config_for(app: ASGIApp, door: Door) -> uvicorn.Config:

@@ -5,12 +5,14 @@ command line, a socket which only its user can reach, always.  What is wrong wit
 forbidden, a key that cannot be read, read-only mode) keeps nobody from stopping the job by the second.
 
 The port is open when :func:`serve` returns, so its address can be told.  The server's libraries are loaded on
-the thread that serves: a job does not wait for them.
+the thread that serves, when somebody first knocks: a job that nobody asks about does not pay for them.
 """
 
 from __future__ import annotations
 
 import importlib
+import selectors
+import socket
 import threading
 from typing import Any
 
@@ -42,27 +44,25 @@ class Serving:
         self.url = "" if public is None else public[0].url
         self.token = "" if public is None else public[1]
         self.sessions = Sessions(clock)
-        self.is_ready = threading.Event()
-        """Set once requests are answered, or never will be."""
         self.failed: Exception | None = None
         self._plane = plane
         self._registration = registration
         self._server: Any = None
         self._closed = False
+        self._bell, self._rung = socket.socketpair()  # wakes the thread that waits for a first client
         self._doors: list[tuple[Door, Guard]] = []
         if public is not None:
             plane.link = self.link
-            self._admit(*public, plane.read_only)
+            self._admit(*public, read_only=plane.read_only)
         if registration is not None:
-            self._admit(private_door(registration.socket), registration.entry.token, False)
+            private = private_door(registration.socket)
+            self._admit(private, registration.entry.token, browsers_read_only=plane.read_only)
         self._thread = threading.Thread(target=self._run, daemon=True, name="penstock-rest")
         self._thread.start()
 
-    def _admit(self, door: Door, token: str, read_only: bool) -> None:
+    def _admit(self, door: Door, token: str, **who: bool) -> None:
         cookie = f"penstock-{door.port}"
-        guard = Guard(
-            token, self.sessions, cookie=cookie, scheme=door.scheme, hosts=door.hosts, read_only=read_only
-        )
+        guard = Guard(token, self.sessions, cookie=cookie, scheme=door.scheme, hosts=door.hosts, **who)
         self._doors.append((door, guard))
 
     def link(self) -> str:
@@ -82,6 +82,7 @@ class Serving:
         if self._registration is not None:
             self._registration.close()  # before the server is gone: nobody finds what no longer answers
         self._plane.close()
+        self._bell.close()
         if self._server is not None:
             self._server.stop()
         if threading.current_thread() is not self._thread:
@@ -94,9 +95,11 @@ class Serving:
 
     def _run(self) -> None:
         try:
+            self._await_client()
+            if self._closed:
+                return
             library = importlib.import_module("penstock.rest.server")
             self._server = library.Server(self._plane, self._doors)
-            self._server.ready = self.is_ready
             if not self._closed:
                 self._server.run()
         except BaseException as error:
@@ -109,8 +112,16 @@ class Serving:
                     error,
                 )
         finally:
-            self.is_ready.set()
+            self._rung.close()
             self._shut()
+
+    def _await_client(self) -> None:
+        """Return when somebody waits at a door, or :meth:`close` was called."""
+        with selectors.DefaultSelector() as selector:
+            for door, _ in self._doors:
+                selector.register(door.socket, selectors.EVENT_READ)
+            selector.register(self._rung, selectors.EVENT_READ)
+            selector.select()
 
 
 def serve(

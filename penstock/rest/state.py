@@ -15,18 +15,20 @@ from typing import Any
 
 import anyio.to_thread
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from penstock.core.discreet import HIDDEN, harmless
+from penstock.core.discreet import HIDDEN, harmless, shown
 from penstock.core.errors import SnapshotError
 from penstock.core.secret_fields import secret_fields
+from penstock.rest.json_answer import JsonAnswer
 from penstock.rest.look import Refused
 from penstock.rest.plane import Plane
 from penstock.snapshot.recovery import Found, latest_valid
 from penstock.snapshot.storage import MemoryStore
 from penstock.snapshot.store import open_store
 from penstock.state_processor.lookup import Limits, NotThere, TooMuch, listed, rows_of_key
+from penstock.storage.contract import first_line
 
 _ALL = "/jobs/{jobid}/penstock/state"
 _ONE = f"{_ALL}/{{operatorid}}/{{statename}}"
@@ -46,6 +48,8 @@ class States:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._one = threading.Lock()
+        self._known: tuple[str, list[dict[str, Any]]] = ("", [])
+        """The states of the snapshot that was looked at last, and where that is."""
         settings = plane.running.job.plan.settings
         self._secret = secret_fields(settings.secret_fields)
 
@@ -55,14 +59,21 @@ class States:
             found = self._newest()
             if isinstance(found, str):
                 return {"snapshot": None, "note": found, "states": [], "truncated": False}
-            rows = listed(found.manifest, open_store(found.location.root, create=False), self._limits())
-            states = list(itertools.islice(rows, _MOST_STATES + 1))
+            states = self._listed(found)
         return {
             "snapshot": _snapshot(found),
             "note": None,
             "states": states[:_MOST_STATES],
             "truncated": len(states) > _MOST_STATES,
         }
+
+    def _listed(self, found: Found) -> list[dict[str, Any]]:
+        """Read once for each snapshot, however many look."""
+        where = str(found.location)
+        if where != self._known[0]:
+            rows = listed(found.manifest, open_store(found.location.root, create=False), self._limits())
+            self._known = where, list(itertools.islice(rows, _MOST_STATES + 1))
+        return self._known[1]
 
     def one(self, operator: str, state: str, key: str) -> dict[str, Any]:
         """What a state holds for one key."""
@@ -82,14 +93,19 @@ class States:
         }
 
     def _shown(self, state: str, row: dict[str, Any]) -> dict[str, str]:
-        """Its parts as text; values of a state that is called like a secret are not told."""
+        """Its parts as text; values of a state, or a map's key, that is called like a secret are not told."""
         hides = self._secret.hides
+        secret = hides(state) or hides(row.get("namespace"))
         return {
-            name: HIDDEN
-            if hides(name) or (name == "value" and hides(state))
-            else harmless(self._secret.text(part, _LONGEST))
+            name: HIDDEN if hides(name) or (secret and name == "value") else self._text(part)
             for name, part in row.items()
         }
+
+    def _text(self, part: Any) -> str:
+        try:
+            return harmless(self._secret.text(part, _LONGEST))
+        except Exception as error:  # what a user's class says of itself
+            return f"(a {type(part).__name__} that cannot be shown: {type(error).__name__})"
 
     def _newest(self) -> Found | str:
         job = self._plane.running.job
@@ -118,6 +134,11 @@ class States:
         except (SnapshotError, OSError) as error:
             reason = "perhaps a newer checkpoint took its place: ask again"
             raise Refused(503, f"the snapshot cannot be read, {reason}: {error}") from None
+        except Exception as error:  # whatever a user's class raises when it is loaded
+            if isinstance(error, Refused):
+                raise
+            why = shown(f"{type(error).__name__}: {first_line(error)}")
+            raise Refused(422, f"the state cannot be loaded by the driver: {why}") from None
         finally:
             self._one.release()
 
@@ -138,7 +159,7 @@ def routes(plane: Plane) -> list[Route]:
 
 async def _all(plane: Plane, states: States, request: Request) -> Response:
     plane.look().check_job(request.path_params["jobid"])
-    return JSONResponse(await _aside(states.all))
+    return JsonAnswer(await _aside(states.all))
 
 
 async def _one(plane: Plane, states: States, request: Request) -> Response:
@@ -148,7 +169,7 @@ async def _one(plane: Plane, states: States, request: Request) -> Response:
         raise Refused(400, 'say which key: ?key=7, ?key=ann, or as JSON, ?key=["ann",7]')
     if len(key) > _LONGEST_KEY:
         raise Refused(400, f"a key may have {_LONGEST_KEY} characters here")
-    return JSONResponse(await _aside(partial(states.one, places["operatorid"], places["statename"], key)))
+    return JsonAnswer(await _aside(partial(states.one, places["operatorid"], places["statename"], key)))
 
 
 async def _aside(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.core.discreet import shown
@@ -15,6 +15,7 @@ from penstock.core.ids import VertexId
 from penstock.core.messages import TakeTail
 from penstock.core.rest_options import REST_TAIL
 from penstock.graph.plan import Vertex
+from penstock.rest.json_answer import JsonAnswer
 from penstock.rest.look import Look
 from penstock.rest.plane import Plane
 
@@ -82,4 +83,4 @@ def routes(plane: Plane) -> list[Route]:
 async def _answer(plane: Plane, tails: Tails, request: Request) -> Response:
     look = plane.look()
     look.check_job(request.path_params["jobid"])
-    return JSONResponse(tails.of(look, look.vertex(request.path_params["vertexid"])))
+    return JsonAnswer(tails.of(look, look.vertex(request.path_params["vertexid"])))

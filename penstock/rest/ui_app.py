@@ -116,13 +116,14 @@ class _Ui:
     async def _forwarded(self, run: Upstream, path: str, request: Request) -> Response:
         query = request.scope["query_string"].decode("ascii", "replace")
         target, body = f"{path}?{query}" if query else path, await request.body()
-        said = await self._in_turn(partial(run.ask, request.method, target, body or None))
+        async with run.turns:
+            said = await self._in_turn(partial(run.ask, request.method, target, body or None))
         if path == "/config" and said.status == 200:
             return _json(_as_object(said.body) | {"penstock-up": True})
         return Response(said.body, said.status, media_type=said.kind)
 
     async def _in_turn(self, work: Any) -> Any:
-        """Do what blocks on a thread; a driver that hangs does not get all of them."""
+        """Do what blocks on a thread; of those a driver has a few at most, so one that hangs has not all."""
         if self._turns is None:
             self._turns = asyncio.Semaphore(_AT_ONCE)
         async with self._turns:

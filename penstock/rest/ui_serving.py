@@ -6,8 +6,6 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
-import uvicorn
-
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.config import Configuration
 from penstock.core.rest_options import REST_READ_ONLY
@@ -15,7 +13,7 @@ from penstock.rest.all_jobs import AllJobs
 from penstock.rest.archive_reader import Archives
 from penstock.rest.doors import open_door, token_of
 from penstock.rest.guard import Guard, Sessions
-from penstock.rest.server import config_for
+from penstock.rest.server import PromptServer, config_for
 from penstock.rest.ui_app import build_ui
 
 
@@ -42,7 +40,7 @@ class UiServer:
             read_only=read_only,
         )
         app = build_ui(AllJobs(Archives(archives, time), time), guard, read_only)
-        self._server = uvicorn.Server(config_for(app, self._door))
+        self._server = PromptServer(config_for(app, self._door))
 
     def link(self) -> str:
         """An address for a browser, good once and for two minutes."""
@@ -57,7 +55,7 @@ class UiServer:
 
     def stop(self) -> None:
         """Answer what is under way, then be gone."""
-        self._server.should_exit = True
+        self._server.leave()
 
     async def _serve(self) -> None:
         serving = asyncio.create_task(self._server.serve(sockets=[self._door.socket]))

@@ -22,6 +22,7 @@ from penstock.core.handles import (
     digest,
 )
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId, WallMs
+from penstock.core.key_kinds import Kind
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.manifest import FORMAT_VERSION, Manifest, OperatorEntry, Origin, SubtaskEntry
 from penstock.snapshot.paths import problem_with
@@ -41,6 +42,7 @@ from penstock.snapshot.strict_json import (
 )
 
 MAX_PARALLELISM = 32768
+_DEEPEST_KEY = 20
 _SINCE = {"channels": 2, "origin": 2}
 """Fields that older formats lack."""
 
@@ -113,6 +115,10 @@ def _kind(value: Any) -> SnapshotKind:
 
 
 def _operator(value: Any) -> OperatorEntry:
+    kinds: tuple[Kind, ...] = ()
+    if isinstance(value, dict) and "key_kinds" in value:
+        kinds = tuple(_key_kind(item, 0) for item in array(value["key_kinds"], "key_kinds"))
+        value = {name: item for name, item in value.items() if name != "key_kinds"}
     operator_id, uid, name, vertex, parallelism, maximum, subtasks = fields(
         value,
         "operator",
@@ -137,7 +143,17 @@ def _operator(value: Any) -> OperatorEntry:
         width,
         limit,
         entries,
+        kinds,
     )
+
+
+def _key_kind(value: Any, depth: int) -> Kind:
+    """A word, or a list of a word and the kinds of the parts."""
+    if not isinstance(value, list):
+        return text(value, "key_kinds")
+    if not value or depth > _DEEPEST_KEY:
+        raise Malformed("key_kinds: a word and the kinds of parts were expected, not too deep")
+    return text(value[0], "key_kinds"), *(_key_kind(part, depth + 1) for part in value[1:])
 
 
 def _subtask(value: Any, operator_id: OperatorId, parallelism: int, max_parallelism: int) -> SubtaskEntry:

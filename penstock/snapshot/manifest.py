@@ -22,6 +22,7 @@ from penstock.core.handles import (
     digest,
 )
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId, WallMs
+from penstock.core.key_kinds import Kind
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.strict_json import canonical, encode_data
 
@@ -49,6 +50,8 @@ class OperatorEntry:
     parallelism: int
     max_parallelism: int
     subtasks: tuple[SubtaskEntry, ...] = ()
+    key_kinds: tuple[Kind, ...] = ()
+    """The kinds of keys that its subtasks have met, if there are several."""
 
     @property
     def is_stateful(self) -> bool:
@@ -150,7 +153,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
 
 
 def _operator(entry: OperatorEntry) -> dict[str, Any]:
-    return {
+    known = {
         "operator_id": entry.operator_id,
         "uid": entry.uid,
         "name": entry.name,
@@ -159,6 +162,7 @@ def _operator(entry: OperatorEntry) -> dict[str, Any]:
         "max_parallelism": entry.max_parallelism,
         "subtasks": [_subtask(subtask) for subtask in entry.subtasks],
     }
+    return {**known, "key_kinds": entry.key_kinds} if entry.key_kinds else known
 
 
 def _subtask(entry: SubtaskEntry) -> dict[str, Any]:

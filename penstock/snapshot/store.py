@@ -14,6 +14,9 @@ from penstock.storage.contract import first_line, temporary_name
 from penstock.storage.own_files import make_directory, write_file
 from penstock.storage.places import is_url, url_of
 
+_ATTEMPTS = 10
+"""How often a directory that vanishes under our hands is made again."""
+
 
 def open_store(url: str, create: bool = True) -> SnapshotStore:
     """The store at a path or URL.  ``create`` makes the directory and tries that it can be written."""
@@ -41,16 +44,21 @@ def _check_local(place: Path) -> None:
     hint = "choose another snapshot directory (execution.checkpointing.dir) or change its permissions"
     if place.exists() and not place.is_dir():
         raise ConfigError(f"{place} cannot hold snapshots because it is a file; {hint}")
-    try:
-        make_directory(place)
-    except OSError as error:
-        raise ConfigError(f"{place} cannot be created ({error.strerror}); {hint}") from error
-    probe = place / temporary_name()
-    try:
-        write_file(probe, b"")
-        probe.unlink()
-    except OSError as error:
-        raise ConfigError(f"{place} cannot be written ({error.strerror}); {hint}") from error
+    for attempt in reversed(range(_ATTEMPTS)):
+        try:
+            make_directory(place)
+        except OSError as error:
+            raise ConfigError(f"{place} cannot be created ({error.strerror}); {hint}") from error
+        probe = place / temporary_name()
+        try:
+            write_file(probe, b"")
+            probe.unlink()
+            return
+        except OSError as error:
+            # Another driver of the job, which ends at this moment, removes directories that are empty.
+            if attempt and isinstance(error, FileNotFoundError):
+                continue
+            raise ConfigError(f"{place} cannot be written ({error.strerror}); {hint}") from error
 
 
 def _check_remote(store: SnapshotStore, url: str) -> None:

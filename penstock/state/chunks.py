@@ -23,12 +23,13 @@ import pyarrow as pa
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.ids import MIN_TIME
 from penstock.core.key_kinds import column_kind, fits, in_words
-from penstock.core.keygroups import combine_columns, hash_array, key_groups
+from penstock.core.keygroups import combine_columns, hash_nullable, key_groups
 
 KEY_GROUP = "__key_group"
 PANE = "__pane"
 FIRED_TO = "__fired_to"
 
+Mask = npt.NDArray[np.bool_]
 Merge = Callable[[Sequence[pa.Table]], pa.Table]
 """Joins tables with repeated keys into one in which each key occurs once."""
 
@@ -82,6 +83,18 @@ class _Pane:
         if len(tables) > 1 or (tables and self.merged is None):
             self.merged = merge(tables)
             self.levels = [[]]
+
+    def keep(self, wanted: Callable[[pa.Table], Mask]) -> bool:
+        """Forget rows, wherever they are; whether any are left."""
+
+        def some(tables: Iterable[pa.Table]) -> list[pa.Table]:
+            kept = (table.filter(pa.array(wanted(table))) for table in tables)
+            return [table for table in kept if table.num_rows]
+
+        self.merged = next(iter(some([] if self.merged is None else [self.merged])), None)
+        self.levels = [some(level) for level in self.levels]
+        self.held = [Chunk(table, chunk.fired_to) for chunk in self.held for table in some([chunk.table])]
+        return bool(self.held or self.tables())
 
     def settle(self, watermark: int, merge: Merge) -> None:
         held, self.held = self.held, []
@@ -163,6 +176,14 @@ class ChunkStore:
         if pane in self._panes:
             self._panes[pane].compact(self._merge)
 
+    def keep(self, pane: int, wanted: Callable[[pa.Table], Mask]) -> None:
+        """Forget the rows of a pane that are not wanted."""
+        found = self._panes[pane]
+        if not found.keep(wanted):
+            self.drop(pane)
+        elif not found.held:
+            self._holding.discard(pane)
+
     def drop(self, pane: int) -> None:
         """Forget a pane; a missing one is fine."""
         self._panes.pop(pane, None)
@@ -230,7 +251,7 @@ class ChunkStore:
 def groups_of(table: pa.Table, keys: Sequence[str], max_parallelism: int) -> npt.NDArray[np.int64]:
     """The key group of each row."""
     columns = [table.column(name).combine_chunks() for name in keys]
-    hashes = hash_array(columns[0]) if len(columns) == 1 else combine_columns(columns)
+    hashes = hash_nullable(columns[0]) if len(columns) == 1 else combine_columns(columns)
     return key_groups(hashes, max_parallelism)
 
 

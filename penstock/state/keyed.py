@@ -145,6 +145,8 @@ class KeyedState:
         """Whether restored chunks that no store registers for are an error."""
         self.restored_kinds: frozenset[Kind] = frozenset()
         """What kinds of keys a snapshot brought, as far as it was looked through."""
+        self.met_kinds: dict[Kind, None] = {}
+        """What kinds of keys the operator has met, in this attempt and before; kept with each snapshot."""
 
     def table(self, name: str, shape: EntryShape = EntryShape.KEY) -> Table:
         """The table called ``name``, made on first use."""

@@ -25,6 +25,10 @@ from penstock.state_processor.scan import Surveyed
 from penstock.state_processor.snapshot import StateKind, keyed_states, label, opaque_state
 
 _OWN_FILES = "keyed, in files of its own backend"
+_OPENED = 8 << 20
+"""Bytes of such files of one operator that are opened to say what is in them."""
+_LARGEST = 1 << 53
+"""Whole numbers above it are no floats, or only by chance."""
 
 
 class TooMuch(SnapshotError):
@@ -60,10 +64,15 @@ class Limits:
 
 
 def listed(manifest: Manifest, store: SnapshotStore, limits: Limits) -> Iterator[dict[str, Any]]:
-    """A row for each state, without loading anything pickled; of pieces only the heads of blocks are read."""
+    """A row for each state, without loading anything pickled; of pieces only the heads of blocks are read.
+
+    A backend's own files have no heads: they are opened if they are small, else there is one row for them.
+    """
     for entry in manifest.operators:
         pieces = [(one.index, handle) for one in entry.subtasks for handle in one.state.keyed]
-        if all(isinstance(handle, KeyedHandle) for _, handle in pieces):
+        opened = sum(_length(handle) for _, handle in pieces if not isinstance(handle, KeyedHandle))
+        if opened <= min(_OPENED, limits.bytes):
+            limits.read(opened, f"state of {label(entry)!r}")
             surveyed = []
             for index, handle in pieces:
                 limits.read(0, f"state of {label(entry)!r}")
@@ -106,7 +115,7 @@ def key_candidates(text: str) -> list[Any]:
         read = _as_tuple(read)
     if isinstance(read, dict) or read is None:
         return found
-    return [read, *([float(read)] if type(read) is int else []), *found]
+    return [read, *([float(read)] if type(read) is int and abs(read) <= _LARGEST else []), *found]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -149,9 +158,10 @@ def _groups(wanted: list[Any], max_parallelism: int) -> Iterator[int]:
     for value in wanted:
         try:
             (canonical,) = canonical_keys([value], {type(value)})
-        except KeyError_:
+            group = hash_value(canonical) % max_parallelism
+        except (KeyError_, ValueError, TypeError, OverflowError):  # nothing that could be a key
             continue
-        yield hash_value(canonical) % max_parallelism
+        yield group
 
 
 def _check_there(
@@ -184,7 +194,7 @@ def _places(keys: pa.Array | list[Any], wanted: list[Any]) -> list[int]:
     for value in wanted:
         try:
             same = pc.equal(keys, pa.scalar(value, keys.type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        except (ValueError, TypeError, NotImplementedError, OverflowError):  # no value of this type
             continue
         found.update(pc.indices_nonzero(same).to_pylist())
     return sorted(found)

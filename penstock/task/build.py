@@ -27,6 +27,7 @@ from penstock.state.operator_state import OperatorStateStore
 from penstock.task.chain import Chain, ChainSetup, build_chain, runtime_of
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.first_keys import watch_first_keys
+from penstock.task.met_keys import remember_kinds
 from penstock.task.restoring import recovered, recovered_inside, restored_keyed, restored_lists
 from penstock.task.snapshot import SnapshotPhases
 from penstock.task.task import Task
@@ -205,8 +206,10 @@ def _build_operators(
         opening=lambda step: told(Opening(subtask, step)),
     )
     chain = build_chain(setup, edges)
-    if not place.plan.settings.allow_non_restored:
-        for planned, (_, entry) in zip(vertex.operators, chain, strict=True):
+    for planned, (_, entry) in zip(vertex.operators, chain, strict=True):
+        if planned.node.keyed:
+            remember_kinds(entry.operator)
+        if not place.plan.settings.allow_non_restored:
             links = planned.node.links
             keyed = {link.input_index for link in links if not isinstance(link.partitioning, Broadcast)}
             watch_first_keys(entry.operator, entry.operator.ctx.keyed.restored_kinds, keyed)

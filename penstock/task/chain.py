@@ -41,18 +41,20 @@ def explain_failure(
 ) -> Exception:
     """An error that names step, subtask and record; engine frames are left out of the traceback.
 
-    Of the record, fields whose names fit a pattern of ``secret`` are not told.
+    Of the record, fields whose names fit a pattern of ``secret`` are not told; nor are they where what was
+    raised quotes the record, or a piece of it.
     """
     if isinstance(error, UserCodeError) or getattr(error, _LOCATED, False):
         return error
     if isinstance(error, PenstockError):
         wrong = isinstance(error, TypeMismatchError | ConfigError)
         record = _record_text(operator, secret) if wrong else None
-        shown = f" (the record is {record})" if record is not None and record not in str(error) else ""
-        located = type(error)(f"step {step!r}, subtask {subtask}: {error}{shown}")
+        said = secret_fields(secret).written(str(error))
+        shown = f" (the record is {record})" if record is not None and record not in said else ""
+        located = type(error)(f"step {step!r}, subtask {subtask}: {said}{shown}")
         setattr(located, _LOCATED, True)
         return located
-    return UserCodeError(step, subtask, _record_text(operator, secret), _trace(error))
+    return UserCodeError(step, subtask, _record_text(operator, secret), _trace(error, secret))
 
 
 def _record_text(operator: Operator, secret: tuple[str, ...]) -> str | None:
@@ -62,14 +64,24 @@ def _record_text(operator: Operator, secret: tuple[str, ...]) -> str | None:
         return None
 
 
-def _trace(error: Exception) -> str:
+def _trace(error: Exception, secret: tuple[str, ...]) -> str:
     """The traceback from the first frame outside the engine on; all of it if there is none."""
     summary = traceback.TracebackException.from_exception(error)
     frames = list(summary.stack)
     outside = [n for n, frame in enumerate(frames) if not frame.filename.startswith(_PACKAGE)]
     if outside:
         summary.stack = traceback.StackSummary.from_list(frames[outside[0] :])
-    return "".join(summary.format())
+    return "".join(_message(piece, secret) for piece in summary.format())
+
+
+def _message(piece: str, secret: tuple[str, ...]) -> str:
+    """A piece of a traceback: what was raised is told without secrets; frames, and names of errors, stay."""
+    if piece.lstrip(" |").startswith('File "'):
+        return piece
+    kind, mark, said = piece.partition(": ")
+    if " " in kind.strip(" |+-"):
+        return secret_fields(secret).written(piece)
+    return kind + mark + secret_fields(secret).written(said)
 
 
 _is_suspended = attrgetter("is_suspended")

@@ -3,7 +3,8 @@
 Looked at once an input, at the first records that bring keys: as many as are needed to meet a kind that is in
 the snapshot, some at most, and none behind the next barrier (its snapshot would hold both) or the end of
 input.  If all keys of the snapshot are of one kind that is an error; programs with keys of several kinds may
-begin with any, so there it is only remarked.
+begin with any, so there it is only remarked.  A snapshot knows the kinds of all keys that its steps had met
+(``met_keys.py``).
 """
 
 from __future__ import annotations
@@ -13,19 +14,26 @@ from typing import Any
 from penstock.core.batch import Batch
 from penstock.core.errors import KeyError_
 from penstock.core.ids import Epoch
-from penstock.core.key_kinds import Kind, fits, in_words, is_one_kind, kinds_of, outlines
+from penstock.core.key_kinds import (
+    MOST_KINDS,
+    Kind,
+    columns_kind,
+    fits,
+    in_words,
+    is_one_kind,
+    kinds_of,
+    outlines,
+)
 from penstock.operators.operator import Operator
 
 NEW_KINDS = "keys of another type"
 _SOME_KEYS = 16
 """A program whose keys are of several kinds has hardly shown one of them alone for so long."""
-_MOST_KINDS = 50
-"""Keys of more kinds than that are of any kind."""
 
 
 def watch_first_keys(operator: Operator, stored: frozenset[Kind], inputs: set[int]) -> None:
     """Have the first keys of each input compared with the kinds of those the operator was restored with."""
-    if 0 < len(stored) <= _MOST_KINDS:
+    if 0 < len(stored) <= MOST_KINDS:
         plain: Any = operator
         watch = _FirstKeys(operator, stored, inputs)
         plain.process, plain.prepare_barrier, plain.finish = (
@@ -33,6 +41,13 @@ def watch_first_keys(operator: Operator, stored: frozenset[Kind], inputs: set[in
             watch.prepare_barrier,
             watch.finish,
         )
+
+
+def _kinds_in(batch: Batch) -> frozenset[Kind]:
+    """Of columns by their types: a null may be among their values."""
+    if batch.keys is not None:
+        return kinds_of(batch.keys)
+    return frozenset([columns_kind(batch.key_types())] if len(batch) else [])
 
 
 class _FirstKeys:
@@ -50,7 +65,7 @@ class _FirstKeys:
     def process(self, batch: Batch, input_index: int = 0) -> None:
         """Look at the keys first."""
         if input_index in self._unseen and (batch.keys is not None or batch.key_columns):
-            self._look(kinds_of(batch.key_list()), len(batch), input_index)
+            self._look(_kinds_in(batch), len(batch), input_index)
         self._process(batch, input_index)
 
     def prepare_barrier(self, epoch: Epoch) -> None:

@@ -47,6 +47,8 @@ def restored_keyed(
         if restore is not None:
             keyed.must_be_claimed = not plan.settings.allow_non_restored
             _fill(keyed, restore, vertex, subtask, source, source.url == target.url, backends)
+            keyed.met_kinds.update(dict.fromkeys(restore.key_kinds))
+            keyed.restored_kinds |= keyed.met_kinds.keys()
             if restore.same_program:
                 keyed.restored_kinds = frozenset()  # its keys may be of several kinds, and of one by chance
     except BaseException:

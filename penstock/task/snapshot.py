@@ -190,7 +190,8 @@ class SnapshotPhases:
             ctx = step.operator.ctx
             keyed: list[FrozenPart] = [*ctx.keyed.freeze()] if barrier.location else ctx.keyed.checkpoint()
             step_name = ctx.info.operator_name
-            frozen.append(FrozenOperator(operator_id, step_name, keyed, ctx.operator_state.snapshot()))
+            lists, kinds = ctx.operator_state.snapshot(), tuple(ctx.keyed.met_kinds)
+            frozen.append(FrozenOperator(operator_id, step_name, keyed, lists, kinds))
         return frozen
 
     def _ack(

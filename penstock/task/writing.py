@@ -22,6 +22,7 @@ from penstock.core.handles import (
     SubtaskSnapshot,
 )
 from penstock.core.ids import ChannelId, EdgeId, OperatorId, Subtask
+from penstock.core.key_kinds import Kind
 from penstock.core.pickling import stored
 from penstock.core.signals import Barrier
 from penstock.exchange.channel_state import Overtaken, encode
@@ -39,6 +40,7 @@ class FrozenOperator:
     step: str
     keyed: list[FrozenPart]
     lists: dict[str, ListSnapshot]
+    key_kinds: tuple[Kind, ...] = ()
 
 
 @dataclass(slots=True)
@@ -57,6 +59,7 @@ class _OperatorSegments:
 
     operator_id: OperatorId
     blocks: _Segment
+    key_kinds: tuple[Kind, ...]
     pickled: bool = False
     lists: _Segment | None = None
     native: list[_NativeFiles] = field(default_factory=list)
@@ -101,7 +104,11 @@ class StateWriter:
             ChannelHandle(self._edge_name(channel.edge), channel.sender, channel.receiver, blob)
             for channel, blob in ((channel, writer.blob(segment, in_file)) for channel, segment in channels)
         )
-        kept = tuple(operator for operator in operators if operator.keyed or operator.lists is not None)
+        kept = tuple(
+            operator
+            for operator in operators
+            if operator.keyed or operator.lists is not None or operator.key_kinds
+        )
         written = writer.length + sum(native.written for found in segments for native in found.native)
         return SubtaskSnapshot(self._subtask, kept, finished, in_flight, written)
 
@@ -118,7 +125,7 @@ class StateWriter:
             blob = writer.blob(found.blocks, in_file)
             handles.append(KeyedHandle(blob, self._key_groups, found.pickled))
         lists = None if found.lists is None else writer.blob(found.lists, in_file)
-        return OperatorSnapshot(found.operator_id, tuple(handles), lists)
+        return OperatorSnapshot(found.operator_id, tuple(handles), lists, found.key_kinds)
 
     def _channel_segments(
         self,
@@ -148,7 +155,7 @@ class StateWriter:
         self, operator: FrozenOperator, writer: _SegmentWriter, segments: list[_OperatorSegments]
     ) -> Iterator[bytes]:
         with naming(f"step {operator.step!r}"):
-            found = _OperatorSegments(operator.operator_id, writer.begin())
+            found = _OperatorSegments(operator.operator_id, writer.begin(), operator.key_kinds)
             in_blocks = [part for part in operator.keyed if not isinstance(part, FrozenFiles)]
             for block, opaque in write_blocks(in_blocks, self._max_parallelism, self._key_groups):
                 found.pickled = found.pickled or opaque

@@ -34,7 +34,7 @@ from penstock.core.metrics import LATE_COUNTER
 from penstock.core.signals import EndOfInput
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.exchange.partition import Hash, Partitioning, attach_keys, check_keys
+from penstock.exchange.partition import Hash, Partitioning, attach_keys
 from penstock.graph.nodes import Link, Node, NodeId, NodeKind
 from penstock.operators.chain import FanOut, typed_output
 from penstock.operators.functions import Function
@@ -66,7 +66,6 @@ class _Entry:
     def emit(self, batch: Batch) -> None:
         if isinstance(self._partitioning, Hash):
             batch = attach_keys(batch, self._partitioning)
-            check_keys(batch)
         self._trial.process(batch)
 
     def side(self, tag: str, batch: Batch) -> None:

@@ -39,6 +39,7 @@ def main() -> None:
         since = now_ms() - 175_000
         rest.why = {"watermark": {"holder": "Source: clicks, split clicks-3", "since": since}}
         take(browser, rest, "why", f"job/{JOB}/why", (1280, 760), "light")
+        take(browser, rest, "state", f"job/{JOB}/state", (1280, 620), "light")
         take(browser, rest, "narrow", f"job/{JOB}/overview", (400, 860), "dark")
 
 

@@ -15,7 +15,6 @@ from penstock.core.job import JobStatus
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.console.browser import Browser, By
 from tests.integration.local_jobs import finish, kill_slot, output, start_graph, until, wait_for_snapshots
-from tests.patience import PATIENCE_S
 
 serving = pytest.importorskip("penstock.rest.serving", reason="There is no server of the page here.")
 
@@ -39,7 +38,7 @@ def page(browser: Browser, launcher: LocalLauncher, route: str) -> Iterator[Runn
     job = launcher.jobs[-1]
     until(lambda: job.status() is JobStatus.RUNNING, "the job runs")
     server = serving.serve(job)
-    assert server is not None and server.is_ready.wait(PATIENCE_S)
+    assert server is not None
     try:
         browser.driver.get(server.link())
         browser.until(lambda: browser.all("table"))

@@ -153,11 +153,10 @@ def test_streams_become_frames_and_frames_streams() -> None:
             lambda: orders().filter("price > 3"),  # type: ignore[arg-type]
             "filter takes an expression",
         ),
-        (lambda: orders().group_by("country"), "needs windows so far"),
         (lambda: pf.range(3).window(Tumble("1 s")), "windows need event time"),
         (
             lambda: orders().window("1 s"),  # type: ignore[arg-type]
-            "takes Tumble, Slide or Session",
+            "takes Tumble, Slide, Session or Cumulate",
         ),
         (lambda: orders().window(Tumble(0)).group_by("country").agg(pf.count()), "more than nothing"),
         (lambda: orders().window(Tumble("1 s")).group_by("country").agg(col("price")), "is no aggregate"),

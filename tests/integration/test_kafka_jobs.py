@@ -68,9 +68,9 @@ def test_many_producers_two_jobs_and_crashes(
                 topic.send(values, partition=(number + chunk) % 3)
             else:
                 topic.begin([(i % 3, value) for i, value in enumerate(values)], producer)
-                producer.commit_transaction(60)
+                producer.commit_transaction(PATIENCE_S)
                 topic.begin([(i % 3, f"aborted-{value}") for i, value in enumerate(values)], producer)
-                producer.abort_transaction(60)
+                producer.abort_transaction(PATIENCE_S)
 
     producers = [threading.Thread(target=produce, args=(number,)) for number in range(4)]
     for producer in producers:

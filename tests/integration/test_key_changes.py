@@ -231,6 +231,44 @@ def test_a_program_with_keys_of_two_types_goes_on_after_a_failure(tmp_path: Path
     assert len(read_text(tmp_path / "out")) == COUNT
 
 
+class KeepsNumbers(Count):
+    """Has state for keys that are numbers only; the others leave none behind."""
+
+    def process_element(self, value: int, ctx: Any) -> Any:
+        yield from super().process_element(value, ctx)
+        if isinstance(ctx.get_current_key(), str):
+            self._count.clear()
+
+
+def sometimes_text(number: int) -> Any:
+    """Numbers and text, but text alone from shortly before the gate on."""
+    return "text" if number >= GATE - 4 or number % 3 == 0 else number % 5
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_type_of_keys_that_left_no_state_is_remembered(
+    tmp_path: Path, backend: str, parallelism: int
+) -> None:
+    """Another driver met only such keys at first, and refused the program that it had run before."""
+
+    def begin(waits: bool, width: int, **settings: str) -> Any:
+        env = environment(tmp_path / "chk", state__backend__type=backend, **settings).set_parallelism(width)
+        source = Pace(None, tmp_path / "gate" if waits else None).source(lambda number: number, COUNT)
+        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+        counted = stream.key_by(sometimes_text).process(KeepsNumbers()).uid("count")
+        counted.sink_to(text_file_sink(tmp_path / "out")).uid("out")
+        return env.execute_async("keys")
+
+    with local_cluster():
+        client = begin(True, 2)
+        until(lambda: len(read_text(tmp_path / "out")) >= GATE - 2, "what comes before the gate is committed")
+        place = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(PATIENCE_S)
+        told = {"execution__state_recovery__path": place, "restart_strategy__type": "none"}
+        begin(False, parallelism, **told).get_job_execution_result().result(PATIENCE_S)
+    assert len(read_text(tmp_path / "out")) == COUNT
+
+
 def start_windows(work: Path, change: Callable[[Any], Any], waits: bool, **settings: str) -> Any:
     env = environment(work / "chk", **settings).set_parallelism(2)
     source = Pace(None, work / "gate" if waits else None).source(lambda n: Row(k=n % 5, n=n), COUNT)

@@ -87,6 +87,9 @@ def test_entries_have_sparks_keys_and_the_engines_numbers(tmp_path: Path) -> Non
     assert numbers and numbers == sorted(set(numbers))
     first = next(entry for entry in entries if entry["numInputRows"])
     assert first["numInputRows"] == 10, "the barrier came behind the first ten"
+    times = {name: first["eventTime"][name] for name in ("min", "avg", "max")}
+    second = "1970-01-01T00:00:01"
+    assert times == {"min": f"{second}.000Z", "avg": f"{second}.004Z", "max": f"{second}.009Z"}
     assert first["inputRowsPerSecond"] > 0 and first["processedRowsPerSecond"] > 0
     assert first["durationMs"]["triggerExecution"] >= first["durationMs"]["walCommit"] >= 0
     (source,) = first["sources"]
@@ -94,6 +97,8 @@ def test_entries_have_sparks_keys_and_the_engines_numbers(tmp_path: Path) -> Non
     (state,) = first["stateOperators"]
     assert state["memoryUsedBytes"] > 0 and state["numStateStoreInstances"] == 2
     assert first["sink"]["numOutputRows"] == 0, "the filter lets nothing pass"
+    first["durationMs"].clear()
+    assert client.recent_progress == json.loads(json.dumps(client.recent_progress)) != entries, "a copy"
 
 
 def test_entries_add_up_although_the_job_crashes(tmp_path: Path) -> None:

@@ -33,14 +33,17 @@ def test_why_is_answered_of_a_job_whose_source_gives_nothing(tmp_path: Path) -> 
 
 
 def test_what_processes_wrote_is_read_without_secrets(tmp_path: Path) -> None:
-    with served(tmp_path) as job:
+    with served(tmp_path, penstock__hidden_fields="*password*,iban") as job:
         logging.getLogger("my.program").warning("row 7 is odd, password='%s'", SECRET)
-        print("printed by the program")
+        logging.getLogger("my.program").warning("got %s", {"user": "ann", "iban": SECRET})
+        print("printed by the program", {"user": "ann", "iban": SECRET})
         for process in ("/jobmanager", "/taskmanagers/slot-1"):
             names = [one["name"] for one in job.client.get(f"{process}/logs")["logs"]]
             log = job.client.get(f"{process}/log")
-            assert "WARNING my.program: row 7 is odd, password='***'" in log and SECRET not in log
-            assert "printed by the program" in job.client.get(f"{process}/stdout")
+            assert "WARNING my.program: row 7 is odd, password=***" in log and SECRET not in log
+            assert "got {'user': 'ann', 'iban': ***}" in log
+            printed = job.client.get(f"{process}/stdout")
+            assert "printed by the program {'user': 'ann', 'iban': ***}" in printed and SECRET not in printed
             first, second = (job.client.get(f"{process}/logs/{name}") for name in names)
             assert "my.program" in first and "printed by the program" in second
             missing = job.client.ask(f"{process}/logs/other.log")
@@ -59,7 +62,7 @@ def test_the_record_that_made_a_function_fail_is_told_without_its_secrets() -> N
         env.execute_async("failing")
         (job,) = launcher.jobs
         serving = serve(job)
-        assert serving is not None and serving.is_ready.wait(PATIENCE_S)
+        assert serving is not None
         client, path = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}/exceptions"
         (entry,) = until(lambda: client.get(path)["exceptionHistory"]["entries"], "the job has failed")
         assert entry["exceptionName"] == "ValueError" and SECRET not in str(entry)
@@ -79,7 +82,7 @@ def test_state_is_browsed_and_one_key_is_looked_up(tmp_path: Path) -> None:
         env.execute_async("remembering")
         (job,) = launcher.jobs
         serving = serve(job)
-        assert serving is not None and serving.is_ready.wait(PATIENCE_S)
+        assert serving is not None
         client, base = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}"
         path = f"{base}/penstock/state"
 
@@ -136,7 +139,7 @@ def test_without_a_snapshot_the_state_is_empty_with_a_reason(tmp_path: Path) -> 
         env.execute_async("in memory")
         (job,) = launcher.jobs
         serving = serve(job)
-        assert serving is not None and serving.is_ready.wait(PATIENCE_S)
+        assert serving is not None
         client, path = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}/penstock/state"
         found = client.get(path)
         assert found["states"] == [] and "driver's memory" in found["note"]
@@ -165,7 +168,7 @@ def test_some_records_are_watched_without_their_secrets(tmp_path: Path) -> None:
         env.execute_async("watched")
         (job,) = launcher.jobs
         serving = serve(job)
-        assert serving is not None and serving.is_ready.wait(PATIENCE_S)
+        assert serving is not None
         client, base = Client(serving.url, serving.token), f"/jobs/{job.job_id.hex}"
         source, mapped = (vertex["id"] for vertex in client.get(base)["vertices"][:2])
         for vertex, way in ((source, "output"), (mapped, "input")):

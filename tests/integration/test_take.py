@@ -78,6 +78,10 @@ def test_in_batch_mode() -> None:
     with local_cluster():
         env = environment(execution__runtime_mode="BATCH")
         assert env.from_collection([3, 4, 5]).take(2, LONG_S) == [3, 4]
+        numbers = env.from_collection(list(range(100)))
+        assert numbers.map(lambda n: n).set_parallelism(1).execute_and_collect(limit=50) == list(range(50))
+        assert sorted(numbers.rebalance().execute_and_collect()) == list(range(100))
+        assert sorted(numbers.union(env.from_collection([100])).execute_and_collect()) == list(range(101))
 
 
 def test_an_interrupt_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:

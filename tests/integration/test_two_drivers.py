@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +28,11 @@ def start(graph: str, place: Path) -> JobClient:
 
 def snapshots(launcher: LocalLauncher, job: int) -> int:
     return int(launcher.jobs[job].facts()["checkpoints"])
+
+
+def newest_fence(place: Path) -> int:
+    entries = load_entries(SnapshotStore(str(place / "chk" / job_directory("twice"))))
+    return max((entry.seq for entry in entries if isinstance(entry, Fence)), default=0)
 
 
 @pytest.mark.parametrize("graph", ["keyed", "sessions"])
@@ -59,9 +63,10 @@ def test_drivers_that_take_over_from_each_other_again_and_again(tmp_path: Path) 
     _, golden = GRAPHS["keyed"]
     with local_cluster() as launcher:
         clients = []
-        for number in range(4):
+        for _ in range(4):
+            before = newest_fence(tmp_path)
             clients.append(start("keyed", tmp_path))
-            time.sleep(0.03 * number)
+            until(lambda before=before: newest_fence(tmp_path) > before, "the newest has claimed the job")
         (tmp_path / "gate").touch()
         for client in clients[:-1]:
             with pytest.raises(JobFailedError, match="does not own|came too late|generation"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -228,13 +229,37 @@ def test_read_only_by_setting(tmp_path: Path) -> None:
         assert client.ask(f"/jobs/{job.job_id.hex}", "PATCH").status == 403
 
 
-def test_a_session_that_the_driver_has_forgotten_is_made_anew(tmp_path: Path) -> None:
-    with running(tmp_path) as (job, _), served(tmp_path) as (_, client):
+def test_a_job_that_only_shows_is_not_changed_from_here(tmp_path: Path) -> None:
+    with running(tmp_path, penstock__rest__read_only="true") as (job, _), served(tmp_path) as (_, client):
         until_listed(client, lambda got: got and got[0]["state"] == "RUNNING")
-        assert job.page is not None
-        sessions = job.page.__self__.sessions  # type: ignore[attr-defined]
-        sessions._sessions.clear()
+        jid = job.job_id.hex
+        for method, path in (("PATCH", ""), ("POST", "/stop"), ("GET", "/yarn-cancel")):
+            assert client.ask(f"/jobs/{jid}{path}", method, None).status == 403, path
+        assert client.get(f"/jobs/{jid}")["state"] == "RUNNING"
+        (entry,) = registry.entries()
+        assert entry.cancel()  # the command line still can
+
+
+def test_whoever_sits_at_the_port_of_a_job_hears_and_shows_nothing(tmp_path: Path) -> None:
+    heard: list[bytes] = []
+    stranger = socket.create_server(("127.0.0.1", 0))
+
+    def listen() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = stranger.accept()
+                with connection:
+                    heard.append(connection.recv(1000))
+
+    threading.Thread(target=listen, daemon=True).start()
+    with running(tmp_path) as (job, _), served(tmp_path) as (_, client):
+        (entry,) = registry.entries()
+        registration = registry.Registration(entry, stranger)
+        registration.publish(f"https://127.0.0.1:{stranger.getsockname()[1]}", "a token")
+        until_listed(client, lambda got: got and got[0]["state"] == "RUNNING")
         assert client.get(f"/jobs/{job.job_id.hex}")["name"] == "shown"
+    stranger.close()
+    assert heard == []
 
 
 def test_an_archive_that_cannot_be_written_is_one_warning(

@@ -258,11 +258,26 @@ def sorted_out(make: Callable[[], Operator], run: Run, encode: Encode) -> Counte
 
 
 LATE_TAGS = ("one", "two")
+ENDING_AT_ONCE = st.sampled_from([(-5, 0), (0, 5), (0, 0), (-60, 0)])
+"""A side whose rows expire at their own time: one that comes with the watermark's stays until the next."""
+
+
+@pytest.mark.parametrize("bounds", [(-5, 0), (0, 5), (0, 0)])
+def test_rows_at_the_watermark_meet_until_the_next_one(bounds: tuple[int, int]) -> None:
+    left, right, other = Event("a", 100, 1), Event("a", 100, 2), Event("a", 100, 3)
+    steps: list[tuple[str, Any]] = [("watermark", 100), ("batch", (0, [left]))]
+    steps += [("batch", (1, [right])), ("watermark", 101), ("batch", (0, [other]))]
+    interval = Interval(*bounds)
+    wanted = {((1, 2), 100, None): 1, (3, 100, "one"): 1}
+    rows = lambda: IntervalJoinOperator(Pairs(), interval, late_tags=LATE_TAGS)  # noqa: E731
+    assert sorted_out(rows, Run(list(steps)), as_rows) == wanted
+    columnar = lambda: ColumnarIntervalJoinOperator(COLUMNS, interval, LATE_TAGS)  # noqa: E731
+    assert sorted_out(columnar, Run(list(steps)), as_columns) == wanted
 
 
 @pytest.mark.parametrize("how", ["left", "right", "full"])
 @EXAMPLES
-@given(run=late_runs(), bounds=st.tuples(st.integers(-60, -1), st.integers(1, 60)))
+@given(run=late_runs(), bounds=BOUNDS | ENDING_AT_ONCE)
 def test_late_and_lonely_records_are_the_same_in_outer_interval_joins(
     how: str, run: Run, bounds: tuple[int, int]
 ) -> None:
@@ -273,7 +288,7 @@ def test_late_and_lonely_records_are_the_same_in_outer_interval_joins(
 
 
 @EXAMPLES
-@given(run=late_runs(), bounds=BOUNDS)
+@given(run=late_runs(), bounds=BOUNDS | ENDING_AT_ONCE)
 def test_late_records_of_rows_and_columns_are_the_same_in_interval_joins(
     run: Run, bounds: tuple[int, int]
 ) -> None:

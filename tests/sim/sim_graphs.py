@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 from sim_graphs_careless import CARELESS_GRAPHS
 from sim_graphs_cep import patterns
+from sim_graphs_changes import CHANGING_GRAPHS
+from sim_graphs_frames import FRAME_GRAPHS
 from sim_graphs_hybrid import hybrid
 from sim_graphs_joins import JOIN_GRAPHS
 from sim_graphs_rocks import on_disk
@@ -192,7 +194,7 @@ def tumbling(env: Env) -> None:
 
 
 LATE = OutputTag("late")
-LATE_KEY = -1
+LATE_KEY = "late"
 
 
 def sessions_with_late_data(split: int, each: int) -> list[tuple[Any, int, int]]:
@@ -306,6 +308,8 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     "concurrent_3": concurrent(union, 3),
     **UNALIGNED_GRAPHS,
     **CARELESS_GRAPHS,
+    **CHANGING_GRAPHS,
+    **FRAME_GRAPHS,
     **JOIN_GRAPHS,
     **WINDOW_GRAPHS,
     **TWO_PHASE_GRAPHS,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from sim_graphs import GRAPHS, KEYS, RULE_COUNT, Env, numbers, played, untimed
+from sim_graphs_frames import FRAME_GRAPHS
 from sim_graphs_world import SELDOM
 
 from penstock.datastream import CheckpointingMode
@@ -20,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(15)
 FEWER_SEEDS = range(4)
 """For graphs whose state is on disk, and others of which a run takes long."""
-LONG = {"columns_interval_join", "pressed_windows"}
+LONG = {"columns_interval_join", "pressed_windows", *FRAME_GRAPHS}
 """Their parts are played by others: ``columns_window_join`` and ``interval_join``, ``pressed_timers``."""
 _reports: dict[str, Report] = {}
 

@@ -54,7 +54,12 @@ LAW: dict[str, set[str]] = {
     "batch": {*ENGINE, "common"},
     "rest": {*ENGINE, "common", "state_processor"},
     "columns": {"core", "expressions", "operators.columnar"},
-    "dataframe": {"core", "common", "columns", "datastream", "expressions", "operators.columnar"},
+    "dataframe": {
+        *{"core", "common", "columns", "connectors.sink", "datastream", "expressions", "operators"},
+        "exchange.partition",
+    },
+    "sql": {*BELOW, "common", "columns", "connectors", "datastream", "dataframe", "expressions"},
+    "table": {"core", "common", "connectors", "columns", "datastream", "dataframe", "expressions", "sql"},
     "console": set(),
     "metrics": {"core"},
     "util": {"core"},
@@ -79,6 +84,7 @@ LAW: dict[str, set[str]] = {
         "porting",
         "luggage.wishes",
         "rest",
+        "sql",
     },
     "demo": {*ENGINE, *USERS, "spark", "testing", "cli", "rest"},
 }

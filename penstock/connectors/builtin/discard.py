@@ -9,6 +9,8 @@ from penstock.core.batch import Batch
 class DiscardingSink(Sink):
     """Drops everything."""
 
+    takes_changes = True
+
     def create_writer(self, context: WriterContext) -> DiscardingWriter:
         return DiscardingWriter()
 

@@ -45,6 +45,8 @@ class CollectSink(Sink):
     Only the driver's copy knows the receiver: the copies pickled to the slots go without it.
     """
 
+    takes_changes = True
+
     def __init__(self, receiver: Receiver) -> None:
         self._receiver: Receiver | None = receiver
         self._committed: dict[int, Epoch] = {}
@@ -116,6 +118,8 @@ class PrintSink(TypedSink):
 
     With the stream's type, values are rendered as Flink does; otherwise as ``str`` does.
     """
+
+    takes_changes = True
 
     def __init__(self, identifier: str | None = None, type_info: TypeInformation | None = None) -> None:
         self.identifier = identifier

@@ -76,6 +76,10 @@ class DatabaseSink(TypedSink):
         s = self._settings
         return f"DatabaseSink({s.address}, table={s.target.table!r}, delivery={s.delivery.name})"
 
+    @property
+    def upsert_key(self) -> tuple[str, ...]:
+        return tuple(self._settings.target.keys)
+
     def typed(self, type_info: TypeInformation | None) -> DatabaseSink:
         """The same sink for a stream of this type: a ROW's field names are the columns, if none are set."""
         settings = replace(self._settings, type_info=type_info)

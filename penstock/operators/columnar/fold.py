@@ -78,8 +78,10 @@ class PreAggregateOperator(Operator):
     ``ColumnarInput.PARTIALS``.
     """
 
-    def __init__(self, keys: Sequence[str], panes: Panes, aggregates: Sequence[Aggregate]) -> None:
-        self._plan = AggregatePlan(keys, aggregates)
+    def __init__(
+        self, keys: Sequence[str], panes: Panes, aggregates: Sequence[Aggregate], null_is_key: bool = False
+    ) -> None:
+        self._plan = AggregatePlan(keys, aggregates, null_is_key)
         self._folder = Folder(self._plan, panes)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:

@@ -81,6 +81,10 @@ class Panes:
         """Starts of the windows that contain ``pane``, ascending; empty in a gap."""
         return range(self._align_up(pane - self.size + 1), pane + 1, self.slide)
 
+    def bounds(self, window: int) -> tuple[int, int]:
+        """Start and end of a window."""
+        return window, window + self.size
+
     def max_time(self, start: int) -> int:
         """Last time inside the window: it fires when the watermark gets there."""
         return start + self.size - 1

@@ -78,8 +78,11 @@ _TOUCHED = "__touched"
 class AggregatePlan:
     """Key columns and aggregates of one windowed aggregation. Immutable."""
 
-    def __init__(self, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+    def __init__(
+        self, keys: Sequence[str], aggregates: Sequence[Aggregate], null_is_key: bool = False
+    ) -> None:
         self.keys = tuple(keys)
+        self._refuses_null = len(self.keys) == 1 and not null_is_key
         self.aggregates = tuple(aggregates)
         self.partials: tuple[Partial, ...] = tuple(
             dict.fromkeys(partial for aggregate in aggregates for partial in aggregate.partials)
@@ -135,7 +138,7 @@ class AggregatePlan:
     def _key(self, values: pa.Array, name: str) -> pa.Array:
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if values.null_count and len(self.keys) == 1:
+        if values.null_count and self._refuses_null:
             raise KeyError_(
                 f"key column {name!r} has a null; filter such records out or give them a key before key_by"
             )

@@ -58,10 +58,11 @@ class ColumnarSessionOperator(Operator):
         *,
         allowed_lateness: int = 0,
         late_tag: str | None = None,
+        null_is_key: bool = False,
     ) -> None:
         if allowed_lateness < 0:
             raise ConfigError(f"the allowed lateness must not be negative, but is {allowed_lateness} ms")
-        self._plan = AggregatePlan(keys, aggregates)
+        self._plan = AggregatePlan(keys, aggregates, null_is_key)
         self._gap = gap
         self._lateness = allowed_lateness
         self._late_tag = late_tag

@@ -65,9 +65,9 @@ class RunningMerge:
         if pane < self._until:
             self.reset()
 
-    def at(self, start: int) -> pa.Table:
-        """All panes of the window at ``start``, merged; at least one of them holds rows."""
-        end = start + self._panes.size
+    def at(self, window: int) -> pa.Table:
+        """All panes of a window, merged; at least one of them holds rows."""
+        start, end = self._panes.bounds(window)
         if start > self._boundary or end < self._until:
             self._start_over(start, end)
         else:
@@ -126,12 +126,13 @@ class ColumnarWindowOperator(Operator):
         accepts: ColumnarInput = ColumnarInput.RECORDS,
         allowed_lateness: int = 0,
         late_tag: str | None = None,
+        null_is_key: bool = False,
     ) -> None:
         if allowed_lateness < 0:
             raise ConfigError(f"the allowed lateness must not be negative, but is {allowed_lateness} ms")
         if late_tag is not None and accepts is ColumnarInput.PARTIALS:
             raise ConfigError("a side output for late records needs the records: leave out pre-aggregation")
-        self._plan = AggregatePlan(keys, aggregates)
+        self._plan = AggregatePlan(keys, aggregates, null_is_key)
         self._panes = panes
         self._folder = Folder(self._plan, panes)
         self._accepts = accepts
@@ -264,7 +265,7 @@ class ColumnarWindowOperator(Operator):
         return [chunk.table for chunk in self._store.chunks(pane)]
 
     def _emit(self, start: int, merged: pa.Table) -> Iterator[None]:
-        result = self._plan.finish(merged, start, start + self._panes.size)
+        result = self._plan.finish(merged, *self._panes.bounds(start))
         for columns in result.combine_chunks().to_batches(_BATCH_ROWS):
             times = np.full(columns.num_rows, self._panes.max_time(start), np.int64)
             for piece in pieces(Batch.of_columns(columns, times), self.ctx):

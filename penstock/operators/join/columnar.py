@@ -150,11 +150,15 @@ class ColumnarIntervalJoinOperator(ColumnarJoin):
         return pa.concat_tables(found).combine_chunks() if found else None
 
     def _alive(self, side: Side, pane: int) -> pa.Table | None:
-        """The stored rows of a pane that have not expired, also not before a restore."""
+        """The stored rows of a pane that have not expired, also not before a restore.
+
+        A row at the watermark is not late, and stays until the next one: what is stored of a side whose rows
+        expire at their own time has come since the watermark did.
+        """
         store, stay = self._stores[side], self._interval.stay(side)
         found = []
         for chunk in store.chunks(pane):
-            expired = max(chunk.fired_to, store.watermark) - stay
+            expired = max(chunk.fired_to, store.watermark) - max(stay, 1)
             table = chunk.table
             if expired > MIN_TIME and pane <= expired:
                 alive = table.column(TIME).to_numpy() > expired
@@ -175,6 +179,8 @@ class ColumnarIntervalJoinOperator(ColumnarJoin):
             store.advance(time)
             for pane in store.panes():
                 if pane + self._width - 1 + self._interval.stay(side) > time:
+                    if pane <= time and not self._interval.stay(side):
+                        store.keep(pane, lambda table: table.column(TIME).to_numpy() > time)
                     break
                 store.drop(pane)
         self.ctx.out.watermark(time)

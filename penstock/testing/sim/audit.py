@@ -72,6 +72,8 @@ class Auditor:
         self.finished = False
         """Some driver has finished the job, and nobody means to go on with it."""
         self._ungathered = False
+        self._large = 0
+        """Published checkpoints in a row that hold much."""
         """A damaged entry kept fences from being gathered; the next one gathers them."""
 
     def touching(self, name: str) -> None:
@@ -118,11 +120,14 @@ class Auditor:
             raise self._world.broken(
                 f"epoch {manifest.epoch} was published while {len(waiting)} epochs wait to be committed"
             )
-        # A source's steps hold what they have read through until a checkpoint is there that says so.
-        before = range(int(manifest.epoch) - 1 - self._concurrent, int(manifest.epoch))
+        # A source's steps hold what they have read through until they hear of a checkpoint that says so.  A
+        # checkpoint that was long under way has much of it, and so have those begun before it was announced.
         state = sum(blob.length for blob in manifest.blobs())
-        if limits.state_bytes is not None and state > limits.state_bytes and self._true.issuperset(before):
-            raise self._world.broken(f"epoch {manifest.epoch} holds {state} bytes of state")
+        self._large = self._large + 1 if state > (limits.state_bytes or state) else 0
+        if self._large > 2 + self._concurrent:
+            raise self._world.broken(
+                f"epoch {manifest.epoch} holds {state} bytes of state as {self._large - 1} before it"
+            )
 
     def _check_journal(self, added: Entry) -> None:
         entries = self._entries()

@@ -77,6 +77,7 @@ class SimulatedEnvironment:
         self.peak_bytes = 0
         """The most that ever waited in one channel."""
         self.heaviest_row = 0
+        self.heaviest_columns = 0
         self.acting: object = None
         """The slot or driver that does something right now."""
         self._open: dict[object, Counter[str]] = {}

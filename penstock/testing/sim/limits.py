@@ -2,7 +2,7 @@
 
 How much a simulated driver remembers must not depend on how long the job has run.  What waits between the
 tasks of a slot is weighed by the simulator's own scales: a channel may hold the bytes of its bound and some
-rows more, whatever the engine believes its rows to weigh.
+rows more, whatever the engine believes its rows to weigh, or one batch of columns, whose weight it knows.
 """
 
 from __future__ import annotations
@@ -109,9 +109,12 @@ class ChannelBound:
         """As the plan's settings say."""
         return cls(plan.settings.channel_bytes, limits.rows)
 
-    def most(self, heaviest_row: int) -> int:
-        """Bytes that may wait in one channel, or in front of it, in a job with rows of that weight."""
-        return self.bytes + self.rows * heaviest_row
+    def most(self, heaviest_row: int, heaviest_columns: int) -> int:
+        """Bytes that may wait in one channel, or in front of it, in a job with such rows and columns.
+
+        Who finds a channel below its bound may send: so one batch may lie above it.
+        """
+        return self.bytes + max(self.rows * heaviest_row, heaviest_columns)
 
 
 class MemoryWatch:
@@ -133,7 +136,7 @@ class MemoryWatch:
                     self._check(slot, place, held)
 
     def _check(self, slot: str, place: str, held: int) -> None:
-        most = self._bound.most(self._world.heaviest_row)
+        most = self._bound.most(self._world.heaviest_row, self._world.heaviest_columns)
         if held > most:
             raise self._world.broken(
                 f"{held:,} bytes wait in {place} of {slot}, where {most:,} are allowed: "
@@ -149,7 +152,9 @@ class MemoryWatch:
 
     def _weigh(self, batch: Batch) -> int:
         if batch.rows is None:
-            return int(batch.columns.nbytes)
+            size = int(batch.columns.nbytes)
+            self._world.heaviest_columns = max(self._world.heaviest_columns, size)
+            return size
         weights = list(map(weight, batch.rows))
         self._world.heaviest_row = max(self._world.heaviest_row, *weights)
         return sum(weights)

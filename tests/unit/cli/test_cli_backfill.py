@@ -114,11 +114,15 @@ FAST = [
 
 
 def test_counts_are_those_of_one_uninterrupted_stream(place: Path) -> None:
-    """Both ends overlap by an hour on either side of the switch; the program crashes all along."""
+    """Both ends overlap by an hour on either side of the switch; the program crashes all along.
+
+    How often is a matter of scheduling, but not without bound: an attempt ends when one of the two subtasks
+    has seen 400 clicks, so it sees fewer than 800, and all of them must be seen in some attempt.
+    """
     result = call(place, *FAST, "-D", f"execution.checkpointing.dir={place / 'checkpoints'}", "-p", 2)
     assert result.exit_code == 0, result.output
     assert counted(place) == truth()
-    assert len(list((place / "crashes").iterdir())) == 6
+    assert len(list((place / "crashes").iterdir())) >= EVENTS // 800
 
 
 @pytest.mark.parametrize(

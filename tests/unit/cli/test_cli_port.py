@@ -89,10 +89,10 @@ def test_directories_are_searched_without_those_of_others(tmp_path):
 
 def test_what_has_no_equivalent_is_told_and_is_the_exit_status(tmp_path):
     program = tmp_path / "job.py"
-    program.write_text("from pyflink.common import Types\n\nfrom pyflink.table import Table\n")
+    program.write_text("from pyflink.common import Types\n\nfrom pyflink.ml import Table\n")
     told = port(program, "--write", status=1)
-    assert f"{program}:3: no equivalent: pyflink.table: tables and SQL are not there yet" in told
-    assert program.read_text() == "from penstock.common import Types\n\nfrom pyflink.table import Table\n"
+    assert f"{program}:3: no equivalent: pyflink.ml: not there" in told
+    assert program.read_text() == "from penstock.common import Types\n\nfrom pyflink.ml import Table\n"
     told = json.loads(port(program, "--json", status=1))
     assert told[0]["findings"][0]["line"] == 3
     assert told[0]["findings"][0]["kind"] == "no equivalent"
@@ -102,7 +102,7 @@ def test_notebooks_are_listed_by_cell_and_left_alone(tmp_path):
     cells = [
         {"cell_type": "markdown", "source": ["use pyflink"]},
         {"cell_type": "code", "source": ["%pip install apache-flink pyflink\n", "import pyflink.common\n"]},
-        {"cell_type": "code", "source": "from pyflink.table import Table"},
+        {"cell_type": "code", "source": "from pyflink.ml import Table"},
         {"cell_type": "code", "source": "pyflink ="},
     ]
     book = tmp_path / "book.ipynb"
@@ -111,7 +111,7 @@ def test_notebooks_are_listed_by_cell_and_left_alone(tmp_path):
     told = port(tmp_path, "--write", status=1)
     assert book.read_bytes() == before
     assert f"{book}:cell 2, line 2: by hand: pyflink: notebooks are not rewritten" in told
-    assert f"{book}:cell 3, line 1: no equivalent: pyflink.table" in told
+    assert f"{book}:cell 3, line 1: no equivalent: pyflink.ml" in told
     assert f"{book}:cell 4, line 1: by hand: not Python" in told
     assert "cell 1" not in told
 

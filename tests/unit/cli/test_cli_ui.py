@@ -134,6 +134,7 @@ def test_what_happened_to_an_archived_job_is_listed(tmp_path: Path, monkeypatch:
 
 
 def test_a_driver_that_does_not_answer_is_said(job: Published) -> None:
+    assert "does not answer" not in run("events", "orders").output
     job.serving._server.stop()
     job.serving._thread.join(PATIENCE_S)
     assert "does not answer" in run("events", "orders").output

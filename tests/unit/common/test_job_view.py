@@ -263,6 +263,33 @@ def test_no_bar_if_nobody_wants_it_or_the_job_never_ends(
     assert screen.getvalue() == ""
 
 
+class _Closed:
+    """Standard output of a program that has detached itself."""
+
+    def isatty(self) -> bool:
+        raise ValueError("I/O operation on closed file")
+
+
+@pytest.mark.parametrize("output", [None, object(), _Closed()])
+def test_a_program_without_an_output_runs_on(monkeypatch: pytest.MonkeyPatch, output: object) -> None:
+    monkeypatch.setattr(sys, "stdout", output)
+    with progress_bar(lambda: VIEW, enabled=True):
+        pass
+    with the_only_bar() as mine:
+        assert not mine
+
+
+def test_a_bar_whose_first_look_fails_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = terminal(monkeypatch)
+
+    def look() -> JobView:
+        raise OSError("no Spark any more")
+
+    with progress_bar(look, enabled=True):
+        print("the program goes on")
+    assert screen.getvalue() == "the program goes on\n"
+
+
 def test_a_bar_that_fails_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal(monkeypatch)
     asked = threading.Event()

@@ -38,6 +38,19 @@ def test_rows_of_several_shapes_keep_their_places_and_kinds():
     assert tuple(given[2]) == (2, 1), "the function's own row is not touched"
 
 
+@pytest.mark.parametrize("names", [("f0", "f1"), ("a", "b")])
+def test_rows_alone_go_by_their_names_too(names):
+    """Rows of the declared width take a shorter way, which must not take another order for this one."""
+    first, second = names
+    declared = Types.ROW_NAMED(list(names), [Types.LONG(), Types.LONG()])
+    turned = Row(**{second: 2, first: 1})
+    turned.set_row_kind(RowKind.DELETE)
+    found = convert_all([Row(1, 2), turned, Row(c=1, d=2), Row(**{first: 1, second: 2})], declared)
+    assert [(row.field_names(), tuple(row)) for row in found] == [(names, (1, 2))] * 4
+    assert [row.get_row_kind() for row in found].count(RowKind.DELETE) == 1
+    assert tuple(turned) == (2, 1), "the function's own row is not touched"
+
+
 def test_a_steps_rows_arrive_by_name():
     env = StreamExecutionEnvironment.get_execution_environment()
     named = env.from_collection([1, 5]).map(lambda v: Row(b=v + 1, a=v), output_type=TWO_NUMBERS)

@@ -124,7 +124,10 @@ MAY_PRINT = {
     "connectors/builtin/driver_output.py",  # DataStream.print()
     "luggage/outfit.py",  # in a process of its own that speaks by its output
     "spark/witness.py",  # beside the workers, where there is no logging
-    "dataframe/frame.py",  # DataFrame.show()
+    "dataframe/ends.py",  # DataFrame.show()
+    "sql/magic.py",  # below a notebook's cell
+    "table/table.py",  # Table.print_schema()
+    "table/table_result.py",  # TableResult.print()
 }
 
 

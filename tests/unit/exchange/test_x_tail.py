@@ -71,4 +71,4 @@ def test_a_record_that_cannot_be_shown_does_no_harm() -> None:
 
     watched = tail()
     watched.saw(batch(Broken()))
-    assert watched.texts == ["(a record that cannot be shown: RuntimeError)"]
+    assert watched.texts == ["(Broken, which cannot be shown: RuntimeError)"]

@@ -66,24 +66,33 @@ def test_names_are_rewritten_in_place_and_nothing_else_is(source, wanted):
 @pytest.mark.parametrize(
     "left",
     [
-        "from pyflink.table import StreamTableEnvironment, DataTypes\n",
-        "import pyflink.table\nx = pyflink.table.DataTypes\n",
-        "import pyflink.table as t\nx = t.DataTypes\n",
-        "from pyflink.table.expressions import col\n",
+        "from pyflink.ml import Pipeline, Estimator\n",
+        "import pyflink.ml\nx = pyflink.ml.Pipeline\n",
+        "import pyflink.ml as m\nx = m.Pipeline\n",
+        "from pyflink.ml.core import Stage\n",
     ],
 )
 def test_an_import_of_what_is_not_there_stays_and_is_listed(left):
     after, found = ported(left)
     assert after == left
     assert list(found) == [1] and found[1].kind is Kind.MISSING
-    assert found[1].what == "pyflink.table" and "not there yet" in found[1].advice
+    assert found[1].what == "pyflink.ml" and "not there" in found[1].advice
 
 
-def test_tables_beside_streams_leave_the_streams_alone():
-    source = "import pyflink.table, pyflink.common\nx = pyflink.table.Foo\ny = pyflink.common.Row\n"
+def test_models_beside_streams_leave_the_streams_alone():
+    source = "import pyflink.ml, pyflink.common\nx = pyflink.ml.Foo\ny = pyflink.common.Row\n"
     after, found = ported(source)
-    assert after == "import pyflink.table, penstock.common\nx = pyflink.table.Foo\ny = penstock.common.Row\n"
+    assert after == "import pyflink.ml, penstock.common\nx = pyflink.ml.Foo\ny = penstock.common.Row\n"
     assert list(found) == [1]
+
+
+def test_programs_of_tables_are_ported():
+    source = (
+        "from pyflink.table import DataTypes, StreamTableEnvironment\n"
+        "from pyflink.table.expressions import col\nfrom pyflink.table.udf import udf\n"
+    )
+    after, found = ported(source)
+    assert after == source.replace("pyflink", "penstock") and not found
 
 
 @pytest.mark.parametrize(
@@ -132,7 +141,7 @@ def test_what_cannot_be_rewritten_safely_is_left_to_a_person(source, line):
 
 def test_what_the_program_foresees_or_penstock_takes_is_only_noted():
     source = (
-        "try:\n  from pyflink.table import Table\nexcept ImportError:\n  Table = None\n"
+        "try:\n  from pyflink.ml import Table\nexcept ImportError:\n  Table = None\n"
         "env.add_jars('file:///x.jar')\n"
     )
     _, found = ported(source)
@@ -179,16 +188,11 @@ def test_what_can_only_be_imported_may_be_imported():
 @pytest.mark.parametrize(
     ("source", "named"),
     [
-        ("from pyflink.table import Row\n", {"pyflink.table.Row": "penstock.common"}),
-        (
-            "from pyflink.table.types import RowKind, DataTypes\n",
-            {"pyflink.table.types.RowKind": "penstock.common", "pyflink.table": "not there yet"},
-        ),
         (
             "from pyflink.datastream.async_io import AsyncDataStream\n",
             {"pyflink.datastream.async_io.AsyncDataStream": "penstock.datastream"},
         ),
-        ("from pyflink.table import AggregateFunction\n", {"pyflink.table": "not there yet"}),
+        ("from pyflink.ml import AggregateFunction\n", {"pyflink.ml": "not there"}),
     ],
 )
 def test_a_name_of_a_module_that_is_not_there_may_be_somewhere_else(source, named):

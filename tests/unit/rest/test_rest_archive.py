@@ -12,9 +12,11 @@ import jsonschema
 import pytest
 from rest_rig import JOB, Told
 
+from penstock.cli.archived import archived_events
 from penstock.coordinator.events import CancelRequested
 from penstock.core.clock import SystemClock
 from penstock.core.config import Configuration
+from penstock.core.errors import ConfigError
 from penstock.core.ids import Subtask, SubtaskIndex
 from penstock.core.job import JobStatus
 from penstock.core.messages import Heartbeat
@@ -25,6 +27,7 @@ from penstock.rest.archive_reader import Archives
 from penstock.rest.archived_job import NoArchiveError, answer_from, read_archive, run_key
 from penstock.rest.archiving import write_archive
 from penstock.rest.look import Look, Refused, rest_id
+from penstock.rest.routes import VIEWS
 
 MARKUP = "<script>alert(1)</script>"
 
@@ -131,11 +134,65 @@ def test_an_archive_is_bounded_and_keeps_what_matters_most() -> None:
         (document(**{"start-time": "1"}), "times"),
         (document(**{"end-time": 10**300}), "times"),
         (document(**{"duration": None}), "times"),
+        (document(state=[]), "no overview"),
+        (document(state={"FINISHED": 1}), "no overview"),
+        (document(name=["a"] * 1000), "no overview"),
     ],
 )
 def test_what_is_no_archive_is_refused_with_a_sentence(data: bytes, reason: str) -> None:
     with pytest.raises(NoArchiveError, match=reason):
         read_archive(data, JOB)
+
+
+def test_a_hostile_line_of_a_job_stays_small() -> None:
+    many = {f"state {number}": number for number in range(10_000)}
+    line = read_archive(document(tasks={**many, "running": 2, "total": 10**400, "failed": -1}), JOB).line
+    assert line["tasks"] == {"running": 2}
+
+
+def test_metrics_without_a_name_are_none() -> None:
+    path = f"/jobs/{JOB}/metrics"
+    found = json.loads(document())
+    found["archive"].append({"path": path, "json": '[{"id": []}, {"id": {}}, 7, {"id": "a", "value": "1"}]'})
+    job = read_archive(json.dumps(found).encode(), JOB)
+    assert json.loads(answer_from(job, path, {"get": "a,b"})) == [{"id": "a", "value": "1"}]
+
+
+@pytest.mark.parametrize("timestamp", ["1e30", "-1", "Infinity", '"soon"', "null", "9" * 30])
+def test_events_at_times_that_no_calendar_has_are_damaged(tmp_path: Path, timestamp: str) -> None:
+    found = json.loads(document())
+    events = f'{{"events": [{{"timestamp": {timestamp}, "kind": "status", "text": "x"}}]}}'
+    found["archive"].append({"path": f"/jobs/{JOB}/events", "json": events})
+    (tmp_path / f"{JOB}-3.json").write_text(json.dumps(found))
+    with pytest.raises(ConfigError, match="is damaged"):
+        archived_events("a", [str(tmp_path)])
+
+
+def test_a_view_that_breaks_costs_the_archive_its_own_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise IndexError("nobody thought of this")
+
+    monkeypatch.setitem(VIEWS, "/jobs/{jobid}/penstock/why", broken)
+    answers = read_archive(archive_of(ended()), JOB).answers
+    assert f"/jobs/{JOB}/events" in answers and f"/jobs/{JOB}/penstock/why" not in answers
+
+
+def test_what_only_a_running_job_can_tell_is_said_so() -> None:
+    look = ended()
+    job = read_archive(archive_of(look, log="one line"), JOB)
+    vertex = rest_id(look.plan.vertices[0])
+    templates = {call["path"]: openapi.schema(call["answer"]) for call in openapi.calls()}
+    for template in ("/jobs/{jobid}/penstock/state", "/jobs/{jobid}/vertices/{vertexid}/penstock/tail"):
+        said = json.loads(answer_from(job, template.format(jobid=JOB, vertexid=vertex), {}))
+        jsonschema.validate(said, templates[template])
+        assert "has ended" in said["note"]
+    (log,) = json.loads(answer_from(job, "/jobmanager/logs", {}))["logs"]
+    assert "one line" in answer_from(job, f"/jobmanager/logs/{log['name']}", {})
+    for path in ("/jobmanager/logs/other", "/jobmanager/logs/../log", "/jobmanager/stdout"):
+        with pytest.raises(Refused):
+            answer_from(job, path, {})
+    with pytest.raises(Refused):
+        answer_from(read_archive(document(), JOB), "/jobmanager/logs", {})
 
 
 def test_answers_of_other_paths_are_not_taken() -> None:

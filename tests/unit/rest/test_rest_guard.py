@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.coordinator.asking import FOR_BROWSER
 from penstock.core.clock import ManualClock
 from penstock.rest.guard import CODE_S, Guard, Sessions
 from penstock.rest.look import Refused
@@ -118,6 +119,15 @@ def test_the_private_door_asks_for_the_token_alone() -> None:
     door = guard(hosts=None)
     assert status(door, "POST", "/jobs/x/stop", {"authorization": f"Bearer {TOKEN}"}) == 200
     assert status(door, "POST", "/jobs/x/stop", {}) == 401
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGING)
+def test_the_private_door_lets_browsers_do_what_their_page_may(method: str, path: str) -> None:
+    shown = {"authorization": f"Bearer {TOKEN}"}
+    door = Guard(TOKEN, Sessions(ManualClock()), hosts=None, browsers_read_only=True)
+    assert status(door, method, path, shown) == 200
+    assert status(door, method, path, {**shown, FOR_BROWSER: "yes"}) == 403
+    assert status(door, "GET", "/jobs/x", {**shown, FOR_BROWSER: "yes"}) == 200
 
 
 def test_a_get_that_changes_something_is_known() -> None:

@@ -112,3 +112,17 @@ def test_the_end_waits_for_who_has_not_heard_even_of_what_ended_the_job_at_once(
     assert not over.is_set()
     told = desk.requests.outcome(number, KINDS)
     assert told["operation"] == {"location": "file:///sp"} and over.wait(PATIENCE_S)
+
+
+def test_what_is_under_way_is_not_forgotten_for_what_is_over() -> None:
+    desk = Desk()
+    savepoint = desk.begin(RequestKind.SAVEPOINT)
+    for number in range(300):
+        desk.begin(RequestKind.CHECKPOINT)
+        desk.taken[-1].set_result(f"chk-{number}")
+    assert desk.requests.outcome(savepoint, KINDS)["status"] == {"id": "IN_PROGRESS"}
+    with pytest.raises(Refused, match="is under way"):
+        desk.begin(RequestKind.SAVEPOINT)
+    for _ in range(300):
+        desk.begin(RequestKind.CHECKPOINT)
+    assert len(desk.requests._open) == 100

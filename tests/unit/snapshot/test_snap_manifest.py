@@ -45,6 +45,22 @@ def test_snap_manifest_survives_the_round_trip() -> None:
     assert from_json(savepoint.to_json()) == savepoint
 
 
+def test_snap_manifest_knows_the_kinds_of_keys() -> None:
+    kinds = ("number", ("tuple", "str", ("Row", "number", "None")))
+    (count,) = FULL.operators
+    known = replace(FULL, operators=(replace(count, key_kinds=kinds),))
+    assert from_json(known.to_json()) == known
+    assert b"key_kinds" not in FULL.to_json()
+
+
+@pytest.mark.parametrize("kinds", [1, "str", [1], [[]], [["tuple", [None]]], [None]])
+def test_snap_kinds_of_keys_are_words(kinds: Any) -> None:
+    document = json.loads(FULL.to_json())
+    document["operators"][0]["key_kinds"] = kinds
+    with pytest.raises(CorruptSnapshotError, match="key_kinds"):
+        from_json(sign(document))
+
+
 def test_snap_manifest_bytes_are_canonical() -> None:
     raw = FULL.to_json()
     assert raw == json.dumps(json.loads(raw), sort_keys=True, separators=(",", ":")).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +111,7 @@ def test_snap_s3_job_survives_a_crash(bucket: str, tmp_path: Path) -> None:
         deadline = clock.monotonic() + PATIENCE_S
         while job.facts()["checkpoints"] < 2:
             assert clock.monotonic() < deadline
+            time.sleep(0.01)
         checked = list(check_snapshot(f"{bucket}/chk/{job_directory('on s3')}"))
         assert any(file.name.endswith(".state") for file in checked)
         launcher.clusters[-1].kill(1)

@@ -9,10 +9,12 @@ import fsspec
 import pytest
 
 from penstock.core.errors import ConfigError, SnapshotError
+from penstock.snapshot import store
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store, parent_and_name
 from penstock.storage import remote
 from penstock.storage.local import LocalStorage
+from penstock.storage.own_files import write_file
 from penstock.storage.remote import RemoteStorage
 from penstock.testing.conformance.store_suite import StoreSuite
 
@@ -164,16 +166,33 @@ def test_snap_open_store_explains_what_is_wrong(tmp_path: Path) -> None:
         open_store("nosuchscheme://bucket/x")
     with pytest.raises(ConfigError, match="is empty"):
         open_store("")
-    store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
-    store.create_if_absent("file", b"")
+    remote_store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
+    remote_store.create_if_absent("file", b"")
     with pytest.raises(ConfigError, match="is a file"):
-        open_store(f"{store.url}/file")
+        open_store(f"{remote_store.url}/file")
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a directory that cannot be written")
 def test_snap_open_store_tries_to_write() -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
         open_store("/proc/self")
+
+
+def test_snap_open_store_makes_a_directory_again_that_another_driver_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever ends as the founder of a job removes its empty directory, also under a driver that starts."""
+    place, writes = tmp_path / "job", []
+
+    def late(path: Path, data: bytes) -> None:
+        writes.append(path)
+        if len(writes) == 1:
+            LocalStorage().remove_empty(str(place))
+        write_file(path, data)
+
+    monkeypatch.setattr(store, "write_file", late)
+    open_store(str(place))
+    assert len(writes) == 2 and place.is_dir()
 
 
 def test_snap_parent_and_name(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from penstock.coordinator.job_directory import job_directory
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import NativeHandle
 from penstock.state_processor import SavepointWriter, open_snapshot
+from penstock.state_processor.lookup import Limits, NotThere, TooMuch, listed, rows_of_key
+from penstock.state_processor.snapshot import label
 from penstock.testing.local import local_cluster
 
 pytest.importorskip("rocksdict")
@@ -41,6 +43,35 @@ def test_rows_are_read_from_its_files(place):
     states = {row["state"]: row for row in snapshot.states("counting").to_pylist()}
     assert states["count"]["entries"] == 3 and states["count"]["pickled"] == []
     assert sorted(snapshot.keys("counting")["key"].to_pylist()) == ["ann", "bob", "cy"]
+
+
+def looked_up(snapshot, state, key, most=1 << 20):
+    limits = Limits(most, 100, lambda: False)
+    return list(rows_of_key(snapshot.manifest, snapshot.store, "counting", state, key, limits))
+
+
+def test_one_key_is_looked_up_in_its_files(place):
+    snapshot = open_snapshot(str(place / "checkpoints" / job_directory("click job")), trusted=True)
+    assert [row["value"] for row in looked_up(snapshot, "count", "ann")] == [2]
+    assert [len(row["value"]) for row in looked_up(snapshot, "seen", "ann")] == [2]
+    assert looked_up(snapshot, "count", "nobody") == []
+    with pytest.raises(NotThere, match="no keyed state 'other'; it has .*count"):
+        looked_up(snapshot, "other", "ann")
+    with pytest.raises(TooMuch, match="more than may be read here"):
+        looked_up(snapshot, "count", "ann", most=10)
+
+
+def test_states_are_listed_by_name_where_its_files_are_small(place):
+    snapshot = open_snapshot(str(place / "checkpoints" / job_directory("click job")))
+    counting = snapshot.operator("counting")
+
+    def rows(most):
+        found = listed(snapshot.manifest, snapshot.store, Limits(most, 100, lambda: False))
+        return [row for row in found if row["operator"] == label(counting)]
+
+    assert {"count", "seen"} <= {row["state"] for row in rows(1 << 20)}
+    (unopened,) = [row for row in rows(10) if "own backend" in row["kind"]]
+    assert unopened["bytes"] > 10 and unopened["state"] == ""
 
 
 def test_pickled_rows_need_trust(place):

@@ -27,6 +27,15 @@ def test_what_can_be_no_key_is_text_alone() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["9" * 400, f"-{'9' * 999}", "1e400", "-Infinity", "NaN", '"\\ud800"', "\ud800", '["\\udcff", 1]', "[]"],
+)
+def test_any_text_may_be_asked_for(savepoint: Any, text: str) -> None:
+    for operator, state in (("numbered", "numbers"), ("named", "names"), ("paired", "pairs")):
+        assert found(savepoint, operator, state, text) == []
+
+
 @pytest.fixture
 def savepoint(tmp_path: Path) -> Any:
     writer = SavepointWriter.new(max_parallelism=8)

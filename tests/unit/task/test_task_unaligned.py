@@ -292,15 +292,16 @@ def test_slow_rows_are_served_a_few_at_a_time() -> None:
 
 
 def test_a_slow_task_gives_way_between_pieces_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = TwoSources(channel_bytes=1 << 20).deploy()
+    rig = TwoSources(channel_bytes=1 << 20)
     pieces: list[int] = []
-    clock: ManualClock = rig.clock
 
     def slow(self: Count, batch: Batch, input_index: int = 0) -> None:
         pieces.append(len(batch))
         clock.advance(len(batch))
 
     monkeypatch.setattr(Count, "process", slow)
+    rig.deploy()
+    clock: ManualClock = rig.clock
     channel = rig.count._gate._channels[0]
     channel.put(Batch.of_rows(["a"] * 1000), 64_000)
     rig.step(rig.count)

@@ -1,0 +1,27 @@
+"""How a program that runs several queries tells the runner of each: a line when it begins, one at its end."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+
+BEGINS, RESULT, FAILED = "BEGINS ", "RESULT ", "FAILED "
+
+
+def report(queries: Iterable[str], run: Callable[[str], dict[str, Any]]) -> None:
+    """Run one query after the other; one that fails is reported, and the rest go on."""
+    for query in queries:
+        _say(BEGINS, {"query": query})
+        try:
+            found = run(query)
+        except Exception as error:
+            traceback.print_exc()
+            _say(FAILED, {"query": query, "error": f"{type(error).__name__}: {error}"})
+        else:
+            _say(RESULT, {"query": query, **found})
+
+
+def _say(what: str, about: dict[str, Any]) -> None:
+    print(what + json.dumps(about), flush=True)

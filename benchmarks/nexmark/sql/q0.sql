@@ -1,0 +1,2 @@
+-- Bids as they come: what reading and writing cost.
+SELECT auction, bidder, price, `dateTime`, extra FROM bid

@@ -1,0 +1,6 @@
+-- The last bid of each bidder for each auction.
+SELECT auction, bidder, price, channel, url, `dateTime`, extra
+FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY bidder, auction ORDER BY `dateTime` DESC) AS place FROM bid
+)
+WHERE place <= 1

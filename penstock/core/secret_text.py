@@ -1,0 +1,63 @@
+"""Text without the values that stand in it behind certain names: ``name=value``, ``"name": "value"``.
+
+For text that is not, or not whole, JSON: a line of a log, the ``repr`` of an object, a message that quotes a
+record, something that was cut off.  Where the end of a value cannot be told, all behind it goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from penstock.core.discreet import HIDDEN
+
+_NAME = re.compile(r"""(?<![\w.-])([A-Za-z_][\w.-]{0,200})(?:\\{0,8}["'])?\s{0,3}(?:=>|[:=]{1,2})\s{0,3}""")
+"""A name, perhaps quoted, and what stands before its value."""
+_TEXT = r"""(?:"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))"""
+_QUOTED = re.compile(rf"[bBrR]{{0,2}}{_TEXT}", re.DOTALL)
+_ESCAPED = re.compile(r"""\\{1,8}["']""")
+"""The quote of a text that is itself in quotes."""
+_PLAIN = re.compile(r"[^\s,;&}\])]*")
+_LINE = re.compile(r"[^\n]*")
+_STEP = re.compile(rf"[{{\[(]|[}}\])]|{_TEXT}", re.DOTALL)
+_HEADERS = ("authorization", "cookie")
+"""Names whose values have words with blanks between them, to the end of the line."""
+
+
+def without_values(text: str, hides: Callable[[str], bool]) -> str:
+    """``text``, where names that ``hides`` says so of have no value; in one pass."""
+    kept: list[str] = []
+    done = at = 0
+    while (found := _NAME.search(text, at)) is not None:
+        at, name = found.end(), found[1]
+        begins_line = name[0] in "nrt" and text[found.start() - 1 : found.start()] == "\\"  # in a repr
+        if hides(name) or (begins_line and hides(name[1:])):
+            kept += [text[done:at], HIDDEN]
+            done = at = _end(text, at, name)
+    return text if not kept else "".join([*kept, text[done:]])
+
+
+def _end(text: str, begin: int, name: str) -> int:
+    """Where the value ends that begins here."""
+    quoted = _QUOTED.match(text, begin)
+    if quoted is not None:
+        return quoted.end()
+    escaped = _ESCAPED.match(text, begin)
+    if escaped is not None:
+        end = text.find(escaped[0], escaped.end())
+        return len(text) if end < 0 else end + len(escaped[0])
+    if text[begin : begin + 1] in ("{", "[", "("):
+        return _closed(text, begin)
+    whole_line = any(word in name.lower() for word in _HEADERS)
+    found = (_LINE if whole_line else _PLAIN).match(text, begin)
+    return begin if found is None else found.end()
+
+
+def _closed(text: str, begin: int) -> int:
+    """Behind the bracket that closes the one here; the end of the text, if none does."""
+    depth = 0
+    for found in _STEP.finditer(text, begin):
+        depth += {"{": 1, "[": 1, "(": 1, "}": -1, "]": -1, ")": -1}.get(found[0], 0)
+        if not depth:
+            return found.end()
+    return len(text)

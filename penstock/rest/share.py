@@ -1,0 +1,49 @@
+"""How much of a processor the page may take: whoever looks at a job must not slow it.
+
+The server's thread counts the processor time it has used.  While that is more than its share, requests wait
+for their turn, in order: a crowd gets slower answers, not a slower job.  A few clients never notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from penstock.core.clock import Clock, computed_s
+
+SHARE = 0.1
+"""Of one core, in the long run."""
+_SAVED_S = 2.0
+"""Processor time that may be used at once by somebody who has not asked for long."""
+_SHORTEST_S, _LONGEST_S = 0.001, 1.0
+
+
+class Share:
+    """What one server may use. All methods on the thread that serves.
+
+    ``used`` gives the seconds that this thread has computed.
+    """
+
+    def __init__(self, clock: Clock, used: Callable[[], float] = computed_s) -> None:
+        self._used = used
+        self._now = clock.monotonic
+        self._saved = _SAVED_S
+        self._last: tuple[float, float] | None = None
+        self._line = asyncio.Lock()
+
+    def owed_s(self) -> float:
+        """How long to wait until the share covers what was used; 0 if it does."""
+        used, now = self._used(), self._now()
+        before_used, before = self._last or (used, now)
+        self._last = used, now
+        self._saved = min(_SAVED_S, self._saved + SHARE * (now - before) - (used - before_used))
+        owed = -self._saved / SHARE
+        return owed if owed > _SHORTEST_S else 0.0
+
+    async def turn(self) -> None:
+        """Return when a request may be answered."""
+        if not self._line.locked() and not self.owed_s():
+            return
+        async with self._line:
+            while owed := self.owed_s():
+                await asyncio.sleep(min(owed, _LONGEST_S))

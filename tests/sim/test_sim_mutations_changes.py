@@ -1,0 +1,146 @@
+"""Planted bugs of results that change: each must be found within a number of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sim_graphs_changes import CHANGING_GRAPHS
+
+from penstock.operators.changes import group_agg, regular_join, top_rows
+from penstock.operators.changes.first_rows import SeenKeys
+from penstock.operators.changes.group_agg import GroupAggOperator
+from penstock.operators.changes.group_state import GroupState
+from penstock.operators.changes.join_side import JoinSide
+from penstock.operators.changes.rank_state import RankState
+from penstock.operators.changes.regular_join import RegularJoinOperator
+from penstock.operators.changes.value_sets import ValueSets
+from penstock.testing import Faults, SimulationFailed
+from penstock.testing.sim.simulation import Simulation
+
+MOST_SEEDS = 40
+Patch = pytest.MonkeyPatch
+
+
+def forget_a_retraction(patch: Patch) -> None:
+    """A group does not take back rows: it counts them as new ones."""
+    patch.setattr(group_agg, "weights_of", lambda columns: None)
+
+
+def drop_the_old_row(patch: Patch) -> None:
+    """An update leaves without the row that it replaces."""
+    original = GroupAggOperator.__init__
+
+    def init(self: Any, schema: Any, keys: Any, aggregates: Any, before: bool) -> None:
+        original(self, schema, keys, aggregates, False)
+
+    patch.setattr(GroupAggOperator, "__init__", init)
+
+
+def forget_values(patch: Patch) -> None:
+    """The different values of groups are not in the snapshot."""
+    patch.setattr(ValueSets, "restore", lambda self, batch: None)
+
+
+def forget_counts(patch: Patch) -> None:
+    """A restored group begins with no rows."""
+    original = GroupState.restore
+
+    def restore(self: GroupState, batch: Any) -> None:
+        original(self, batch)
+        self._rows[:] = 0
+
+    patch.setattr(GroupState, "restore", restore)
+
+
+def forget_a_retraction_of_ranks(patch: Patch) -> None:
+    """The best rows do not give way to others when they are taken back."""
+    patch.setattr(top_rows, "weights_of", lambda columns: None)
+
+
+def keep_too_few(patch: Patch) -> None:
+    """Of rows that may be taken back only the best are kept."""
+    original = RankState._rank
+
+    def rank(self: RankState, *args: Any) -> Any:
+        retracts, self._retracts = self._retracts, False
+        try:
+            return original(self, *args)
+        finally:
+            self._retracts = retracts
+
+    patch.setattr(RankState, "_rank", rank)
+
+
+def forget_a_retraction_of_a_join(patch: Patch) -> None:
+    """A joined row stays when its side takes it back."""
+    patch.setattr(regular_join, "weights_of", lambda columns: None)
+
+
+def lose_the_lonely(patch: Patch) -> None:
+    """Who is alone no more stays in the result of an outer join."""
+    original = RegularJoinOperator._store
+
+    def store(self: Any, *args: Any) -> Any:
+        self._emit_alone = lambda *args: iter(())
+        yield from original(self, *args)
+        del self._emit_alone
+
+    patch.setattr(RegularJoinOperator, "_store", store)
+
+
+def restore_one_side(patch: Patch) -> None:
+    """Rows of a join are restored without their place in the lists."""
+    original = JoinSide.restore
+
+    def restore(self: JoinSide, batch: Any) -> None:
+        original(self, batch)
+        self.lists.clear()
+        self.lists.grow(len(self._keys))
+
+    patch.setattr(JoinSide, "restore", restore)
+
+
+def see_keys_again(patch: Patch) -> None:
+    """Keys that were there are not in the snapshot."""
+    patch.setattr(SeenKeys, "restore", lambda self, batch: None)
+
+
+def see_the_last(patch: Patch) -> None:
+    """Every row of a new key in a batch is taken for the first."""
+    original = SeenKeys.new
+
+    def new(self: SeenKeys, columns: Any) -> Any:
+        known = len(self._keys)
+        original(self, columns)
+        return np.flatnonzero(self._keys.locate(columns) >= known)
+
+    patch.setattr(SeenKeys, "new", new)
+
+
+BUGS: list[tuple[Callable[[Patch], None], str]] = [
+    (forget_a_retraction, "changing_groups"),
+    (drop_the_old_row, "changing_groups"),
+    (forget_values, "changing_groups"),
+    (forget_counts, "changing_groups"),
+    (forget_a_retraction_of_ranks, "changing_top"),
+    (keep_too_few, "changing_top"),
+    (forget_a_retraction_of_a_join, "changing_join"),
+    (lose_the_lonely, "changing_join"),
+    (restore_one_side, "changing_join"),
+    (see_keys_again, "changing_first"),
+    (see_the_last, "changing_first"),
+]
+
+
+@pytest.mark.parametrize(("bug", "graph"), BUGS, ids=lambda value: getattr(value, "__name__", value))
+def test_the_bug_is_found(bug: Callable[[Patch], None], graph: str, monkeypatch: Patch) -> None:
+    simulation = Simulation(CHANGING_GRAPHS[graph], name=graph)
+    expected = simulation.expected
+    assert expected
+    bug(monkeypatch)
+    with pytest.raises(SimulationFailed):
+        for seed in range(MOST_SEEDS):
+            simulation.check(seed, Faults.all())

@@ -1,0 +1,85 @@
+"""Planted bugs of DataFrames in time: each must be found within a number of seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sim_graphs_frames import FRAME_GRAPHS
+
+from penstock.core.ids import MAX_TIME
+from penstock.operators.columnar.over import OverOperator
+from penstock.operators.columnar.window_agg import ColumnarWindowOperator
+from penstock.operators.columnar.window_ranks import WindowRanksOperator
+from penstock.operators.join.columnar import ColumnarWindowJoinOperator
+from penstock.operators.join.met_rows import _Marks
+from penstock.testing import Faults, SimulationFailed
+from penstock.testing.sim.simulation import Simulation
+
+MOST_SEEDS = 60
+Patch = pytest.MonkeyPatch
+_EARLY_MS = 100
+
+
+def emit_before_the_watermark(patch: Patch) -> None:
+    """Windows are shown, and rows beside others, before the watermark has come to their end."""
+    for kind in (ColumnarWindowOperator, ColumnarWindowJoinOperator, WindowRanksOperator, OverOperator):
+        original = kind.on_watermark
+
+        def early(self: Any, time: int, original: Any = original) -> None:
+            original(self, min(time + _EARLY_MS, MAX_TIME))
+
+        patch.setattr(kind, "on_watermark", early)
+
+
+def forget_what_was_shown(patch: Patch) -> None:
+    """Rows beside others leave nothing behind for those that follow them."""
+    original = OverOperator._near
+    patch.setattr(OverOperator, "_near", lambda self, fresh, first: original(self, fresh, first).slice(0, 0))
+
+
+def lose_marks(patch: Patch) -> None:
+    """Snapshots say that no row has met a partner."""
+    original = _Marks.copy
+    patch.setattr(_Marks, "copy", lambda self: original(self) & False)
+
+
+def show_again_after_a_restore(patch: Patch) -> None:
+    """Windows that were shown before a snapshot are shown again."""
+    original = WindowRanksOperator._fire
+
+    def fire(self: Any, window: int) -> Any:
+        store = self._store
+        chunks, store.chunks = (
+            store.chunks,
+            lambda pane: [chunk._replace(fired_to=-(2**63)) for chunk in chunks(pane)],
+        )
+        try:
+            yield from original(self, window)
+        finally:
+            del store.chunks
+
+    patch.setattr(WindowRanksOperator, "_fire", fire)
+
+
+BUGS: list[tuple[Callable[[Patch], None], str]] = [
+    (emit_before_the_watermark, "frames_windows_of_windows"),
+    (emit_before_the_watermark, "frames_growing_windows"),
+    (emit_before_the_watermark, "frames_first_of_windows"),
+    (emit_before_the_watermark, "frames_sums_so_far"),
+    (forget_what_was_shown, "frames_sums_of_a_while"),
+    (lose_marks, "frames_semi_join"),
+    (show_again_after_a_restore, "frames_first_of_windows"),
+]
+
+
+@pytest.mark.parametrize(("bug", "graph"), BUGS, ids=lambda value: getattr(value, "__name__", value))
+def test_the_bug_is_found(bug: Callable[[Patch], None], graph: str, monkeypatch: Patch) -> None:
+    simulation = Simulation(FRAME_GRAPHS[graph], name=graph)
+    expected = simulation.expected
+    assert expected
+    bug(monkeypatch)
+    with pytest.raises(SimulationFailed):
+        for seed in range(MOST_SEEDS):
+            simulation.check(seed, Faults.all())
