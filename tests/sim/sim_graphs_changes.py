@@ -67,10 +67,17 @@ def changing_groups(env: Env) -> None:
 
 
 def changing_top(env: Env) -> None:
-    """The best of each user, then the best users."""
+    """The best bids of each user, then the lowest of these: most of them are taken back before the end."""
     bids = frame(env, "bids", make_bids, 160, 300.0)
     best = bids.top_n(2, [col("price").desc(), "id"], "user", rank="rank")
-    out(env, best.top_n(3, [col("price").desc(), "id"]))
+    out(env, best.top_n(3, ["price", "id"]))
+
+
+def changing_latest(env: Env) -> None:
+    """The highest of the latest bids: prices go up and down, so that who was passed over comes back."""
+    bids = frame(env, "bids", make_bids, 160, 300.0).select("id", "price", (col("id") % 9).alias("seat"))
+    latest = bids.drop_duplicates("seat", keep="last", order_by="id")
+    out(env, latest.top_n(3, [col("price").desc(), "id"], rank="rank"))
 
 
 def changing_join(env: Env) -> None:
@@ -88,6 +95,7 @@ def first_rows(env: Env) -> None:
 CHANGING_GRAPHS: dict[str, Callable[[Env], None]] = {
     "changing_groups": changing_groups,
     "changing_top": changing_top,
+    "changing_latest": changing_latest,
     "changing_join": changing_join,
     "changing_first": first_rows,
 }

@@ -126,7 +126,7 @@ BUGS: list[tuple[Callable[[Patch], None], str]] = [
     (forget_values, "changing_groups"),
     (forget_counts, "changing_groups"),
     (forget_a_retraction_of_ranks, "changing_top"),
-    (keep_too_few, "changing_top"),
+    (keep_too_few, "changing_latest"),
     (forget_a_retraction_of_a_join, "changing_join"),
     (lose_the_lonely, "changing_join"),
     (restore_one_side, "changing_join"),
