@@ -43,7 +43,7 @@ from penstock.snapshot.strict_json import (
 
 MAX_PARALLELISM = 32768
 _DEEPEST_KEY = 20
-_SINCE = {"channels": 2, "origin": 2}
+_SINCE = {"channels": 2, "origin": 2, "key_kinds": 4}
 """Fields that older formats lack."""
 
 
@@ -78,7 +78,7 @@ def _manifest(document: dict[str, Any]) -> Manifest:
     known = (field.name for field in dataclasses.fields(Manifest))
     fields(document, "manifest", *(name for name in known if version >= _SINCE.get(name, 1)))
     values = document
-    operators = tuple(_operator(value) for value in array(values["operators"], "operators"))
+    operators = tuple(_operator(value, version) for value in array(values["operators"], "operators"))
     _unique([entry.operator_id for entry in operators], "operators")
     return Manifest(
         job_id=text(values["job_id"], "job_id"),
@@ -114,22 +114,22 @@ def _kind(value: Any) -> SnapshotKind:
         raise Malformed("kind: neither checkpoint nor savepoint") from None
 
 
-def _operator(value: Any) -> OperatorEntry:
-    kinds: tuple[Kind, ...] = ()
-    if isinstance(value, dict) and "key_kinds" in value:
-        kinds = tuple(_key_kind(item, 0) for item in array(value["key_kinds"], "key_kinds"))
-        value = {name: item for name, item in value.items() if name != "key_kinds"}
-    operator_id, uid, name, vertex, parallelism, maximum, subtasks = fields(
-        value,
-        "operator",
-        "operator_id",
-        "uid",
-        "name",
-        "vertex",
-        "parallelism",
-        "max_parallelism",
-        "subtasks",
-    )
+_OPERATOR = (
+    "operator_id",
+    "uid",
+    "name",
+    "vertex",
+    "parallelism",
+    "max_parallelism",
+    "subtasks",
+    "key_kinds",
+)
+
+
+def _operator(value: Any, version: int) -> OperatorEntry:
+    known = (name for name in _OPERATOR if version >= _SINCE.get(name, 1))
+    operator_id, uid, name, vertex, parallelism, maximum, subtasks, *since = fields(value, "operator", *known)
+    kinds = tuple(_key_kind(item, 0) for found in since for item in array(found, "key_kinds"))
     identity = OperatorId(text(operator_id, "operator_id"))
     limit = integer(maximum, "max_parallelism", 1, MAX_PARALLELISM)
     width = integer(parallelism, "parallelism", 1, limit)

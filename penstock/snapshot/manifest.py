@@ -26,7 +26,7 @@ from penstock.core.key_kinds import Kind
 from penstock.core.signals import SnapshotKind
 from penstock.snapshot.strict_json import canonical, encode_data
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """The manifest format this Penstock writes, and the newest it reads; it reads all older ones too."""
 
 
@@ -51,7 +51,7 @@ class OperatorEntry:
     max_parallelism: int
     subtasks: tuple[SubtaskEntry, ...] = ()
     key_kinds: tuple[Kind, ...] = ()
-    """The kinds of keys that its subtasks have met, if there are several."""
+    """The kinds of keys that its subtasks have met, if there are several; since format 4."""
 
     @property
     def is_stateful(self) -> bool:
@@ -142,7 +142,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         "generation": manifest.generation,
         "kind": manifest.kind.value,
         "created_ms": manifest.created_ms,
-        "operators": [_operator(entry) for entry in manifest.operators],
+        "operators": [_operator(entry, manifest.format_version) for entry in manifest.operators],
         "enumerators": {name: _blob(blob) for name, blob in manifest.enumerators.items()},
         "committables": [_committable(item) for item in manifest.committables],
     }
@@ -152,8 +152,8 @@ def _document(manifest: Manifest) -> dict[str, Any]:
     return document
 
 
-def _operator(entry: OperatorEntry) -> dict[str, Any]:
-    known = {
+def _operator(entry: OperatorEntry, version: int) -> dict[str, Any]:
+    document = {
         "operator_id": entry.operator_id,
         "uid": entry.uid,
         "name": entry.name,
@@ -162,7 +162,9 @@ def _operator(entry: OperatorEntry) -> dict[str, Any]:
         "max_parallelism": entry.max_parallelism,
         "subtasks": [_subtask(subtask) for subtask in entry.subtasks],
     }
-    return {**known, "key_kinds": entry.key_kinds} if entry.key_kinds else known
+    if version >= 4:
+        document["key_kinds"] = entry.key_kinds
+    return document
 
 
 def _subtask(entry: SubtaskEntry) -> dict[str, Any]:

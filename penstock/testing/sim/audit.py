@@ -72,9 +72,9 @@ class Auditor:
         self.finished = False
         """Some driver has finished the job, and nobody means to go on with it."""
         self._ungathered = False
+        """A damaged entry kept fences from being gathered; the next one gathers them."""
         self._large = 0
         """Published checkpoints in a row that hold much."""
-        """A damaged entry kept fences from being gathered; the next one gathers them."""
 
     def touching(self, name: str) -> None:
         """The job is about to change a file: it must be below its own directory, or among savepoints."""
