@@ -153,7 +153,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
 
 
 def _operator(entry: OperatorEntry, version: int) -> dict[str, Any]:
-    document = {
+    document: dict[str, Any] = {
         "operator_id": entry.operator_id,
         "uid": entry.uid,
         "name": entry.name,
