@@ -1,7 +1,9 @@
 #!/bin/sh
-# Make a virtual environment with the project and its development tools: ensure_venv.sh <directory>
+# Make a virtual environment with the project and its development tools: ensure_venv.sh <directory> [plain|release]
+# With "release" it gets what builds a release, and nothing of the project. With "plain" it gets the project alone, and modules are compiled when they are first used: most never are.
 set -eu
 venv=$1
+kind=${2:-dev}
 
 suits() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
 
@@ -25,6 +27,31 @@ if ! "$python" -c 'import ensurepip, venv' >/dev/null 2>&1; then
     fi
 fi
 
+mkdir -p "$(dirname "$venv")"
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-echo "Installing into $venv (the first time takes a few minutes) ..."
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+pip() { "$venv/bin/python" -m pip install --disable-pip-version-check -c constraints.txt "$@"; }
+
+# What pip does, told in a few lines: how many packages are there, and what takes long.
+told() {
+    awk '
+        /^ *(Collecting|Obtaining) / { found++; if (found % 10 == 0) { print "  " found " packages found"; fflush() } }
+        /^ *Building wheel for pyspark/ { print "  packing PySpark, the largest of them"; fflush() }
+        /^Installing collected packages/ { print "  unpacking " NF - 3 " packages (the longest part)"; fflush() }'
+}
+
+if [ "$kind" = plain ]; then
+    echo "Installing Penstock and what it needs into $venv (once) ..."
+    log="$venv/pip.log"
+    { pip --no-compile --progress-bar off -e . 2>&1 || echo "pip failed"; } | tee "$log" | told
+    if grep -qx "pip failed" "$log"; then
+        cat "$log" >&2
+        exit 1
+    fi
+    rm -f "$log"
+elif [ "$kind" = release ]; then
+    echo "Installing the tools for a release into $venv ..."
+    pip --quiet setuptools build twine
+else
+    echo "Installing into $venv (the first time takes a few minutes) ..."
+    pip --quiet -e '.[dev]'
+fi

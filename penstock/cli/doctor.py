@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -28,8 +29,19 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 
 _PYTHON = (3, 11)
 _JAVA = 17
-_PACKAGES = {"pyspark": ((4, 1), (4, 4)), "pyarrow": ((18,), None), "pandas": ((2, 2), (3,))}
-"""Least version, and first version that is too new."""
+_PACKAGES: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None]] = {
+    "pyspark": ((4, 1), (4, 4)),
+    "pyarrow": ((18,), None),
+    "numpy": ((2,), (3,)),
+    "pandas": ((2, 2), (3,)),
+    "cloudpickle": ((3,), None),
+    "cryptography": ((43,), None),
+    "fsspec": ((2025, 1), None),
+    "rocksdict": ((0, 3), (0, 4)),
+}
+"""Least version, and first version that is too new: what slots need as well."""
+_DESCRIPTORS = 1024
+_ROOM = 1 << 30
 
 
 class Verdict(Enum):
@@ -56,7 +68,7 @@ def doctor(ctx: click.Context, fast: bool) -> None:
     """Check that this machine can run jobs; exit status 1 if it cannot."""
     checks: list[Callable[[], Finding]] = [check_python, check_java]
     checks += [lambda name=name: check_package(name) for name in _PACKAGES]  # type: ignore[misc]
-    checks += [check_loopback, check_home]
+    checks += [check_workers, check_loopback, check_host, check_descriptors, check_room, check_home]
     out = console()
     failed = False
     for check in checks if fast else [*checks, check_gang]:
@@ -112,6 +124,63 @@ def check_package(name: str) -> Finding:
 
 def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
+
+
+def check_workers() -> Finding:
+    """The Python that functions run in, if somebody has said which: else it is this one."""
+    given = os.environ.get("PYSPARK_PYTHON")
+    if given is None:
+        return Finding(Verdict.OK, "workers run this Python (no PYSPARK_PYTHON)")
+    what = f"workers run PYSPARK_PYTHON={given}"
+    remedy = "Unset PYSPARK_PYTHON, or name a Python of the same minor version with the same packages."
+    ask = "import sys, pyarrow, cloudpickle, cryptography; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run([given, "-c", ask], capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(Verdict.FAIL, f"{what}: {error}", remedy)
+    if done.returncode:
+        return Finding(Verdict.FAIL, f"{what}: {(done.stderr.splitlines() or ['it failed'])[-1]}", remedy)
+    version, here = done.stdout.strip(), _dotted(sys.version_info[:2])
+    if version != here:
+        return Finding(Verdict.FAIL, f"{what}, which is Python {version}, not {here}", remedy)
+    return Finding(Verdict.OK, what)
+
+
+def check_host() -> Finding:
+    """Java asks for the address of this machine's name when Spark starts."""
+    name = socket.gethostname()
+    try:
+        address = socket.gethostbyname(name)
+    except OSError as error:
+        remedy = f"Give it an address in /etc/hosts (127.0.0.1 {name}), or set SPARK_LOCAL_IP=127.0.0.1."
+        return Finding(Verdict.WARN, f"the name of this machine, {name}, has no address: {error}", remedy)
+    return Finding(Verdict.OK, f"this machine, {name}, is {address}")
+
+
+def check_descriptors() -> Finding:
+    """Connections between slots, files of state and of Spark's shuffles are open at once."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    what = f"{'any number of' if soft == resource.RLIM_INFINITY else soft} open files"
+    if 0 <= soft < _DESCRIPTORS:
+        more = f"ulimit -n {hard if hard > 0 else 65536}"
+        return Finding(Verdict.WARN, f"only {what}", f"Allow more before you start jobs: {more}")
+    return Finding(Verdict.OK, f"{what} are allowed")
+
+
+def check_room() -> Finding:
+    """Shuffles, state of RocksDB and what spills go there."""
+    places = (os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()).split(",")
+    for place in map(Path, places):
+        try:
+            free = shutil.disk_usage(place).free
+        except OSError as error:
+            return Finding(
+                Verdict.WARN, f"{place}: {error}", "Set SPARK_LOCAL_DIRS to a directory on a disk."
+            )
+        if free < _ROOM:
+            what = f"{place} has only {free / 1e6:.0f} MB left"
+            return Finding(Verdict.WARN, what, "Make room, or set SPARK_LOCAL_DIRS to a larger disk.")
+    return Finding(Verdict.OK, f"{', '.join(places)} has room for temporary files")
 
 
 def check_loopback() -> Finding:

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "checkpoint": ("penstock.cli.checkpoint:checkpoint", "Look at checkpoints and savepoints."),
     "state": ("penstock.cli.checkpoint:state", "Look into the state of a snapshot."),
     "topic": ("penstock.cli.topic:topic", "Work with topics of the embedded log."),
+    "new": ("penstock.cli.new:new", "Make a project to begin with: a job and its tests."),
     "doctor": ("penstock.cli.doctor:doctor", "Check that this machine can run jobs."),
     "demo": ("penstock.cli.demo:demo", "Watch a job survive crashes, exactly once."),
 }

@@ -356,7 +356,9 @@ PYTHON_EXECUTION_MODE = _choice("python.execution-mode", "process thread", "proc
 PYTHON_BUNDLE_SIZE = _integer("python.fn-execution.bundle.size", 1000, _UNUSED)
 PYTHON_BUNDLE_TIME = _duration("python.fn-execution.bundle.time", "1000 ms", _UNUSED)
 PYTHON_STATE_CACHE = _integer("python.state.cache-size", 1000, _UNUSED)
-PYTHON_FILES = _text("python.files", "Modules, directories and zip files on the functions' path.")
+PYTHON_FILES = _text(
+    "python.files", "Modules, directories, zip files, wheels and eggs on the functions' path."
+)
 PYTHON_REQUIREMENTS = _text("python.requirements", "Requirements file for the functions; `FILE#PACKAGES`.")
 PYTHON_ARCHIVES = _text("python.archives", "Archives in the functions' working directory; `FILE#TARGET`.")
 PYTHON_EXECUTABLE = _text("python.executable", "Python interpreter of the functions.")

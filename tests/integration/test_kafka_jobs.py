@@ -256,17 +256,17 @@ def test_the_guide_to_reading_is_true(kafka_server: Any, tmp_path: Path, launche
     topic, dead = TestTopic(kafka_server.bootstrap), TestTopic(kafka_server.bootstrap)
     topic.send(['{"id": 1, "customer": "ann", "amount": 2}', "rubbish"])
     guide = Path(__file__).parents[2] / "docs" / "guides" / "kafka.md"
-    reading = guide.read_text(encoding="utf-8").split("## Writing")[0]
+    reading, writing = guide.read_text(encoding="utf-8").split("## Writing")
     names = {"broker:9092": kafka_server.bootstrap, '"orders-dead"': repr(dead.name)}
     names['set_topics("orders")'] = f"set_topics({topic.name!r})"
     for old, new in names.items():
         assert old in reading
         reading = reading.replace(old, new)
-    blocks = re.findall(r"^```python\n(.*?)^```", reading, re.MULTILINE | re.DOTALL)
+    shown = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
     space: dict[str, Any] = {"__name__": "guide"}
-    for number, block in enumerate(blocks):
-        space["env"] = environment(tmp_path / f"chk-{number}").set_parallelism(1)
-        exec(compile(block, f"block {number}", "exec"), space)
+    exec(compile("\n".join(shown.findall(reading)), "kafka.md", "exec"), space)
+    space["env"].set_parallelism(1).enable_checkpointing(100)
+    space["env"].get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "chk"))
     space["stream"].map(str).sink_to(text_file_sink(tmp_path / "out"))
     client = space["env"].execute_async("guide")
     until(lambda: read_text(tmp_path / "out"), "the good record is there")
@@ -275,6 +275,8 @@ def test_the_guide_to_reading_is_true(kafka_server: Any, tmp_path: Path, launche
     assert read_text(tmp_path / "out") == ["Row(id=1, customer='ann', amount=2.0)"]
     assert found[0].value == b"rubbish"
     assert dict(found[0].headers)["from"] == f"{topic.name}-0:1".encode()
+    exec(compile("\n".join(shown.findall(writing)), "kafka.md", "exec"), space)
+    assert space["Order"]().value({"deleted": True}) is None
 
 
 class _Whole(KafkaRecordDeserializationSchema):

@@ -16,21 +16,20 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "state-process
 
 
 @pytest.fixture
-def names(tmp_path):
-    """What the guide takes as given."""
+def there(tmp_path, monkeypatch):
+    """The directory that the guide works in, with the checkpoints that it reads."""
     click(tmp_path, [("ann", 1), ("bob", 2), ("bob", 3)])
     with local_cluster(slots=2):
         run_until(tmp_path, start(tmp_path, settings(tmp_path)), 3)
-    return {
-        "CHECKPOINTS": str(tmp_path / "checkpoints" / job_directory("click job")),
-        "DIRECTORY": str(tmp_path),
-    }
+    (tmp_path / "checkpoints" / job_directory("click job")).rename(tmp_path / "checkpoints" / "my-job")
+    monkeypatch.chdir(tmp_path)
 
 
-def test_the_guide(names):
+def test_the_guide(there):
     blocks = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     plain = [block for block in blocks if "spark" not in block]
     assert len(plain) >= 3 and len(blocks) > len(plain)
+    names = {"__name__": "__main__"}
     exec(compile("\n".join(plain), str(GUIDE), "exec"), names)
     assert dict(zip(names["counts"]["key"], names["counts"]["value"], strict=True)) == {"ann": 1, "bob": 2}
     assert open_snapshot(names["savepoint"]).timers("counting")["key"].to_pylist() == ["ann"]
