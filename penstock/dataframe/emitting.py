@@ -31,10 +31,16 @@ def changelog(frame: DataFrame, env: Env | None, upsert: bool) -> DataStream[Any
 
 def sunk(frame: DataFrame, sink: Sink, env: Env | None) -> DataStreamSink:
     """The frame into a sink that can take its changes; refused if it cannot."""
+    check_sink(frame, sink)
     if frame.changes is ChangeMode.APPEND:
         return frame._stream(env).sink_to(sink)
-    if sink.takes_changes:
-        return changelog(frame, env, False).sink_to(sink)
+    return changelog(frame, env, not sink.takes_changes).sink_to(sink)
+
+
+def check_sink(frame: DataFrame, sink: Sink) -> None:
+    """Refuse a sink that cannot take the changes of a frame."""
+    if frame.changes is ChangeMode.APPEND or sink.takes_changes:
+        return
     name, key = type(sink).__name__, sink.upsert_key
     if not key:
         raise ConfigError(
@@ -48,7 +54,6 @@ def sunk(frame: DataFrame, sink: Sink, env: Env | None) -> DataStreamSink:
             f"{name} replaces rows by {', '.join(key)}, and rows of this DataFrame change {own}: give both "
             "the same key, as with group_by or drop_duplicates(..., keep='last') by these columns"
         )
-    return changelog(frame, env, True).sink_to(sink)
 
 
 def applied_rows(frame: DataFrame, rows: Iterable[Any]) -> list[dict[str, Any]]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from penstock.datastream import DataStream
 
 
+_ROWS = "__rows"
+
+
 class GroupPlan:
     """``agg`` taken apart: columns before, aggregates of columns, expressions of these."""
 
@@ -48,6 +51,8 @@ class GroupPlan:
             if name in self.results or name in self.inputs:
                 raise ConfigError(f"two columns of agg are called {name!r}; name one with .alias(...)")
             self.results[name] = with_folds(aggregate.node, self.key_names, self._fold)
+        if not self.inputs:  # a batch without columns has no rows to count
+            self.inputs[_ROWS] = Literal(True, pa.bool_())
         self.input_schema = Projection(schema, self.inputs).schema
         for name in self.key_names:
             if name.startswith("__"):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from penstock.dataframe.frame import DataFrame
 from penstock.datastream import DataStream
 from penstock.datastream import StreamExecutionEnvironment as Env
+from penstock.operators.columnar.calc import CalcOperator
 
 
 def uid_of(kind: str, made: str) -> str:
@@ -22,7 +24,9 @@ def name_states(frame: DataFrame, kind: str, made: str) -> DataFrame:
     """Let the steps with state that ``frame`` adds to its inputs be found by ``made`` in savepoints.
 
     Steps that have a uid when the frame is built keep it: name inputs first.  Two frames made alike in one
-    job are numbered, in the order in which they are built.  The frame itself is changed, and given back.
+    job are told apart by their filters and columns, so that neither takes the other's state when one of them
+    goes or they change places; those that are the same throughout are numbered.  The frame itself is changed,
+    and given back.
     """
     frame._build = _naming(frame._build, kind, made)
     retracting: Callable[[], DataFrame] | None = getattr(frame, "_retracting", None)
@@ -58,8 +62,31 @@ def _name(env: Env, number: Any, uid: str, made: str) -> None:
     node = env.graph.get(number)
     if not node.stateful or node.uid is not None:
         return
-    known, at, chosen = env.graph.uids(), 1, uid
+    alike = [it for it in map(env.graph.get, _numbers(env)) if it.uid and it.uid.startswith(uid)]
+    env.graph.change(node.id, uid=uid if not alike else _apart(env, node, uid), description=made)
+    for it in alike:
+        if it.uid == uid:
+            env.graph.change(it.id, uid=_apart(env, it, uid))
+
+
+def _numbers(env: Env) -> Iterable[Any]:
+    return range(env.graph.begin, env.graph.declared + 1)
+
+
+def _apart(env: Env, node: Any, uid: str) -> str:
+    digest = hashlib.blake2b(_written(env, node).encode(), digest_size=4).hexdigest()
+    known, at, chosen = env.graph.uids(), 1, f"{uid}-{digest}"
     while chosen in known:
         at += 1
-        chosen = f"{uid}-{at}"
-    env.graph.change(node.id, uid=chosen, description=made)
+        chosen = f"{uid}-{digest}-{at}"
+    return chosen
+
+
+def _written(env: Env, node: Any) -> str:
+    """What a step and those before it compute, in words: their names, filters and columns."""
+    parts = [node.name]
+    if isinstance(node.factory, partial) and node.factory.func is CalcOperator:
+        _, condition, named = node.factory.args
+        columns = {} if named is None else {name: str(made) for name, made in named.items()}
+        parts += [str(condition), str(columns)]
+    return f"{parts}({', '.join(_written(env, env.graph.get(link.source)) for link in node.links)})"

@@ -97,6 +97,19 @@ def _is_not_null(arguments: Arguments) -> Overload:
     return Overload(arguments.types, _BOOL, pc.is_valid)
 
 
+@function("required", 1)
+def _required(arguments: Arguments) -> Overload:
+    """The value, which must be there."""
+
+    def kernel(value: Value) -> Value:
+        missing = value.null_count if isinstance(value, pa.Array) else not value.is_valid
+        if missing:
+            raise pa.ArrowInvalid("it is NULL, and goes where NOT NULL was declared")
+        return value
+
+    return Overload(arguments.types, arguments.types[0], kernel, True)
+
+
 @function("in", 2, -1)
 def _in(arguments: Arguments) -> Overload:
     """True if equal to one; unknown if not, and the value or one of the others is null."""
@@ -118,10 +131,13 @@ def _in(arguments: Arguments) -> Overload:
         common,
     )
     unknown = len(among) < len(arguments.types) - 1
+    floats = kinds.is_floating(common)
+    if floats:
+        among = pc.add(among, pa.scalar(0.0, common))
 
     def kernel(value: Value, *_: Value) -> Value:
-        # ``is_in`` takes nulls and NaN for equal to themselves.
-        found = pc.is_in(value, value_set=among)
+        # ``is_in`` takes nulls and NaN for equal to themselves, but not the zeros, of which a sum makes one.
+        found = pc.is_in(pc.add(value, pa.scalar(0.0, common)) if floats else value, value_set=among)
         missing = pc.is_null(value) if not unknown else pc.invert(found)
         return pc.if_else(missing, pa.scalar(None, _BOOL), found)
 

@@ -177,7 +177,8 @@ class Binder:
         if len(indices) != 1:
             if indices:
                 raise ConfigError(f"there are {len(indices)} columns {name!r}; rename all but one")
-            raise ConfigError(f"there is no column {name!r}{nearest(name, self._schema.names)}")
+            known = [it for it in self._schema.names if not it.startswith("$")]
+            raise ConfigError(f"there is no column {name!r}{nearest(name, known)}")
         kind = self._schema.field(indices[0]).type
         return _Input(plain(kind), False, indices[0])
 

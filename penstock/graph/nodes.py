@@ -118,6 +118,11 @@ class GraphBuilder:
         """How many nodes there are: the number of the newest."""
         return len(self._nodes)
 
+    @property
+    def begin(self) -> int:
+        """The number of the first node since the last job."""
+        return self._begin
+
     def uids(self) -> set[str]:
         """The uids that were given since the last job."""
         return {node.uid for node in self._nodes.values() if node.uid and node.id >= self._begin}

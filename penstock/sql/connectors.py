@@ -30,6 +30,11 @@ _DATABASE_IN = ("scan.partition.column", "scan.partition.num")
 _DATABASE_OUT = ("sink.buffer-flush.max-rows", "sink.buffer-flush.interval", "sink.max-retries")
 
 
+def is_read(table: TableDefinition) -> bool:
+    """Whether rows can come from it."""
+    return table.options.get("connector") in SOURCES
+
+
 def source_of(table: TableDefinition) -> Source:
     """What reads a table; options are all checked."""
     options = Options(table.name, table.options)
@@ -106,6 +111,8 @@ def _read_kafka(table: TableDefinition, options: Options) -> Callable[[], Source
     builder.set_value_only_deserializer(value_reader(name, table.schema, options))
     start = options.one_of("scan.startup.mode", _STARTS, "earliest-offset")
     at = options.number("scan.startup.timestamp-millis")
+    if start == "timestamp" and at is None:
+        options.text("scan.startup.timestamp-millis")
     starts: dict[str, Any] = {
         "earliest-offset": KafkaOffsetsInitializer.earliest,
         "latest-offset": KafkaOffsetsInitializer.latest,

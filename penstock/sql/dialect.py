@@ -118,7 +118,7 @@ class _Parser(BaseParser):
         if not self._curr:
             return self.expression(SetOption())
         option = self._parse_option()
-        return self.expression(SetOption(this=option.this.this, value=option.args["value"].this))
+        return self.expression(SetOption(this=option.this, value=option.args["value"]))
 
     def _parse_option(self) -> exp.Property:
         key = self._parse_string()
@@ -206,7 +206,19 @@ def parsed(sql: str) -> list[exp.Expr]:
         raise _no_statement(text, read) or text.of_parser(error, KEYWORDS) from None
     except RecursionError:
         raise text.refuse(None, "the statement is nested too deeply; give its parts names, by WITH") from None
+    _without_hints(text, read)
     return [statement for statement in found if statement is not None]
+
+
+def _without_hints(text: Text, read: list[Any]) -> None:
+    """Refuse hints behind tables: they are comments to the parser, and would change nothing."""
+    for comment in (it for word in read for it in word.comments):
+        start = text.sql.find(f"/*+{comment}")
+        if start >= 0:
+            raise SqlError(
+                "hints are not there: the options of a table stand in its CREATE TABLE, behind WITH",
+                *text.place(start),
+            )
 
 
 def _no_statement(text: Text, read: list[Any]) -> Exception | None:

@@ -13,7 +13,7 @@ from penstock.expressions.face import Expression, call, coalesce, lit, when
 from penstock.sql.errors import Text, known_function
 from penstock.sql.functions import AGGREGATES, ELSEWHERE, FUNCTIONS, UNITS
 from penstock.sql.relations import Relation, field_of
-from penstock.sql.types import arrow_type, interval
+from penstock.sql.types import FIXED_TEXTS, TEXTS, arrow_type, interval
 
 PythonFunction = Callable[..., Expression]
 Replace = Callable[[exp.Expr], Expression | None]
@@ -39,6 +39,15 @@ _INFIX: dict[type[exp.Expr], str] = {
 _SUBQUERIES = (
     "a query within an expression is not there; join with it instead, or write the values: x IN (1, 2)"
 )
+
+
+def is_unit(node: exp.Expr) -> bool:
+    """Whether it is the ``DAY`` of ``TIMESTAMPDIFF(DAY, a, b)``, which the parser takes for a column."""
+    function = node.parent
+    if not isinstance(function, exp.Anonymous) or function.name.upper() != "TIMESTAMPDIFF":
+        return False
+    named = isinstance(node, exp.Column | exp.Var) and node.name.upper().removesuffix("S") in UNITS
+    return named and function.expressions[0] is node
 
 
 class Expressions:
@@ -82,7 +91,9 @@ class Expressions:
             return self.text.refuse(
                 node, f"{node.sql()} can stand in the list of SELECT only, not within an expression"
             )
-        shown = type(node).__name__.upper() if isinstance(node, exp.Func) else node.sql()
+        shown = node.sql_names()[0] if isinstance(node, exp.Func) else node.sql()
+        if shown in ELSEWHERE:
+            return self.text.refuse(node, f"{shown}: {ELSEWHERE[shown]}")
         return self.text.refuse(node, f"{shown} is not there{known_function(shown, FUNCTIONS)}")
 
     # --- the parts ----------------------------------------------------------------------------------
@@ -119,7 +130,16 @@ class Expressions:
         """CAST and TRY_CAST, and constants such as ``DATE '2026-01-31'``."""
         kind = arrow_type(node.to, self.text)
         value = self.make(node.this)
-        return value.try_cast(kind) if isinstance(node, exp.TryCast) else value.cast(kind)
+        found = value.try_cast(kind) if isinstance(node, exp.TryCast) else value.cast(kind)
+        return self._cut(node.to, found)
+
+    def _cut(self, kind: exp.DataType, value: Expression) -> Expression:
+        """``CHAR(3)`` and ``VARCHAR(3)``: what is longer is cut off, and a CHAR that is shorter is filled."""
+        if not kind.expressions or kind.this not in (*FIXED_TEXTS, *TEXTS):
+            return value
+        length = lit(int(kind.expressions[0].name))
+        cut = call("substring", value, lit(1), length)
+        return call("rpad", cut, length, lit(" ")) if kind.this in FIXED_TEXTS else cut
 
     def case(self, node: exp.Case) -> Expression:
         """Both forms of CASE."""
@@ -198,7 +218,7 @@ class Expressions:
         if maker is None:
             known = {**FUNCTIONS, **dict.fromkeys(self._functions)}
             raise self.text.refuse(node, f"there is no function {upper}{known_function(upper, known)}")
-        arguments = [self._argument(upper, at, part) for at, part in enumerate(node.expressions)]
+        arguments = [self._argument(part) for part in node.expressions]
         try:
             return maker(*arguments)
         except TypeError:
@@ -212,9 +232,8 @@ class Expressions:
             raise self.text.refuse(node, f"{node.name} is made by udf(function, result_type=...), and is not")
         return found
 
-    def _argument(self, name: str, at: int, node: exp.Expr) -> Expression:
-        unit = isinstance(node, exp.Column | exp.Var) and node.name.upper().removesuffix("S") in UNITS
-        if unit and at == 0 and name in ("TIMESTAMPDIFF", "TIMESTAMPADD"):
+    def _argument(self, node: exp.Expr) -> Expression:
+        if is_unit(node):
             return lit(UNITS[node.name.upper().removesuffix("S")])
         return self.make(node)
 

@@ -80,7 +80,10 @@ FUNCTIONS: dict[str, Make] = {
 
 ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(
-        ("PROCTIME", "CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "CURRENT_DATE", "UNIX_TIMESTAMP"),
+        words(
+            "PROCTIME CURRENT_TIMESTAMP CURRENT_ROW_TIMESTAMP NOW LOCALTIMESTAMP LOCALTIME CURRENT_DATE "
+            "CURRENT_TIME UNIX_TIMESTAMP"
+        ),
         "the clock's time as a value would be another one after a restart. Windows of it are there: a column "
         "`p AS PROCTIME()` in CREATE TABLE or in a list of SELECT, then TUMBLE(TABLE t, DESCRIPTOR(p), ...)",
     ),

@@ -15,7 +15,7 @@ from penstock.dataframe.states import name_states
 from penstock.expressions.face import Expression, call, col, count, lit, when
 from penstock.expressions.nodes import Column, Node
 from penstock.sql import froms
-from penstock.sql.errors import SqlError
+from penstock.sql.errors import SqlError, Text
 from penstock.sql.expressions import Expressions
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.relations import WINDOW_END, WINDOW_START, WINDOW_TIME, Relation
@@ -24,7 +24,7 @@ from penstock.sql.types import interval
 if TYPE_CHECKING:
     from penstock.sql.planner import Planner
 
-_TOGETHER = ("grouping_sets", "rollup", "cube", "totals")
+_TOGETHER = "GROUPING SETS, ROLLUP and CUBE are not there; UNION ALL one query for each grouping"
 _MS = dt.timedelta(milliseconds=1)
 _BEHIND = {
     f"{name}_{part}": of
@@ -66,25 +66,34 @@ class _Key:
 def grouped(planner: Planner, node: exp.Select, relation: Relation) -> Relation:
     """The groups, filtered by HAVING, as the list of SELECT asks for them."""
     group = node.args.get("group")
-    for more in _TOGETHER:
-        if group is not None and group.args.get(more):
-            raise planner.text.refuse(
-                node, "GROUPING SETS, ROLLUP and CUBE are not there; UNION ALL one query for each grouping"
-            )
+    if group is not None:
+        _check_group(planner.text, group)
     nodes = [_meant(planner, node, part) for part in (group.expressions if group is not None else ())]
     relation, nodes, windowed = _take_window(planner, node, relation, nodes)
     makers = planner.expressions(relation)
     keys = _keys(planner, node, relation, makers, nodes)
     folds = _folds(planner, node, makers)
-    frame = _aggregated(planner, node, relation, keys, folds, windowed)
+    frame, made = _aggregated(planner, node, relation, keys, folds, windowed)
     behind = _Behind(planner, relation, makers, keys, folds, windowed)
-    result = _result(relation, frame, keys, windowed)
+    result = _result(relation, frame, made, keys, windowed)
     outside = Expressions(result, planner.text, planner.functions, behind.replace)
     having = node.args.get("having")
     if having is not None:
         with planner.text.at(having):
             result = result.with_frame(frame.filter(outside.make(having.this)))
     return planner.projected(node, result, outside)
+
+
+def _check_group(text: Text, group: exp.Group) -> None:
+    for part in group.expressions:
+        if isinstance(part, exp.GroupingSets | exp.Rollup | exp.Cube):
+            raise text.refuse(part, _TOGETHER)
+        if isinstance(part, exp.Tuple):
+            raise text.refuse(part, "GROUP BY () is not there; leave GROUP BY out for one group of all rows")
+    for name, value in group.args.items():
+        if value and name != "expressions":
+            said = "GROUP BY ALL is not there; write the columns" if name == "all" else _TOGETHER
+            raise text.refuse(group, said)
 
 
 # --- keys ------------------------------------------------------------------------------------------------
@@ -216,7 +225,8 @@ def _aggregated(
     keys: Sequence[_Key],
     folds: dict[exp.Expr, Expression],
     windowed: bool,
-) -> DataFrame:
+) -> tuple[DataFrame, str]:
+    """The groups, and how they were made: what is made of them begins anew when they do."""
     frame = relation.frame
     parts = [key.made.alias(key.name) for key in keys]
     wanted = [*folds.values()] or [count().alias("agg$0")]
@@ -230,7 +240,7 @@ def _aggregated(
             found = frame.group_by(*parts).agg(*wanted)
     shown = f"{relation.window} " if windowed else ""
     made = f"{shown}of {relation.made} by {', '.join(map(str, parts))}: {', '.join(map(str, wanted))}"
-    return name_states(found, "window" if windowed else "group", made)
+    return name_states(found, "window" if windowed else "group", made), f"({made})"
 
 
 # --- behind the groups -----------------------------------------------------------------------------------
@@ -289,8 +299,9 @@ class _Behind:
         return call("subtract", col(WINDOW_END), lit(_MS)) if name == WINDOW_TIME else None
 
 
-def _result(relation: Relation, frame: DataFrame, keys: Sequence[_Key], windowed: bool) -> Relation:
-    made = f"groups({relation.made})"
+def _result(
+    relation: Relation, frame: DataFrame, made: str, keys: Sequence[_Key], windowed: bool
+) -> Relation:
     if windowed and relation.clock:
         return Relation(frame, (), made)
     if windowed:

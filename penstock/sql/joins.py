@@ -8,6 +8,7 @@ the rest filters what the join gives.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,11 @@ from sqlglot import exp
 
 from penstock.dataframe import DataFrame
 from penstock.dataframe.states import name_states
-from penstock.expressions.face import Expression
+from penstock.expressions.face import Expression, col
 from penstock.expressions.nodes import Column
+from penstock.expressions.types import common_type, plain
 from penstock.sql import froms
+from penstock.sql.expressions import is_unit
 from penstock.sql.relations import Relation
 from penstock.sql.time_bounds import Bounds, bounds_of
 
@@ -48,8 +51,13 @@ def joined(planner: Planner, node: exp.Select, where: list[exp.Expr]) -> Relatio
     if start.this.args.get("version") is not None:
         raise planner.text.refuse(start.this, "FOR SYSTEM_TIME AS OF belongs behind JOIN")
     relation = froms.item(planner, start.this)
-    for join in node.args.get("joins") or ():
-        relation = _Join(planner, node, relation, join, where).made()
+    joins = node.args.get("joins") or []
+    items = [froms.item(planner, join.this) for join in joins]
+    for at, join in enumerate(joins):
+        # What WHERE says of rows before an outer join on their right would not be said of rows that it adds.
+        added = any((later.side or "").upper() in ("RIGHT", "FULL") for later in joins[at + 1 :])
+        found = _Join(planner, (relation, items[at]), items[at + 1 :], join, [] if added else where)
+        relation = found.made()
     return relation
 
 
@@ -70,14 +78,18 @@ class _Join:
     """One join of a relation with the next item of FROM."""
 
     def __init__(
-        self, planner: Planner, select: exp.Select, left: Relation, node: exp.Join, where: list[exp.Expr]
+        self,
+        planner: Planner,
+        sides: tuple[Relation, Relation],
+        later: Sequence[Relation],
+        node: exp.Join,
+        where: list[exp.Expr],
     ) -> None:
         self._planner = planner
-        self._select = select
         self._node = node
         self._where = where
-        self._left = left
-        self._right = froms.item(planner, node.this)
+        self._left, self._right = sides
+        self._later = later
         self._how = self._kind()
 
     def _kind(self) -> str:
@@ -130,8 +142,17 @@ class _Join:
             return own
         here = [part for part in self._where if self._sides_of(part) is not None]
         for part in here:
+            self._named_once(part)
             self._where.remove(part)
         return own + here
+
+    def _named_once(self, part: exp.Expr) -> None:
+        """Refuse columns without a table that a table has which is joined later."""
+        for column in part.find_all(exp.Column):
+            if not column.table and any(it.find(column.name) for it in self._later):
+                raise self._planner.text.refuse(
+                    column, f"column {column.name!r} is in several tables; write the table before it"
+                )
 
     def _sort(self) -> _Sorted:
         found = _Sorted()
@@ -142,9 +163,9 @@ class _Join:
             pair = self._equation(part)
             if pair is not None:
                 found.keys.append(pair)
-            elif sides == {"left"}:
+            elif sides == {"left"} or (not sides and self._how == "right"):
                 found.left.append(part)
-            elif sides == {"right"}:
+            elif sides == {"right"} or (not sides and self._how != "full"):
                 found.right.append(part)
             else:
                 self._between(part, found)
@@ -164,10 +185,10 @@ class _Join:
     def _sides_of(self, node: exp.Expr) -> set[str] | None:
         """Which sides a condition speaks of; ``None`` if of others, too."""
         found = set()
-        for column in node.find_all(exp.Column):
-            sides = [
-                name for name, side in (("left", self._left), ("right", self._right)) if _has(side, column)
-            ]
+        for column in (it for it in node.find_all(exp.Column) if not is_unit(it)):
+            both = (("left", self._left), ("right", self._right))
+            named = [name for name, side in both if _has(side, column, by_table=True)]
+            sides = named or [name for name, side in both if _has(side, column, by_table=False)]
             if not sides:
                 return None
             if len(sides) > 1:
@@ -217,16 +238,29 @@ class _Join:
     def _joined(self, sides: _Sorted, version: exp.Expr | None) -> tuple[DataFrame, Relation]:
         left, right = self._left, _apart(self._right, self._left)
         pairs: list[tuple[str, str]] = []
+        shown: list[str] = []
+        # Columns of earlier joins stay: what this one adds has other names than all that are there.
+        mark = "$"
+        while any(mark in name for name in (*left.frame.columns, *right.frame.columns)):
+            mark += "$"
         for at, (one, other) in enumerate(sides.keys):
             again = [{pair[side] for pair in pairs} for side in (0, 1)]
-            left, left_key = _keyed(self._planner, left, one, f"on${at}", again[0])
-            kept = set(right.frame.columns) if self._how != "inner" else again[1]
-            right, right_key = _keyed(self._planner, right, other, f"on${at}$right", kept)
+            left, left_key, mine = _keyed(self._planner, left, one, f"on{mark}{at}", again[0])
+            right, right_key, others = _keyed(
+                self._planner, right, other, f"on{mark}{at}{mark}right", again[1]
+            )
+            shown.append(f"{mine} = {others}")
+            with self._planner.text.at(one):
+                left, left_key, right, right_key = _met(left, left_key, right, right_key, f"as{mark}{at}")
             pairs.append((left_key, right_key))
         on = dict(pairs)
+        if self._how in ("right", "full"):
+            left = _copied(left, on.keys(), f"{mark}left")
+        if self._how in ("left", "full"):
+            right = _copied(right, on.values(), f"{mark}right")
         text = self._planner.text
         how, frame = self._how, left.frame
-        made = f"{left.made} {how} join {right.made} on {', '.join(f'{a} = {b}' for a, b in pairs)}"
+        made = f"({left.made} {how} join {right.made} on {', '.join(shown)})"
         with text.at(self._node):
             if version is not None:
                 found = self._versioned(left, right, on, version)
@@ -278,10 +312,11 @@ class _Join:
         return Relation(frame, tuple(fields), made, times, bounds=bounds)
 
 
-def _has(relation: Relation, node: exp.Column) -> bool:
+def _has(relation: Relation, node: exp.Column, by_table: bool) -> bool:
+    """Whether it is a column of the relation: ``table.column``, or a column and fields within it."""
     parts = [part.name for part in node.parts]
-    if len(parts) > 1 and relation.find(parts[1], parts[0]):
-        return True
+    if by_table:
+        return len(parts) > 1 and bool(relation.find(parts[1], parts[0]))
     tables = {it.table for it in relation.fields}
     return bool(relation.find(parts[0])) and (len(parts) == 1 or parts[0] not in tables)
 
@@ -306,12 +341,37 @@ def _apart(right: Relation, left: Relation) -> Relation:
     return replace(right, frame=frame, fields=fields, bounds=bounds, times=times)
 
 
+def _met(
+    left: Relation, left_key: str, right: Relation, right_key: str, name: str
+) -> tuple[Relation, str, Relation, str]:
+    """Both sides with keys of one type: what is compared meets in the common one."""
+    kinds = [plain(it.frame.schema.field(key).type) for it, key in ((left, left_key), (right, right_key))]
+    kind = common_type(*kinds)
+    if not kinds[0].equals(kind):
+        left = left.with_frame(left.frame.with_column(name, col(left_key).cast(kind)))
+        left_key = name
+    if not kinds[1].equals(kind):
+        right = right.with_frame(right.frame.with_column(f"{name}right", col(right_key).cast(kind)))
+        right_key = f"{name}right"
+    return left, left_key, right, right_key
+
+
+def _copied(relation: Relation, keys: Iterable[str], side: str) -> Relation:
+    """With copies of its keys: they are null in rows that only the other side has, where keys are not."""
+    copies = {key: f"{key}{side}" for key in keys if any(it.column == key for it in relation.fields)}
+    if not copies:
+        return relation
+    frame = relation.frame.with_columns({copy: col(key) for key, copy in copies.items()})
+    fields = tuple(replace(it, column=copies.get(str(it.column), it.column)) for it in relation.fields)
+    return replace(relation, frame=frame, fields=fields)
+
+
 def _keyed(
-    planner: Planner, relation: Relation, node: exp.Expr, name: str, kept: set[str]
-) -> tuple[Relation, str]:
-    """The relation with a key as a column; a copy if the column is one that must be ``kept`` beside it."""
+    planner: Planner, relation: Relation, node: exp.Expr, name: str, taken: set[str]
+) -> tuple[Relation, str, str]:
+    """The relation with a key as a column, a copy if it is a key already (``taken``), and how it is made."""
     with planner.text.at(node):
         made: Expression = planner.expressions(relation).make(node)
-        if isinstance(made.node, Column) and made.node.name not in kept:
-            return relation, made.node.name
-        return relation.with_frame(relation.frame.with_column(name, made)), name
+        if isinstance(made.node, Column) and made.node.name not in taken:
+            return relation, made.node.name, str(made)
+        return relation.with_frame(relation.frame.with_column(name, made)), name, str(made)

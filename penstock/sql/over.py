@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.dataframe.states import name_states
 from penstock.expressions.face import Expression, col
+from penstock.sql.functions import AGGREGATES
 from penstock.sql.grouping import fold
 from penstock.sql.relations import Field, Relation
 from penstock.sql.types import interval
@@ -27,6 +28,8 @@ def computed(planner: Planner, node: exp.Select, relation: Relation) -> Relation
         raise planner.text.refuse(
             first, "OVER is not there yet; GROUP BY window_start, window_end aggregates"
         )
+    for window in windows:
+        _check_function(planner, window)
     for other in windows[1:]:
         if _frame_of(other) != _frame_of(first):
             raise planner.text.refuse(
@@ -49,7 +52,7 @@ def computed(planner: Planner, node: exp.Select, relation: Relation) -> Relation
     behind = Relation(
         frame,
         (*relation.fields, *(Field(None, name, name) for name in names.values())),
-        relation.made,
+        f"({made})",
         relation.times,
         bounds=relation.bounds,
     )
@@ -57,6 +60,19 @@ def computed(planner: Planner, node: exp.Select, relation: Relation) -> Relation
     outside._replace = lambda part: col(names[part]) if part in names else None
     listed = node.copy()
     return planner.projected(listed, behind, outside)
+
+
+def _check_function(planner: Planner, window: exp.Expr) -> None:
+    """An aggregate of our own, over rows that are named here."""
+    planner.text.only(window, ("partition_by", "order", "spec", "over"))
+    inner = window.this.this if isinstance(window.this, exp.Filter) else window.this
+    if not isinstance(inner, exp.Anonymous) or inner.name.upper() not in AGGREGATES:
+        shown = inner.name.upper() if isinstance(inner, exp.Anonymous) else inner.sql()
+        raise planner.text.refuse(
+            window,
+            f"{shown} OVER rows is not there; {', '.join(AGGREGATES)} are, and ROW_NUMBER() with "
+            "WHERE rn <= n around it",
+        )
 
 
 def _frame_of(window: exp.Expr) -> str:
@@ -78,13 +94,17 @@ def _extent(planner: Planner, window: exp.Expr) -> dict[str, Any]:
     spec = window.args.get("spec")
     if spec is None:
         return {}
-    ends = (spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"))
-    if ends != ("CURRENT ROW", None) and ends[0] != "CURRENT ROW":
-        raise planner.text.refuse(window, f"rows behind the current one are not there: {_SHOWN}")
-    start = spec.args.get("start")
+    planner.text.only(spec, ("kind", "start", "start_side", "end", "end_side"))
+    kind, start = str(spec.args.get("kind")).upper(), spec.args.get("start")
+    if kind not in ("ROWS", "RANGE"):
+        raise planner.text.refuse(window, f"{kind} is not there; ROWS and RANGE are: {_SHOWN}")
+    if (spec.args.get("end") or "CURRENT ROW") != "CURRENT ROW" or spec.args.get("start_side") == "FOLLOWING":
+        raise planner.text.refuse(window, f"rows end with the current one, and begin before it: {_SHOWN}")
+    if start == "CURRENT ROW":
+        return {"rows": 0} if kind == "ROWS" else {"range": dt.timedelta()}
     if start == "UNBOUNDED":
-        return {"rows": "unbounded"} if str(spec.args.get("kind")).upper() == "ROWS" else {}
-    if str(spec.args.get("kind")).upper() == "ROWS":
+        return {"rows": "unbounded"} if kind == "ROWS" else {}
+    if kind == "ROWS":
         if isinstance(start, exp.Literal) and start.is_int:
             return {"rows": int(start.this)}
         raise planner.text.refuse(window, f"ROWS takes a number: {_SHOWN}")

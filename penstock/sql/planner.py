@@ -90,10 +90,11 @@ class Planner:
     def table(self, node: exp.Table) -> Relation:
         """A table, a view or a query of WITH."""
         self.text.only(node, ("db", "catalog", "alias", "version"))
-        name = node.name
+        name = self.text.name(node)
         found = self._named.get(name) if not node.db else None
         if found is None:
-            found = self._names.relation(name)
+            with self.text.at(node):
+                found = self._names.relation(name)
         if found is None:
             raise self.text.refuse(node, f"there is no table {name!r}{self._names.near(name)}")
         return found.called(name)
@@ -143,7 +144,9 @@ class Planner:
             if node.args.get(clause):
                 raise self.text.refuse(_somewhere(node.args[clause], node), message)
         self.text.only(node, _CLAUSES)
-        node = ranking.with_orders(node)
+        if not node.expressions:
+            raise self.text.refuse(node, "SELECT is followed by columns, or by *")
+        node = ranking.with_orders(self, node)
         where = joins.conjuncts(node.args.get("where"))
         relation = joins.joined(self, node, where)
         relation = ranking.ranked(self, relation, where)

@@ -5,6 +5,7 @@ The first by event time, or the last, of each key is dropping duplicates, which 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,8 @@ def numbered(planner: Planner, node: exp.Select, relation: Relation) -> Relation
     with planner.text.at(window):
         partition = tuple(column(part) for part in by)
         order = tuple(
-            (column(part.this), bool(part.args.get("desc"))) for part in window.args["order"].expressions
+            (column(part.this), bool(part.args.get("desc")))
+            for part in _with_nulls(planner, window.args["order"].expressions)
         )
     found = project(planner.text, wanted, relation)
     name = ranks[0].alias or f"EXPR${shown}"
@@ -175,11 +177,30 @@ def _first(relation: Relation, ranking: Ranking, most: int) -> Relation:
     return replace(relation, frame=frame, fields=fields, ranking=None, made=made, bounds=windows)
 
 
-def with_orders(node: exp.Select) -> exp.Select:
+def _with_nulls(planner: Planner, parts: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """The parts of ORDER BY: nulls are the smallest, and where they are not, what says so comes first."""
+    found: list[exp.Expr] = []
+    for part in parts:
+        planner.text.only(part, ("desc", "nulls_first"))
+        down = bool(part.args.get("desc"))
+        if bool(part.args.get("nulls_first")) is down:
+            if isinstance(part.this, exp.Literal):
+                raise planner.text.refuse(part, "NULLS FIRST and NULLS LAST stand behind columns, not places")
+            nulls = exp.Is(this=part.this.copy(), expression=exp.Null())
+            found.append(exp.Ordered(this=nulls, desc=down, nulls_first=not down))
+        found.append(part)
+    return found
+
+
+def with_orders(planner: Planner, node: exp.Select) -> exp.Select:
     """The query with what ORDER BY needs in its list, too; :func:`ordered` takes it out again."""
-    if node.args.get("order") is None or node.args.get("limit") is None or node.args.get("distinct"):
+    if node.args.get("order") is None or node.args.get("limit") is None:
         return node
     found = node.copy()
+    order = found.args["order"]
+    order.set("expressions", _with_nulls(planner, order.expressions))
+    if node.args.get("distinct"):
+        return found
     names = {part.alias_or_name for part in found.expressions}
     star = any(part.is_star for part in found.expressions)
     for at, part in enumerate(found.args["order"].expressions):
@@ -202,9 +223,9 @@ def ordered(planner: Planner, node: exp.Select, relation: Relation) -> Relation:
             "ORDER BY without LIMIT is not there: a stream has no last row to wait for; write LIMIT "
             "behind it",
         )
-    most = _constant(limit.expression)
+    most = _limit(limit)
     if most is None or most < 1:
-        raise planner.text.refuse(limit, "LIMIT takes a number from 1 on")
+        raise planner.text.refuse(limit, "LIMIT takes a number from 1 on, and rows come without ties")
     if order is None:
         raise planner.text.refuse(
             limit, f"LIMIT without ORDER BY is not there: any {most} rows are had by .take({most})"
@@ -219,6 +240,17 @@ def ordered(planner: Planner, node: exp.Select, relation: Relation) -> Relation:
     if len(fields) < len(relation.fields):
         frame = frame.select(*(str(it.column) for it in fields if it.column is not None))
     return replace(relation, frame=frame, fields=fields)
+
+
+def _limit(limit: exp.Expr) -> int | None:
+    """The n of ``LIMIT n`` and of ``FETCH FIRST n ROWS ONLY``."""
+    if not isinstance(limit, exp.Fetch):
+        return _constant(limit.expression)
+    options = limit.args.get("limit_options")
+    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+        return None
+    count = limit.args.get("count")
+    return 1 if count is None else _constant(count)
 
 
 def _ordered(planner: Planner, relation: Relation, makers: Expressions, part: exp.Expr) -> Any:

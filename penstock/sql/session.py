@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,15 @@ from penstock.core.errors import ConfigError
 from penstock.dataframe import DataFrame, from_arrow
 from penstock.dataframe.states import named_apart
 from penstock.datastream import StreamExecutionEnvironment as Env
+from penstock.expressions.suggest import nearest
 from penstock.sql import dialect
 from penstock.sql.catalog import Catalog
+from penstock.sql.connectors import is_read
 from penstock.sql.dialect import BeginSet, Explain, SetOption, ShowAll
 from penstock.sql.errors import Text
 from penstock.sql.explaining import explained
 from penstock.sql.planner import Planner
+from penstock.sql.planner_settings import planner_setting
 from penstock.sql.reading import read
 from penstock.sql.relations import Relation
 from penstock.sql.tables import TableDefinition, definition
@@ -59,6 +63,8 @@ class Session:
         self.env = Env.get_execution_environment() if env is None else env
         self.catalog = Catalog()
         self._in_set = False
+        self._set_adds: list[Callable[[], None]] = []
+        """The sinks of a statement set, all of which begin when it ends."""
 
     # --- names -------------------------------------------------------------------------------------
 
@@ -117,7 +123,7 @@ class Session:
         """Do what a statement says."""
         if self._in_set and not isinstance(node, exp.Insert | exp.EndStatement | BeginSet):
             raise text.refuse(node, "a statement set takes INSERT INTO statements; END it first")
-        if isinstance(node, exp.Query):
+        if isinstance(node, exp.Query | exp.Values):
             return Outcome(frame=self.query(node, text).frame)
         for kind, do in _STATEMENTS:
             if isinstance(node, kind):
@@ -144,8 +150,9 @@ class Session:
         kind = str(node.kind).upper()
         if kind not in ("TABLE", "VIEW", "FUNCTION"):
             raise text.refuse(node, f"CREATE {kind} is not there; TABLE, VIEW and FUNCTION are")
+        text.only(node, ("kind", "properties", "exists", "replace"))
         inner = node.this.this if isinstance(node.this, exp.Schema | exp.UserDefinedFunction) else node.this
-        name = inner.name
+        name = text.name(inner)
         if kind == "FUNCTION":
             return self._create_function(name, node, text)
         if self.catalog.is_known(name) and not node.args.get("replace"):
@@ -159,6 +166,7 @@ class Session:
                 )
             self.define(definition(node, text))
             return Outcome(f"table {name}")
+        _check_properties(node, text, exp.TemporaryProperty, exp.SchemaCommentProperty)
         relation = self.query(node.expression, text)
         names = [it.name for it in node.this.expressions] if isinstance(node.this, exp.Schema) else []
         if names:
@@ -173,6 +181,7 @@ class Session:
         self.catalog.tables[table.name] = table
 
     def _create_function(self, name: str, node: exp.Create, text: Text) -> Outcome:
+        _check_properties(node, text, exp.TemporaryProperty, exp.LanguageProperty)
         place = node.expression
         if not (isinstance(place, exp.Literal) and place.is_string):
             raise text.refuse(
@@ -190,13 +199,21 @@ class Session:
 
     def _drop(self, node: exp.Drop, text: Text) -> Outcome:
         kind = str(node.args.get("kind")).upper()
+        text.only(node, ("kind", "exists", "tables", "temporary"))
         tables = node.args.get("tables") or [node.this]
-        name = tables[0].name
-        known = self.catalog.functions if kind == "FUNCTION" else self.catalog.names
-        if name not in known:
-            if node.args.get("exists"):
+        if kind not in ("TABLE", "VIEW", "FUNCTION") or len(tables) > 1:
+            raise text.refuse(node, "DROP takes one TABLE, VIEW or FUNCTION")
+        name = text.name(tables[0])
+        catalog = self.catalog
+        kinds: dict[str, Collection[str]] = {
+            "FUNCTION": catalog.functions,
+            "VIEW": {*catalog.views, *catalog.frames},
+            "TABLE": {*catalog.tables, *catalog.frames},
+        }
+        if name not in kinds[kind]:
+            if node.args.get("exists") and (kind == "FUNCTION" or not catalog.is_known(name)):
                 return Outcome(f"there was no {name}")
-            raise text.refuse(node, f"there is no {kind.lower()} {name!r}{self.near(name)}")
+            raise text.refuse(node, f"there is no {kind.lower()} {name!r}{nearest(name, kinds[kind])}")
         if kind == "FUNCTION":
             del self.catalog.functions[name]
         else:
@@ -204,19 +221,30 @@ class Session:
         return Outcome(f"{name} is gone")
 
     def _insert(self, node: exp.Insert, text: Text) -> Outcome:
+        text.only(node, ("overwrite",))
         target = node.this.this if isinstance(node.this, exp.Schema) else node.this
-        table = self.catalog.tables.get(target.name)
+        text.only(target, ("db", "catalog"))
+        table = self.catalog.tables.get(text.name(target))
         if table is None:
-            raise text.refuse(
-                target, f"there is no table {target.name!r} to write to{self.near(target.name)}"
-            )
+            near = nearest(target.name, self.catalog.tables)
+            raise text.refuse(target, f"there is no table {target.name!r} to write to{near}")
         relation = self.query(node.expression, text)
-        insert(node, table, relation, text, self.env, table.name)
+        add = insert(node, table, relation, text, self.env, table.name)
+        if self._in_set:
+            self._set_adds.append(add)
+        else:
+            add()
         return Outcome(f"into {table.name}", inserts=True)
 
     def _describe(self, node: exp.Describe, text: Text) -> Outcome:
-        name = node.this.name
-        relation = self.relation(name)
+        text.only(node, ())
+        name = text.name(node.this)
+        table = self.catalog.tables.get(name)
+        if table is not None and not is_read(table):
+            columns = [{"name": it.name, "type": str(it.type), "null": it.nullable} for it in table.written()]
+            return Outcome(rows=tuple({**it, "event time": False} for it in columns))
+        with text.at(node):
+            relation = self.relation(name)
         if relation is None:
             raise text.refuse(node, f"there is no table {name!r}{self.near(name)}")
         schema, rows = relation.frame.schema, []
@@ -241,15 +269,30 @@ class Session:
             return Outcome(
                 "none", rows=tuple({"key": key, "value": "..."} for key in sorted(settings)) or None
             )
-        key, value = str(node.this), str(node.args["value"])
-        if not key.startswith(("table.", "sql-client.")):
-            with text.at(node):
+        key, value = node.this.name, node.args["value"].name
+        with text.at(node):
+            if not planner_setting(key, value):
                 Configuration.from_dict({key: value}).check()
-            self.env._configuration.set_string(key, value)
+                self.env._configuration.set_string(key, value)
         return Outcome(f"{key}")
 
     def _explain(self, node: Explain, text: Text) -> Outcome:
         return Outcome(rows=tuple({"plan": line} for line in explained(self, node.this, text)))
+
+    @contextmanager
+    def a_set(self) -> Iterator[None]:
+        """The sinks that are added in this block, all of them or, if one is refused, none."""
+        before, self._set_adds, self._in_set = self._in_set, [], True
+        try:
+            yield
+            for add in self._set_adds:
+                add()
+        finally:
+            self._set_adds, self._in_set = [], before
+
+    def in_the_set(self, add: Callable[[], None]) -> None:
+        """Let a sink begin with the others of the set."""
+        self._set_adds.append(add)
 
     def _begin(self, node: BeginSet, text: Text) -> Outcome:
         if self._in_set:
@@ -262,8 +305,18 @@ class Session:
             raise text.refuse(
                 node, "there is no statement set to END; begin one with EXECUTE STATEMENT SET BEGIN"
             )
-        self._in_set = False
+        adds, self._set_adds, self._in_set = self._set_adds, [], False
+        for add in adds:
+            add()
         return Outcome("statement set", inserts=True)
+
+
+def _check_properties(node: exp.Create, text: Text, *known: type[exp.Expr]) -> None:
+    """Refuse what stands between the name and AS, and is not read."""
+    properties = node.args.get("properties")
+    for part in properties.expressions if properties is not None else ():
+        if not isinstance(part, known):
+            raise text.refuse(part, f"{part.sql()[:60]} cannot stand in CREATE {node.kind}")
 
 
 def _with_names(relation: Relation, names: list[str], node: exp.Expr, text: Text) -> Relation:

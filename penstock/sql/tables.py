@@ -94,8 +94,8 @@ class _Reader:
             for inner in part.expressions:
                 self.add(inner)
         elif isinstance(part, exp.PrimaryKey):
-            self.key = tuple(it.name for it in part.expressions)
-        elif not _is_enforced(part):
+            self._key(tuple(it.name for it in part.expressions), part)
+        else:
             raise self._text.refuse(
                 part,
                 f"{part.sql()[:60]} cannot stand in CREATE TABLE; columns, WATERMARK and PRIMARY KEY can",
@@ -116,15 +116,27 @@ class _Reader:
                     part, f"METADATA columns are not there; {name!r} can be a field of the record itself"
                 )
             if isinstance(kind, exp.PrimaryKeyColumnConstraint):
-                self.key = (name,)
-            elif isinstance(kind, exp.NotNullColumnConstraint) and not kind.args.get("allow_null"):
-                self.required.add(name)
+                self._key((name,), part)
+            elif isinstance(kind, exp.NotNullColumnConstraint):
+                if not kind.args.get("allow_null"):
+                    self.required.add(name)
+            elif not isinstance(kind, exp.CommentColumnConstraint):
+                raise self._text.refuse(
+                    part, f"{constraint.sql()[:60]} cannot stand behind a column; NOT NULL, PRIMARY KEY can"
+                )
         if part.kind is None:
             raise self._text.refuse(part, f"column {name!r} has no type")
         self.fields[name] = arrow_type(part.kind, self._text)
 
+    def _key(self, names: tuple[str, ...], part: exp.Expr) -> None:
+        if self.key:
+            raise self._text.refuse(part, "a table has one PRIMARY KEY, of one or several columns")
+        self.key = names
+
     def _watermark(self, part: exp.WatermarkColumnConstraint) -> None:
         column, delayed = part.this, part.expression
+        if self.time is not None:
+            raise self._text.refuse(part, "a table has one WATERMARK")
         self.time = column.name
         if _is_column(delayed, column.name):
             return
@@ -140,10 +152,6 @@ def _is_column(node: exp.Expr, name: str) -> bool:
     return isinstance(node, exp.Column) and node.name == name
 
 
-def _is_enforced(part: exp.Expr) -> bool:
-    return "ENFORCED" in part.sql().upper()
-
-
 def _properties(node: exp.Create, text: Text) -> tuple[dict[str, str], tuple[str, ...]]:
     properties = node.args.get("properties")
     options: dict[str, str] = {}
@@ -151,7 +159,7 @@ def _properties(node: exp.Create, text: Text) -> tuple[dict[str, str], tuple[str
     for part in properties.expressions if properties is not None else ():
         if isinstance(part, exp.PartitionedByProperty):
             partitioned = tuple(it.name for it in part.this.expressions)
-        elif isinstance(part, exp.Property) and isinstance(part.this, exp.Literal):
+        elif type(part) is exp.Property and isinstance(part.this, exp.Literal):
             key = part.this.this
             if key in options:
                 raise text.refuse(part, f"option {key!r} is given twice")

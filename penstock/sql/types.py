@@ -30,6 +30,8 @@ _PLAIN: dict[Any, pa.DataType] = {
     _T.DATE: pa.date32(),
     _T.TIME: pa.time32("ms"),
 }
+FIXED_TEXTS = (_T.CHAR, _T.NCHAR)
+TEXTS = (_T.VARCHAR, _T.NVARCHAR)
 _WRITTEN = (
     "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), CHAR, VARCHAR, STRING, BYTES, "
     "DATE, "

@@ -9,10 +9,9 @@ from sqlglot import exp
 
 from penstock.core.errors import ConfigError
 from penstock.dataframe import DataFrame, col, lit
-from penstock.datastream import DataStreamSink
+from penstock.dataframe.emitting import check_sink
 from penstock.datastream import StreamExecutionEnvironment as Env
-from penstock.datastream.connectors.base import Sink
-from penstock.expressions.face import Expression
+from penstock.expressions.face import Expression, call
 from penstock.expressions.types import is_number, is_text
 from penstock.sql.connectors import sink_of
 from penstock.sql.errors import Text
@@ -25,26 +24,25 @@ if TYPE_CHECKING:
 
 def insert(
     node: exp.Insert, table: TableDefinition, relation: Relation, text: Text, env: Env, name: str
-) -> None:
-    """Add the sink of an INSERT to an environment."""
+) -> Callable[[], None]:
+    """What adds the sink of an INSERT to an environment; all that can be wrong with it is refused before."""
     if node.args.get("overwrite"):
         raise text.refuse(node, "INSERT OVERWRITE is not there; write to another directory")
     named = [it.name for it in node.this.expressions] if isinstance(node.this, exp.Schema) else None
     with text.at(node):
         frame = _fitted(table, relation, named)
         sink = sink_of(table)
-        written = _sunk(frame, sink, env)
+        check_sink(frame, sink)
+
+    def add() -> None:
+        written = frame.sink_to(sink, env)
         uid, at = f"sink-{table.name}", 1
         while uid in env.graph.uids():
             at += 1
             uid = f"sink-{table.name}-{at}"
         written.name(f"Sink: {name}").uid(uid)
 
-
-def _sunk(frame: DataFrame, sink: Sink, env: Env) -> DataStreamSink:
-    """Rows into the sink; a frame whose rows change says whether the sink can take that."""
-    sink_to: Callable[[Sink, Env], DataStreamSink] | None = getattr(frame, "sink_to", None)
-    return frame.to_data_stream(env).sink_to(sink) if sink_to is None else sink_to(sink, env)
+    return add
 
 
 def _fitted(table: TableDefinition, relation: Relation, named: Sequence[str] | None) -> DataFrame:
@@ -52,11 +50,16 @@ def _fitted(table: TableDefinition, relation: Relation, named: Sequence[str] | N
     schema = table.written()
     wanted = schema.names if named is None else list(named)
     for name in wanted:
+        if wanted.count(name) > 1:
+            raise ConfigError(f"column {name!r} is in the list twice")
         if name not in schema.names:
             raise ConfigError(
                 f"table {table.name!r} has no column {name!r} to write; it has {', '.join(schema.names)}"
             )
-    given = [it for it in relation.fields if it.column is not None]
+    for it in relation.fields:
+        if it.column is None:
+            raise ConfigError(f"{it.name} is the time of the clock, and no value that could be written")
+    given = relation.fields
     if len(given) != len(wanted):
         raise ConfigError(
             f"the query has {len(given)} columns ({', '.join(it.name for it in given)}), and table "
@@ -70,6 +73,11 @@ def _fitted(table: TableDefinition, relation: Relation, named: Sequence[str] | N
     )
 
 
+def _loses_fractions(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    exact = pa.types.is_decimal(wanted) and not pa.types.is_floating(kind)
+    return not (pa.types.is_integer(kind) or pa.types.is_floating(wanted) or exact)
+
+
 def _column(table: TableDefinition, frame: DataFrame, field: pa.Field, source: str | None) -> Expression:
     if source is None:
         if not field.nullable:
@@ -77,11 +85,13 @@ def _column(table: TableDefinition, frame: DataFrame, field: pa.Field, source: s
                 f"column {field.name!r} of table {table.name!r} is NOT NULL and is not in the list"
             )
         return lit(None, field.type)
-    kind = frame.schema.field(source).type
+    value, kind = col(source), frame.schema.field(source).type
+    if not field.nullable and frame.schema.field(source).nullable:
+        value = call("required", value)
     if kind.equals(field.type):
-        return col(source)
+        return value
     fits = (
-        (is_number(kind) and is_number(field.type))
+        (is_number(kind) and is_number(field.type) and not _loses_fractions(kind, field.type))
         or (is_text(kind) and is_text(field.type))
         or (
             pa.types.is_timestamp(kind)
@@ -94,4 +104,4 @@ def _column(table: TableDefinition, frame: DataFrame, field: pa.Field, source: s
             f"column {source!r} of the query is {kind}, and column {field.name!r} of table {table.name!r} is "
             f"{field.type}; write CAST({source} AS ...)"
         )
-    return col(source).cast(field.type)
+    return value.cast(field.type)

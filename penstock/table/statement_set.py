@@ -54,14 +54,7 @@ class StatementSet:
         if not self._inserts:
             raise ConfigError("the statement set is empty: add_insert_sql(...)")
         inserts, self._inserts = self._inserts, []
-        targets = []
-        for insert in inserts:
-            if isinstance(insert, str):
-                targets.append(self._t_env._insert_sql(insert).said.removeprefix("into "))
-            else:
-                self._t_env._insert(*insert)
-                targets.append(insert[0])
-        return targets
+        return self._t_env._insert_all(inserts)
 
 
 StreamStatementSet = StatementSet

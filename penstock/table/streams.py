@@ -21,11 +21,13 @@ class _Named:
     """A value as a row with names; what is no row is its only field."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._names = list(names)
+        self._names = tuple(names)
 
     def __call__(self, value: Any) -> Row:
         if isinstance(value, dict):
             return Row(**{name: value.get(name) for name in self._names})
+        if isinstance(value, Row) and value._has_all(self._names):  # in whatever order they are there
+            return Row(**dict(zip(self._names, value.get_fields_by_names(self._names), strict=True)))
         values = list(value) if isinstance(value, Row | tuple | list) else [value]
         return Row(**dict(zip(self._names, values, strict=True)))
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from penstock.core.errors import ConfigError
 from penstock.dataframe import DataFrame, col
 from penstock.dataframe.states import name_states
-from penstock.expressions.face import Expression
+from penstock.expressions.aggregates import AggregateCall
+from penstock.expressions.face import Expression, count
 from penstock.sql.relations import Relation
 from penstock.table.table_result import TableResult
 
@@ -44,7 +45,10 @@ class Table:
 
     def select(self, *fields: Any) -> Table:
         """These columns and expressions; aggregates alone are aggregates of everything."""
-        return self._of(self._frame.select(*_named(fields)))
+        named = _named(fields)
+        if any(map(_is_aggregate, named)):
+            return GroupedTable(self, []).select(*named)
+        return self._of(self._frame.select(*named))
 
     def filter(self, predicate: Expression) -> Table:
         """The rows for which it is true."""
@@ -143,16 +147,19 @@ class GroupedTable:
 
     def select(self, *fields: Any) -> Table:
         """Keys and aggregates."""
-        from penstock.expressions.aggregates import AggregateCall
-
         named = _named(fields)
-        folds = [it for it in named if any(isinstance(part, AggregateCall) for part in it.node.walk())]
+        folds = [it for it in named if _is_aggregate(it)] or [count().alias("$rows")]
         frame = self._table._frame.group_by(*self._keys).agg(*folds)
         made = (
             f"{self._table._relation.made} by {', '.join(map(str, self._keys))}: {', '.join(map(str, folds))}"
         )
         name_states(frame, "group", made)
-        return self._table._of(frame.select(*(col(str(it.name)) for it in named)))
+        chosen = [col(str(it.name)) if _is_aggregate(it) else it for it in named]
+        return self._table._of(frame.select(*chosen))
+
+
+def _is_aggregate(expression: Expression) -> bool:
+    return any(isinstance(part, AggregateCall) for part in expression.node.walk())
 
 
 def _named(fields: tuple[Any, ...]) -> list[Expression]:
@@ -191,6 +198,9 @@ _ELSEWHERE = {
     "create_temporal_table_function": "DataFrame.join_temporal(versions, on=...), or FOR SYSTEM_TIME AS "
     "OF in SQL",
     "insert_into": "execute_insert(name)",
+    "as_argument": "DataFrame.map_batches(function, schema), or a ProcessFunction on to_data_stream(table)",
+    "partition_by": "a KeyedProcessFunction on to_data_stream(table)",
+    "process": "a ProcessFunction on to_data_stream(table)",
 }
 """Methods of PyFlink's Table that are not here, and the way to the same."""
 

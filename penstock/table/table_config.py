@@ -6,12 +6,13 @@ from typing import Any
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.sql.planner_settings import planner_setting
 
 __all__ = ["TableConfig"]
 
 
 class TableConfig:
-    """Settings by key; those of Flink's planner (``table.*``) are taken and mean nothing here."""
+    """Settings by key; those of Flink's planner (``table.*``) that would change results are refused."""
 
     def __init__(self, env: StreamExecutionEnvironment) -> None:
         self._env = env
@@ -22,7 +23,7 @@ class TableConfig:
 
     def set(self, key: str, value: Any) -> TableConfig:
         """Change a setting."""
-        if not str(key).startswith("table."):
+        if not planner_setting(str(key), str(value)):
             self._env._configuration.set_string(str(key), str(value))
             self._env.configuration()
         return self
@@ -32,7 +33,8 @@ class TableConfig:
         return self._env._configuration.get_string(key, default_value)
 
     def set_local_timezone(self, timezone_id: str) -> None:
-        """Times with a zone are shown in UTC; others cannot be chosen yet."""
+        """Times with a zone are shown in UTC; others are refused."""
+        planner_setting("table.local-time-zone", timezone_id)
 
     def get_local_timezone(self) -> str:
         """Always UTC."""

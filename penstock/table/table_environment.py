@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -72,7 +72,7 @@ class TableEnvironment:
     def sql_query(self, query: str) -> Table:
         """A query as a table."""
         node, text = dialect.one(query), Text(query)
-        if not isinstance(node, exp.Query):
+        if not isinstance(node, exp.Query | exp.Values):
             raise text.refuse(node, "sql_query takes a query; execute_sql takes every statement")
         return Table(self._session.query(node, text), self)
 
@@ -204,12 +204,24 @@ class TableEnvironment:
             return name
         return str(path).rpartition(".")[2]
 
-    def _insert(self, target: str, table: Table) -> None:
+    def _insert_all(self, inserts: Sequence[str | tuple[str, Table]]) -> list[str]:
+        """Add the sinks of all, or of none if one is refused; the names of their tables."""
+        session, targets = self._session, []
+        with session.a_set():
+            for it in inserts:
+                if isinstance(it, str):
+                    targets.append(self._insert_sql(it).said.removeprefix("into "))
+                else:
+                    session.in_the_set(self._insert(*it))
+                    targets.append(it[0])
+        return targets
+
+    def _insert(self, target: str, table: Table) -> Callable[[], None]:
         definition = self._session.catalog.tables.get(target)
         if definition is None:
             raise ConfigError(f"there is no table {target!r} to write to{self._session.near(target)}")
         node = exp.Insert(this=exp.to_table(target))
-        insert(node, definition, table._relation, Text(""), self._env, target)
+        return insert(node, definition, table._relation, Text(""), self._env, target)
 
     def _insert_sql(self, statement: str) -> Outcome:
         node, text = dialect.one(statement), Text(statement)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from enum import Enum
 from typing import Any
 
 from penstock.common import JobClient, Row
+from penstock.core.changes import ChangeMode
 from penstock.dataframe import DataFrame
 from penstock.sql.printing import framed
 from penstock.sql.showing import rows_of
@@ -27,6 +30,15 @@ class ResultKind(Enum):
 
     SUCCESS = 0
     SUCCESS_WITH_CONTENT = 1
+
+
+def _changes(frame: DataFrame) -> Iterator[Row]:
+    """Rows with what becomes of each."""
+    with closing(frame.iter_rows(include_row_kind=True)) as found:  # type: ignore[type-var]
+        for kind, record in found:
+            row = Row(**record)
+            row.set_row_kind(kind)
+            yield row
 
 
 class TableResult:
@@ -61,7 +73,9 @@ class TableResult:
         """The rows, as they come; close it to end a query that does not end."""
         if self._frame is None:
             return iter([Row(**row) for row in self._rows or ()])
-        return self._frame.execute_and_collect()
+        if self._frame.changes is ChangeMode.APPEND:
+            return self._frame.execute_and_collect()
+        return _changes(self._frame)
 
     def print(self) -> None:
         """The rows, as a table; a query that does not end prints until it is interrupted."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.errors import ConfigError
-from penstock.sql import SqlError
+from penstock.sql import SqlError, dialect
 from penstock.sql.connectors import sink_of
+from penstock.sql.errors import Text
 from tests.sql_kit import session
 
 TUMBLE = "TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' SECOND))"
+OVER = "OVER (PARTITION BY country ORDER BY ts"
 CREATE = "CREATE TABLE t (id BIGINT, ts TIMESTAMP(3)) WITH ('connector' = 'datagen')"
 
 REFUSED = [
@@ -57,7 +59,7 @@ REFUSED = [
      "WHERE rn <= n"),
     ("SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY country ORDER BY price) AS rn FROM orders) "
      "WHERE id = 1", 1, 26, "WHERE rn <= n"),
-    ("SELECT CURRENT_TIMESTAMP AS now FROM orders", None, None, "is not there"),
+    ("SELECT CURRENT_TIMESTAMP AS now FROM orders", 1, 29, "the clock's time as a value"),
     ("SELECT NOW() AS now FROM orders", 1, 8, "the clock's time as a value"),
     ("SELECT RAND() AS r FROM orders", 1, 8, "others after a restart"),
     ("SELECT LISTAGG(country) AS l FROM orders", 1, 8, "there are COUNT, SUM, MIN, MAX and AVG"),
@@ -86,7 +88,83 @@ REFUSED = [
     ("END", None, None, "no statement set to END"),
     ("SELECT 1; SELECT 2", None, None, "2 statements where one is wanted"),
     ("", None, None, "no statement"),
+    ("SELECT", None, None, "SELECT is followed by columns"),
+    ("SELECT id FROM", None, None, "Expected table name; the statement ends too early"),
+    ("SELECT id FROM orders WHERE country = 'de", 1, 39, "begins with ' here does not end"),
+    ("SELECT id /* FROM orders", 1, 11, "begins with /* here does not end"),
+    ("SELECT id FROM orders /*+ OPTIONS('a' = 'b') */ WHERE id = 1", 1, 23, "hints are not there"),
+    ("INSERT INTO t /*+ OPTIONS('a' = 'b') */ SELECT id FROM orders", 1, 15, "hints are not there"),
+    ("SELECT id FROM nowhere.orders", 1, 16, "there is no 'nowhere': tables have plain names"),
+    ("CREATE TABLE d.t (id INT) WITH ('connector' = 'print')", 1, 14, "there is no 'd'"),
+    ("SELECT country, COUNT(*) AS n FROM orders GROUP BY ALL", 1, 8, "GROUP BY ALL is not there"),
+    ("SELECT COUNT(*) AS n FROM orders GROUP BY ()", None, None, "leave GROUP BY out"),
+    ("SELECT country, COUNT(*) AS n FROM orders GROUP BY GROUPING SETS ((country), ())", 1, 68, "UNION ALL"),
+    ("SELECT country, COUNT(*) AS n FROM orders GROUP BY country WITH ROLLUP", None, None, "UNION ALL"),
+    (f"SELECT LAG(id) {OVER}) AS n FROM orders", 1, 8, "LAG OVER rows is not there"),
+    (f"SELECT UPPER(country) {OVER}) AS n FROM orders", 1, 8, "UPPER OVER rows is not there"),
+    (f"SELECT SUM(id) {OVER} ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW) AS n FROM orders", 1, 8,
+     "begin before"),
+    (f"SELECT SUM(id) {OVER} GROUPS 1 PRECEDING) AS n FROM orders", 1, 8, "ROWS and RANGE are"),
+    (f"SELECT SUM(id) {OVER} ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) AS n FROM orders", 1, 68,
+     "is not there"),
+    ("SELECT SUM(id) OVER w AS n FROM orders", 1, 21, "is not there"),
+    ("SELECT id FROM orders ORDER BY 1 NULLS LAST LIMIT 1", 1, 32, "stand behind columns"),
+    ("SELECT id FROM orders ORDER BY id FETCH FIRST 2 ROWS WITH TIES", 1, 47, "without ties"),
+    ("SELECT EXTRACT(CENTURY FROM ts) AS c FROM orders", 1, 29, "no unit CENTURY"),
+    ("SELECT CURRENT_DATE AS d FROM orders", 1, 24, "another one after a restart"),
+    ("SELECT o.id FROM orders o, payments p, orders q WHERE o.id = p.order_id AND p.order_id = q.id AND "
+     "price = 1", 1, 99, "'price' is in several tables"),
+    ("CREATE TABLE t (id INT DEFAULT 3) WITH ('connector' = 'print')", 1, 17, "cannot stand behind a column"),
+    ("CREATE TABLE t (id INT, UNIQUE (id)) WITH ('connector' = 'print')", None, None, "UNIQUE (id) cannot"),
+    ("CREATE TABLE t (id INT, CONSTRAINT enforced CHECK (id > 1)) WITH ('connector' = 'print')", None, None,
+     "cannot stand in CREATE"),
+    ("CREATE TABLE t (a INT, b INT, PRIMARY KEY (a) NOT ENFORCED, PRIMARY KEY (b) NOT ENFORCED) WITH "
+     "('connector' = 'print')", 1, 74, "one PRIMARY KEY"),
+    ("CREATE TABLE t (a TIMESTAMP(3), b TIMESTAMP(3), WATERMARK FOR a AS a, WATERMARK FOR b AS b) WITH "
+     "('connector' = 'print')", 1, 85, "one WATERMARK"),
+    ("DROP TABLE orders, payments", None, None, "DROP takes one"),
+    ("DROP TABLE orders CASCADE", None, None, "CASCADE is not there"),
+    ("DESCRIBE EXTENDED orders", None, None, "STYLE is not there"),
+    ("SET 'table.exec.state.ttl' = '1 h'", 1, 5, "state would never expire"),
+    ("SET 'table.local-time-zone' = 'Asia/Shanghai'", 1, 5, "in UTC"),
+    ("SET 'table.exec.emit.early-fire.enabled' = 'true'", 1, 5, "CUMULATE"),
 ]  # fmt: skip
+
+WRITES = [
+    ("INSERT INTO t (id, id) SELECT id, price FROM orders", 1, 13, "in the list twice"),
+    ("INSERT INTO t SELECT 1.5 AS n", None, None, "write CAST(n AS ...)"),
+    ("INSERT INTO t SELECT PROCTIME() AS p, id FROM orders", 1, 13, "time of the clock"),
+    ("INSERT INTO t PARTITION (id = 1) SELECT id FROM orders", None, None, "PARTITION"),
+    ("INSERT INTO t SELECT 1 AS n ON CONFLICT DO NOTHING", None, None, "ON CONFLICT DO NOTHING is not there"),
+    ("INSERT INTO v SELECT id FROM orders", 1, 13, "no table 'v' to write to"),
+    ("DROP VIEW t", 1, 11, "there is no view 't'"),
+    ("DROP TABLE v", 1, 12, "there is no table 'v'"),
+]
+
+
+@pytest.mark.parametrize(("statement", "line", "column", "message"), WRITES, ids=[it[3] for it in WRITES])
+def test_what_a_table_cannot_take_is_refused(statement: str, line: int, column: int, message: str) -> None:
+    found = session()
+    found.sql("CREATE TABLE t (id INT COMMENT 'c') COMMENT 'it' WITH ('connector' = 'print')")
+    found.sql("CREATE VIEW v AS SELECT id FROM orders")
+    with pytest.raises(SqlError) as refused:
+        found.sql(statement)
+    assert message in str(refused.value)
+    if line is not None:
+        assert (refused.value.line, refused.value.column) == (line, column)
+
+
+def test_settings_that_change_nothing_are_taken() -> None:
+    for key, value in (("table.exec.mini-batch.enabled", "true"), ("table.exec.state.ttl", "0 ms")):
+        statement = f"SET '{key}' = '{value}'"
+        assert session().perform(dialect.one(statement), Text(statement)).said == key
+
+
+def test_a_table_that_is_only_written_is_described() -> None:
+    found = session()
+    found.sql("CREATE TABLE t (id INT NOT NULL) WITH ('connector' = 'print')")
+    described = found.perform(dialect.one("DESCRIBE t"), Text("DESCRIBE t")).rows
+    assert described == ({"name": "id", "type": "int32", "null": False, "event time": False},)
 
 
 @pytest.mark.parametrize(
@@ -199,9 +277,14 @@ def test_no_option_shows_its_value() -> None:
     with pytest.raises(ConfigError) as refused:
         found.sql("SELECT * FROM t")
     assert "hunter2" not in str(refused.value) + repr(found.catalog.tables["t"])
-    with pytest.raises(ConfigError) as refused:
-        found.sql("SET 'some.password' = 'hunter2'")
-    assert "hunter2" not in str(refused.value)
+    for statement in (
+        "SET 'some.password' = 'hunter2'",
+        "CREATE TABLE u (id BIGINT) WITH ('password' = hunter2)",
+        "CREATE TABLE u (id BIGINT) WITH ('password' 'hunter2')",
+    ):
+        with pytest.raises(ConfigError) as refused:
+            found.sql(statement)
+        assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize("deep", ["(" * 20_000 + "1" + ")" * 20_000, "+".join(["1"] * 5_000)])
