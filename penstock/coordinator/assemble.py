@@ -174,6 +174,7 @@ def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> PlanSet
         max_rows=config.get(options.BATCH_MAX_ROWS),
         channel_bytes=config.get(options.CHANNEL_BYTES),
         network_bytes=config.get(options.NETWORK_MEMORY),
+        deals_by_room=config.get(options.DEAL_BY_ROOM),
         heartbeat_interval_ms=config.get(options.HEARTBEAT_INTERVAL),
         allow_non_restored=settings.allow_non_restored,
         max_parallelism_set=spec.max_parallelism is not None,

@@ -96,6 +96,7 @@ INSTEAD = {
     "taskmanager.memory.": "spark.executor.memory, spark.executor.memoryOverhead",
     "taskmanager.memory.managed.": "state.backend.rocksdb.memory.fixed-per-slot",
     "taskmanager.memory.network.": "taskmanager.memory.network.max",
+    "taskmanager.network.adaptive-partitioner.": "all channels are compared",
     "taskmanager.network.memory.": "taskmanager.memory.network.max",
     "taskmanager.numberOfTaskSlots": "spark.executor.cores, or local[n] as penstock.spark.master",
     "web.": "rest.port, penstock ui",

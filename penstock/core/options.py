@@ -340,6 +340,12 @@ NETWORK_MEMORY = _memory(
     "Bytes of records in flight that a slot holds at most; its channels share them, at least 32 kb each.",
     "taskmanager.network.memory.max",
 )
+DEAL_BY_ROOM = _bool(
+    "taskmanager.network.adaptive-partitioner.enabled",
+    True,
+    "Whether `rebalance` and `rescale` give more to subtasks that work faster once others fall behind; "
+    "if not, they deal strictly in turn.",
+)
 SPARK_MASTER = _text("penstock.spark.master", "Spark master, where Spark itself is given none.")
 SLOTS_TIMEOUT = _duration(
     "penstock.slots.timeout", "2 min", "How long to wait for Spark to start all slots together.", least=1

@@ -334,11 +334,11 @@ class DataStream(StepSettings, Generic[T_co]):
         return self._partition(Shuffle())
 
     def rebalance(self) -> DataStream[T_co]:
-        """Deal records round robin over all subtasks of the next step."""
+        """Deal records round robin over all subtasks of the next step; those that fall behind get fewer."""
         return self._partition(Rebalance())
 
     def rescale(self) -> DataStream[T_co]:
-        """Deal records round robin over a local share of the next step's subtasks."""
+        """Deal records as :meth:`rebalance` does, over a local share of the next step's subtasks."""
         return self._partition(Rescale())
 
     def forward(self) -> DataStream[T_co]:

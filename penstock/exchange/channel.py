@@ -113,6 +113,16 @@ class Sender(Protocol):
     limit: int
     """The channel's bound, in bytes."""
 
+    @property
+    def in_flight(self) -> int:
+        """Bytes that the receiver has not taken yet."""
+        ...
+
+    @property
+    def taken_bytes(self) -> int:
+        """All that the receiver ever took."""
+        ...
+
     def send(self, element: Element) -> None:
         """Pass an element on. Never blocks; check ``writable`` before producing more data."""
         ...
@@ -134,6 +144,14 @@ class LocalSender:
     def __init__(self, channel: InputChannel, limit: int) -> None:
         self._channel = channel
         self.limit = limit
+
+    @property
+    def in_flight(self) -> int:
+        return self._channel.queued_bytes
+
+    @property
+    def taken_bytes(self) -> int:
+        return self._channel.taken_bytes
 
     def send(self, element: Element) -> None:
         self._channel.put(element, element_bytes(element))

@@ -35,6 +35,7 @@ class RemoteSender:
         self._peer = peer
         self.limit = limit
         self.in_flight = 0
+        self.taken_bytes = 0
         self._counted: deque[int] = deque()
         """What each frame on its way counts, oldest first."""
 
@@ -50,7 +51,9 @@ class RemoteSender:
 
     def taken(self) -> None:
         """The receiver has taken the oldest of them."""
-        self.in_flight -= self._counted.popleft()
+        size = self._counted.popleft()
+        self.in_flight -= size
+        self.taken_bytes += size
 
     def writable(self) -> bool:
         """Whether less than the bound is on its way."""

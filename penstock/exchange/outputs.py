@@ -18,6 +18,7 @@ from penstock.core.messages import HotGroups
 from penstock.core.signals import ACTIVE, IDLE, Element, Watermark
 from penstock.core.sizing import Gauge
 from penstock.exchange.channel import DEFAULT_LIMIT, Sender, piece_bytes
+from penstock.exchange.dealing import Dealing
 from penstock.exchange.partition import Router, ToAll
 from penstock.exchange.tail import UNWATCHED, Tail
 
@@ -25,10 +26,11 @@ from penstock.exchange.tail import UNWATCHED, Tail
 class _Buffer:
     """What is gathered for one channel."""
 
-    __slots__ = ("enough_bytes", "gauge", "parts", "rows", "sender", "size")
+    __slots__ = ("enough_bytes", "enough_rows", "gauge", "parts", "rows", "sender", "size")
 
-    def __init__(self, sender: Sender, enough_bytes: int, gauge: Gauge) -> None:
+    def __init__(self, sender: Sender, enough_rows: int, enough_bytes: int, gauge: Gauge) -> None:
         self.sender = sender
+        self.enough_rows = enough_rows
         self.enough_bytes = enough_bytes
         self.gauge = gauge
         self.parts: list[Batch] = []
@@ -40,7 +42,7 @@ class _Buffer:
             parts, self.parts, self.rows, self.size = self.parts, [], 0, 0
             self.sender.send(concat(parts))
 
-    def add(self, batch: Batch, enough: int) -> int:
+    def add(self, batch: Batch) -> int:
         """Gather a share; its bytes."""
         if self.parts and not can_concat(self.parts[0], batch):
             self.flush()
@@ -48,7 +50,7 @@ class _Buffer:
         self.parts.append(batch)
         self.rows += len(batch)
         self.size += size
-        if self.rows >= enough or self.size >= self.enough_bytes:
+        if self.rows >= self.enough_rows or self.size >= self.enough_bytes:
             self.flush()
         return size
 
@@ -56,7 +58,8 @@ class _Buffer:
 class OutputEdge:
     """One outgoing exchange of a task, seen as the ``Output`` of the chain's last operator.
 
-    ``name`` says in errors where it leads.
+    ``name`` says in errors where it leads; ``by_room`` that whoever has room may get a record, if the router
+    deals in turn.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class OutputEdge:
         enough_rows: int,
         name: str = "the next step",
         target: VertexId | None = None,
+        by_room: bool = False,
     ) -> None:
         self._router = router
         self.target = target
@@ -76,13 +80,18 @@ class OutputEdge:
         """All that was ever given to it."""
         self.emitted_rows = 0
         self.last_watermark = MIN_TIME
-        self._enough = enough_rows
         self.limit = min(sender.limit for sender in senders.values())
         """The bound of its tightest channel, in bytes."""
         # One measure for all, so that a record for everybody leaves every buffer at once: a receiver in this
         # slot gets the record itself and may change it, and by then it must be on the wire to the others.
         enough_bytes, gauge = piece_bytes(self.limit), Gauge(0)
-        self._buffers = {target: _Buffer(sender, enough_bytes, gauge) for target, sender in senders.items()}
+        self._buffers = {
+            target: _Buffer(sender, enough_rows, enough_bytes, gauge) for target, sender in senders.items()
+        }
+        self._dealing: Dealing | None = None
+        if by_room and len(senders) > 1:
+            self._dealing = Dealing(router, self._buffers, self.limit)
+        self._route = router.route if self._dealing is None else self._dealing.route
         self._dirty = False
 
     def emit(self, batch: Batch) -> None:
@@ -93,8 +102,8 @@ class OutputEdge:
         self.emitted_rows += len(batch)
         self.tail.saw(batch)
         try:
-            for target, share in self._router.route(batch):
-                self.emitted_bytes += self._buffers[target].add(share, self._enough)
+            for target, share in self._route(batch):
+                self.emitted_bytes += self._buffers[target].add(share)
         except (TransportError, TypeMismatchError) as error:
             raise self._located(error) from error
 
@@ -160,7 +169,9 @@ class OutputEdge:
         return sum(buffer.size for buffer in self._buffers.values())
 
     def writable(self) -> bool:
-        """Whether all channels are below their bounds."""
+        """Whether all channels are below their bounds; one is enough where records are dealt by room."""
+        if self._dealing is not None:
+            return self._dealing.writable()
         return all([buffer.sender.writable() for buffer in self._buffers.values()])
 
 

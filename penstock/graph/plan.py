@@ -50,6 +50,8 @@ class PlanSettings:
     """The most that may be in flight on one channel."""
     network_bytes: int = 256 << 20
     """The most that may be in flight on all channels of a slot (``graph/budget.py``)."""
+    deals_by_room: bool = True
+    """Whether what is dealt in turn goes to those who have room (``exchange/dealing.py``)."""
     heartbeat_interval_ms: int = 10_000
     """How often slots say they are alive."""
     allow_non_restored: bool = False

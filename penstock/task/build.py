@@ -17,7 +17,7 @@ from penstock.exchange.barrier_alignment import Aligner, AtLeastOnce, ExactlyOnc
 from penstock.exchange.channel import InputChannel, LocalSender, Sender
 from penstock.exchange.gate import InputGate, Overtaking
 from penstock.exchange.outputs import OutputEdge
-from penstock.exchange.partition import Broadcast, channel_targets, make_router
+from penstock.exchange.partition import Broadcast, Rebalance, Rescale, channel_targets, make_router
 from penstock.graph.budget import NetworkBudget
 from penstock.graph.overtaking import may_overtake
 from penstock.graph.plan import Edge, Plan, PlannedOperator, Vertex
@@ -183,7 +183,9 @@ def _output_edge(place: _Place, edge: Edge, vertex: Vertex, index: SubtaskIndex)
         target.max_parallelism,
         lambda: report(Remark(name, "NaN", _NAN_KEYS)),
     )
-    return OutputEdge(router, senders, place.plan.settings.max_rows, f"step {name!r}", target.id)
+    settings = place.plan.settings
+    by_room = settings.deals_by_room and isinstance(edge.partitioning, Rebalance | Rescale)
+    return OutputEdge(router, senders, settings.max_rows, f"step {name!r}", target.id, by_room)
 
 
 def _build_operators(

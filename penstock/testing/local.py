@@ -79,6 +79,14 @@ class _LateSender:
         found = self._channels.setdefault(self._id, InputChannel(self._id))
         return LocalSender(found, self.limit)
 
+    @property
+    def in_flight(self) -> int:
+        return self._sender().in_flight
+
+    @property
+    def taken_bytes(self) -> int:
+        return self._sender().taken_bytes
+
     def send(self, element: Any) -> None:
         """Records that cross slots are not the same objects there, as over a wire."""
         self._sender().send(copied_batch(element) if isinstance(element, Batch) else element)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.common import WatermarkStrategy
-from penstock.datastream import KeyedCoProcessFunction, KeyedProcessFunction, RuntimeContext
+from penstock.common import Time, WatermarkStrategy
+from penstock.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    RuntimeContext,
+)
 from penstock.datastream import StreamExecutionEnvironment as Env
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
@@ -128,10 +135,32 @@ def unaligned_chains(env: Env) -> None:
     direct.map(lambda value: value).uid("behind").sink_to(SimSink("direct")).uid("direct").set_parallelism(1)
 
 
+class Limping(AsyncFunction):
+    """Is slow in one subtask."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._seconds = 0.0005 if runtime_context.get_index_of_this_subtask() else 0.012
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        await asyncio.sleep(self._seconds)
+        return [(*value, "x" * 100)]
+
+
+def unaligned_limping(env: Env) -> None:
+    """One subtask is much slower than those that the records are dealt to beside it."""
+    switch_on(env)
+    stream = env.from_source(SimSource(records(3, 150), rate=RATE), UNTIMED, "records").uid("records")
+    wide = stream.map(lambda value: (*value, "x" * 100)).rebalance()
+    slow = AsyncDataStream.unordered_wait(wide, Limping(), Time.seconds(60), 4).uid("limping")
+    counted = slow.key_by(lambda value: value[1] % KEYS).process(CountOnly()).uid("count")
+    counted.rebalance().sink_to(SimSink("out")).uid("out")
+
+
 UNALIGNED_GRAPHS: dict[str, Callable[[Env], None]] = {
     "unaligned_chain": unaligned_chain,
     "unaligned_timeout": unaligned_timeout,
     "unaligned_inputs": unaligned_inputs,
     "unaligned_window": unaligned_window,
     "unaligned_chains": unaligned_chains,
+    "unaligned_limping": unaligned_limping,
 }

@@ -12,6 +12,7 @@ import penstock.task.build
 from penstock.core.signals import Barrier
 from penstock.exchange.channel import ALL
 from penstock.exchange.channel_state import Overtaken
+from penstock.exchange.dealing import Dealing
 from penstock.exchange.events import Data
 from penstock.exchange.gate import InputGate
 from penstock.exchange.outputs import OutputEdge
@@ -106,12 +107,24 @@ def no_rerouting(patch: Patch) -> None:
     patch.setattr(penstock.task.build, "recovered", by_number)
 
 
+def pour_over(patch: Patch) -> None:
+    """Where records are dealt by room to several, the last of them is left out."""
+    original = Dealing._poured
+
+    def poured(self: Dealing, batch: Any, *how: Any) -> Any:
+        shares = list(original(self, batch, *how))
+        return shares[:-1] or shares
+
+    patch.setattr(Dealing, "_poured", poured)
+
+
 MUTATIONS: dict[str, Planted] = {
     "forget queued output": Planted(forget_queued_output, "unaligned_chain"),
     "forget queued input": Planted(forget_queued_input, "unaligned_chain", 3),
     "forget what arrives": Planted(forget_what_arrives, "unaligned_inputs"),
     "record behind the barrier": Planted(record_behind_the_barrier, "unaligned_timeout", 7),
     "replay after new data": Planted(replay_after_new_data, "unaligned_chain", 11),
+    "pour over": Planted(pour_over, "unaligned_limping"),
     "no rerouting of records in flight": Planted(no_rerouting, "unaligned_window", 59),
 }
 
