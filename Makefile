@@ -19,7 +19,7 @@ SPARE ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-spark test-kills lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
+.PHONY: help venv java servers demo test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-planted test-spark test-kills lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -39,9 +39,9 @@ servers: ## Check for the servers that tests use, and install what is missing if
 demo: venv java ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
-test: venv java servers ## All tests and all checks, in seven runs side by side (SHUFFLE=seed for any order)
-	@echo "Seven runs side by side; each is shown when it has ended."
-	@$(MAKE) --no-print-directory --jobs=7 SPARE="nice -n 10" --output-sync=target test-kills test-spark test-engine test-console test-unit test-sim lint
+test: venv java servers ## All tests and all checks, in eight runs side by side (SHUFFLE=seed for any order)
+	@echo "Eight runs side by side; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs=8 SPARE="nice -n 10" --output-sync=target test-kills test-spark test-engine test-console test-unit test-sim test-planted lint
 
 test-quick: venv ## A part of the tests in two minutes, without Spark and servers: for while you write
 	@echo "Two test runs side by side; each is shown when it has ended."
@@ -63,7 +63,10 @@ test-console: venv ## Only the tests of the web page, in a browser
 	$(PYTEST) tests/console
 
 test-sim: venv ## Only the simulator and the tests of properties, which do nothing but compute
-	$(SPARE) $(PYTEST) tests/sim tests/property
+	$(SPARE) $(PYTEST) tests/sim tests/property --ignore-glob "*/test_sim_mutations*"
+
+test-planted: venv ## Only the bugs that are planted in the engine for the simulator to find
+	$(SPARE) $(PYTEST) tests/sim/test_sim_mutations*.py
 
 test-spark: venv java ## Only the tests with a Spark session in which processes are not killed again and again
 	$(PYTEST) tests/spark -m "not kills"
