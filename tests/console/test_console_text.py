@@ -70,7 +70,9 @@ def check(browser: Browser, name: str, page: str) -> None:
         assert browser.driver.execute_script("return window.hacked") is None
         assert not browser.all("main img, main script, main [onerror], a[href^='javascript:']")
         fits = "return document.documentElement.scrollWidth <= innerWidth"
-        assert browser.driver.execute_script(fits), f"{page} goes sideways where it is {width}"
+        browser.until(
+            lambda: browser.driver.execute_script(fits), f"{page} goes sideways where it is {width}"
+        )
         assert not browser.complaints()
 
 
