@@ -59,8 +59,8 @@ def test_a_hidden_tab_asks_nothing(browser: Browser, rest: FakeRest) -> None:
     browser.open(rest.url, OVERVIEW)
     browser.until_says("Backpressured")
     browser.driver.execute_script(HIDE, "hidden")
-    # By the page's own clock, so that a slow browser waits longer too.  Looks may have been under way, and a slow
-    # server counts them late.
+    # By the page's own clock, so that a slow browser waits longer too.  Looks may have been under way, and a
+    # slow server counts them late.
     browser.until(lambda: rests(browser, rest), "a hidden tab goes on asking")
     before = rest.job.looks
     browser.driver.execute_script(HIDE, "visible")
