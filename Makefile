@@ -22,7 +22,7 @@ SPARE ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo dist test-matrix test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-spark test-kills lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
+.PHONY: help venv java servers demo dist test-matrix test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-planted test-spark test-kills lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -60,9 +60,9 @@ $(RELEASE)/.installed: pyproject.toml constraints.txt
 	@sh scripts/ensure_venv.sh "$(RELEASE)" release
 	@touch $@
 
-test: venv java servers ## All tests and all checks, in seven runs side by side (SHUFFLE=seed for any order)
-	@echo "Seven runs side by side; each is shown when it has ended."
-	@$(MAKE) --no-print-directory --jobs=7 SPARE="nice -n 10" --output-sync=target test-kills test-spark test-engine test-console test-unit test-sim lint
+test: venv java servers ## All tests and all checks, in eight runs side by side (SHUFFLE=seed for any order)
+	@echo "Eight runs side by side; each is shown when it has ended."
+	@$(MAKE) --no-print-directory --jobs=8 SPARE="nice -n 10" --output-sync=target test-kills test-spark test-engine test-console test-unit test-sim test-planted lint
 
 test-quick: venv ## A part of the tests in two minutes, without Spark and servers: for while you write
 	@echo "Two test runs side by side; each is shown when it has ended."
@@ -84,7 +84,10 @@ test-console: venv ## Only the tests of the web page, in a browser
 	$(PYTEST) tests/console
 
 test-sim: venv ## Only the simulator and the tests of properties, which do nothing but compute
-	$(SPARE) $(PYTEST) tests/sim tests/property
+	$(SPARE) $(PYTEST) tests/sim tests/property --ignore-glob "*/test_sim_mutations*"
+
+test-planted: venv ## Only the bugs that are planted in the engine for the simulator to find
+	$(SPARE) $(PYTEST) tests/sim/test_sim_mutations*.py
 
 test-spark: venv java ## Only the tests with a Spark session in which processes are not killed again and again
 	$(PYTEST) tests/spark -m "not kills"

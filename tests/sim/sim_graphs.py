@@ -351,7 +351,7 @@ def played(graph: str, seeds: Iterable[int]) -> Report:
 
 
 def simulation_of(graph: str, slots: int = 2) -> Simulation:
-    """A graph of :data:`GRAPHS`, ready to be played."""
+    """A graph of :data:`GRAPHS`, compiled by the engine as it is now."""
     extra = EXTRAS.get(graph, Extra())
     expected = extra.expected or None
     return Simulation(GRAPHS[graph], slots, graph, ON_DISK.get(graph), extra.beside, extra.limits, expected)

@@ -185,7 +185,12 @@ MUTATIONS: dict[str, Planted] = {
     "no deadline for deploying": Planted(no_deadline_for_deploying, "chain", oftener={"stuck_open": 0.3}),
     "acknowledge before the file is written": Planted(acknowledge_before_writing, "repartition"),
     "commit before publication": Planted(commit_before_publication, "chain"),
-    "no generation fence for messages": Planted(no_fence_for_messages, "chain", 12),
+    "no generation fence for messages": Planted(
+        no_fence_for_messages,
+        "chain",
+        3,
+        oftener={"zombie": 1.0, "delayed_message": 0.1, "slot_crash": 0.01, "connection_loss": 0.03},
+    ),
     "no generation fence in the journal": Planted(no_fence_in_the_journal, "repartition", 78),
     "forget the timers": Planted(forget_timers, "two_inputs"),
     "no redistribution of list state": Planted(no_redistribution, "chain", 25),
