@@ -29,7 +29,7 @@ from penstock.core.news import news
 from penstock.graph.nodes import Node
 from penstock.spark.failures import gist, root_cause
 from penstock.spark.jvm import forget, kill, launched, quieten
-from penstock.spark.told import given_settings, is_submitted
+from penstock.spark.told import given_settings, is_submitted, told
 
 _REACH_S = 5.0
 _PORT = 7077
@@ -97,8 +97,8 @@ def with_room(settings: Mapping[str, str], cores: int, asked: int) -> dict[str, 
 
 def cores_of(spark: SparkSession) -> int | None:
     """The cores of a session made with :func:`with_room`; ``None`` of any other."""
-    cores = spark.sparkContext.getConf().get(CORES)
-    return None if cores is None else int(cores)
+    cores = told(spark, CORES, "")
+    return int(cores) if cores else None
 
 
 _log = log_of(__name__)
