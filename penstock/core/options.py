@@ -267,10 +267,12 @@ ROCKSDB_MEMORY = _memory(
     "Block cache and write buffers of all RocksDB databases of a slot together.",
 )
 ROCKSDB_CACHE_ENTRIES = _integer(
-    "penstock.rocksdb.cache.entries", 20_000, "Entries per state and subtask kept as Python objects at most."
+    "penstock.rocksdb.cache.entries",
+    1_000_000,
+    "Entries per state and subtask kept as Python objects at most.",
 )
 ROCKSDB_CACHE_BYTES = _memory(
-    "penstock.rocksdb.cache.bytes", "16 mb", "Their size as rows at most; objects take several times as much."
+    "penstock.rocksdb.cache.bytes", "96 mb", "Memory that these objects may take, by estimate."
 )
 RECOVERY_PATH = _text(
     "execution.state-recovery.path", "Snapshot or savepoint to start from.", "execution.savepoint.path"

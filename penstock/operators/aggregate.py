@@ -69,11 +69,12 @@ class KeyedReduceOperator(FunctionOperator):
         scope, join = self.ctx.keyed.scope, self._join
         load, store = self._state.value, self._state.update
         own = itself if self._is_fixed else self.ctx.own
-        rows = batch.to_rows()
+        rows, keys = batch.to_rows(), batch.key_list()
+        self.ctx.keyed.expect(keys)
         out: list[Any] = []
         append = out.append
         try:
-            for scope.key, value in zip(batch.key_list(), rows, strict=True):
+            for scope.key, value in zip(keys, rows, strict=True):
                 gathered = load()
                 if gathered is not None:
                     value = join(gathered, value)

@@ -122,7 +122,10 @@ class ProcessBase(FunctionOperator):
         return self.context(service, scope)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
-        keys = batch.key_list() if self._keyed else NO_KEYS
+        keys: Iterable[Any] = NO_KEYS
+        if self._keyed:
+            keys = batch.key_list()
+            self.ctx.keyed.expect(keys)
         self.run(self._calls[input_index], batch, self.call_context, keys)
 
     def run(self, call: ProcessCall, batch: Batch, fctx: CallContext, keys: Iterable[Any] = NO_KEYS) -> None:

@@ -25,8 +25,7 @@ Call order
 
 Threads
     Everything is called on the task's thread, with one exception: what a freeze gave (:class:`FrozenTable`,
-    :class:`FrozenFiles`) is read on the thread that writes the snapshot, while
-    the task goes on changing the tables.
+    :class:`FrozenFiles`) is read on the thread that writes the snapshot, while tables go on changing.
 
 Keys
     An entry's key is canonical (:mod:`penstock.core.keys`) and hashable.  Keys that Python holds equal are
@@ -138,6 +137,9 @@ class Table(ABC):
     def peek(self, entry: Any, /) -> Any:
         """Like ``get`` for a caller that promises only to look, and only until the next call."""
         return self.get(entry)
+
+    def expect(self, entries: Sequence[Any], /) -> None:  # noqa: B027
+        """A hint that records of these come next. It counts as a call, and changes nothing to be seen."""
 
     def guard(self, value: Any) -> Any:
         """A part of what ``peek`` gave as it may be handed out, to be changed by who gets it."""

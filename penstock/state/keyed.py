@@ -163,6 +163,12 @@ class KeyedState:
         """All tables, also restored ones that no descriptor has asked for yet."""
         return list(self._tables.values())
 
+    def expect(self, keys: Sequence[Any]) -> None:
+        """Records of these keys come next: backends may read their state together."""
+        for table in self._tables.values():
+            if table.shape is EntryShape.KEY:
+                table.expect(keys)
+
     def handle(self, descriptor: StateDescriptor, namespaced: bool = False) -> Any:
         """The state handle for a descriptor. Restored state of that name is brought to its schema first."""
         name, kind = descriptor.get_name(), StateKind.of(descriptor)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,10 +31,10 @@ class RocksSettings:
     """Where working files go; ``None`` for the place Spark or the system has for such files."""
     memory_bytes: int = 128 << 20
     """Block cache and write buffers of all databases of a process together."""
-    cache_entries: int = 20_000
+    cache_entries: int = 1_000_000
     """Entries of one state on one subtask that are kept as Python objects, at most."""
-    cache_bytes: int = 16 << 20
-    """And the bytes that these may have as rows."""
+    cache_bytes: int = 96 << 20
+    """And the memory that these may take, by estimate."""
     native: bool = True
     """Whether checkpoints keep RocksDB's own files, of which only new ones are written."""
 
@@ -113,8 +113,8 @@ class Database:
         self.get = self._rdict.get
         """The row of a key, or the rows of a list of keys; ``None`` for those that are not there."""
 
-    def write(self, rows: list[tuple[bytes, bytes]], gone: list[bytes]) -> None:
-        """Store and delete rows, all at once."""
+    def write(self, rows: Iterable[tuple[bytes, bytes]], gone: Iterable[bytes]) -> None:
+        """Store and delete rows, all at once; they should be in order."""
         batch = self._batch_type(raw_mode=True)
         for key, row in rows:
             batch[key] = row

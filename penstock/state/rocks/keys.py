@@ -71,7 +71,7 @@ def encode_entry(shape: EntryShape, entry: Any) -> bytes:
 def is_exact(value: Any) -> bool:
     """Whether :func:`decode` gives back the very value, not just one that is equal to it."""
     kind = type(value)
-    if kind in _EXACT:
+    if kind in EXACT:
         return True
     if kind is float:
         return not value.is_integer()
@@ -146,7 +146,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     tuple: lambda value: _sequence(b"t", value),
     type(None): lambda value: _NONE,
 }
-_EXACT = frozenset({int, str, bytes, type(None)})
+EXACT = frozenset({int, str, bytes, type(None)})
 
 
 def _encode_other(value: Any) -> bytes:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from penstock.core.keygroups import hash_value
 from penstock.state.handles import ListState, MapState, Scope, State
-from penstock.state.rocks import keys
+from penstock.state.rocks import bulk, keys
 from penstock.state.rocks.cache import CachedRows
 from penstock.state.rocks.table import RocksTable, elements_under
 from penstock.state.rocks.values import LIST, MAP, LargeCollection
@@ -25,12 +26,16 @@ class ElementRows(CachedRows):
 
     __slots__ = ()
 
-    def _record_keys(self, entries: Sequence[Any]) -> Sequence[Any]:
-        return [self.shape.key_of(owner) for owner, _ in entries]
-
-    def _encoded(self, entry: Any) -> bytes:
+    def row_key(self, entry: Any) -> bytes:
         owner, element = entry
-        return keys.encode_entry(self.shape, owner) + keys.encode(element)
+        group = hash_value(self.shape.key_of(owner)) % len(self._groups)
+        return (
+            self._prefix + self._groups[group] + keys.encode_entry(self.shape, owner) + keys.encode(element)
+        )
+
+    def _row_keys(self, entries: Sequence[Any]) -> list[bytes]:
+        owners = bulk.row_keys(self._prefix, self._groups, self.shape, [owner for owner, _ in entries])
+        return [start + keys.encode(element) for start, (_, element) in zip(owners, entries, strict=True)]
 
     def _is_exact(self, entry: Any) -> bool:
         return keys.is_exact(entry[1])

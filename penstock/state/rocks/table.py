@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.core.keygroups import hash_value
 from penstock.state.backend import EntryShape, FrozenTable, Table
-from penstock.state.rocks import keys, values
+from penstock.state.rocks import bulk, keys, values
 from penstock.state.rocks.cache import CachedRows, TableInfo
 from penstock.state.rocks.database import Database, Moment, RocksSettings, Rows
 
@@ -59,15 +59,16 @@ class RocksTable(CachedRows, Table):
             self.elements.clear()
 
     def row_key(self, entry: Any) -> bytes:
-        """The same with fewer calls: it is asked for whenever an entry is not in the cache."""
         group = hash_value(self.shape.key_of(entry)) % len(self._groups)
         return self._prefix + self._groups[group] + keys.encode_entry(self.shape, entry)
 
-    def _record_keys(self, entries: Sequence[Any]) -> Sequence[Any]:
-        return entries if self.shape is EntryShape.KEY else [entry[0] for entry in entries]
+    def _row_keys(self, entries: Sequence[Any]) -> list[bytes]:
+        return bulk.row_keys(self._prefix, self._groups, self.shape, entries)
 
-    def _encoded(self, entry: Any) -> bytes:
-        return keys.encode_entry(self.shape, entry)
+    def _are_exact(self, entries: Sequence[Any]) -> bool:
+        if self.shape is EntryShape.KEY and keys.EXACT.issuperset(map(type, entries)):
+            return True
+        return super()._are_exact(entries)
 
     def _is_exact(self, entry: Any) -> bool:
         return keys.entry_is_exact(self.shape, entry)

@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.state.backend import FrozenTable
+from penstock.state.backend import EntryShape, FrozenTable
 from penstock.state.chunks import FrozenChunks
 from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import Handles, New
@@ -36,6 +36,7 @@ CHANGES = (
     "timer",
     "timer.delete",
     "fire",
+    "expect",
     "freeze",
     "release",
     "restart",
@@ -162,6 +163,14 @@ class Duel:
         due = {timer for timer in self._model.timers if timer[0] <= number}
         self._model.timers -= due
         assert _fired(self._state, number) == due
+
+    def _do_expect(self, key: Any, space: Any, number: int) -> None:
+        """Say what comes next, rightly or not."""
+        keys = [*KEYS[number % len(KEYS) :], key, "never", *KEYS]
+        self._state.expect(keys)
+        for table in self._state.tables():
+            if table.shape is EntryShape.NAMESPACED:
+                table.expect([(one, other) for one in keys for other in (space, *self._spaces)])
 
     # --- snapshots --------------------------------------------------------------------------
 

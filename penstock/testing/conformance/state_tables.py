@@ -49,6 +49,23 @@ class TableTests(StateBase):
                     table.remove(entry)
                 assert set(table.entries()) == set(entries[1::2]) and entries[0] not in table
 
+    def test_what_is_expected_need_not_come(self, tmp_path: Path) -> None:
+        """A hint, right or wrong, changes nothing of what is there, nor of what a view shows."""
+        for shape in EntryShape:
+            with self.backends(tmp_path / shape.name) as new:
+                table, entries = _table(new, shape), _entries(shape)
+                for turn in range(4):
+                    table.expect([*entries, *entries])
+                    for entry in entries[turn:]:
+                        assert table.get(entry) == (True if turn else None)
+                        table.put(entry, True)
+                    table.remove(entries[turn])
+                    view = table.freeze()
+                    table.expect(entries)
+                    assert entries[turn] not in table
+                    assert set(dict(view.items())) == set(entries[turn + 1 :]) == set(table.entries())
+                    view.release()
+
     def test_what_is_to_be_seen_is_numbers_by_name(self, tmp_path: Path) -> None:
         """Before anything was stored, and behind it; to ask changes nothing."""
         with self.backends(tmp_path) as new:

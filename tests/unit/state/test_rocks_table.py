@@ -27,7 +27,7 @@ def state(quick_disk: Path) -> Iterator[KeyedState]:
 
 
 def cached(table: Any) -> int:
-    return len(table._young) + len(table._held) + len(table._old)
+    return len(table._plain) + len(table._held)
 
 
 def test_more_entries_than_the_cache_holds(state: KeyedState) -> None:

@@ -10,6 +10,7 @@ from penstock.state.backend import StateBackend
 from penstock.state.rocks import large_collections
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.database import RocksSettings
+from penstock.state.rocks.forecast import Forecast
 from penstock.testing.conformance import StateConformance
 from penstock.testing.operator_run import KEY_GROUPS
 
@@ -28,7 +29,13 @@ class TestRocksState(StateConformance):
 
 
 class TestRocksStateWithHardlyAnyCache(TestRocksState):
+    """Everything that is expected is read ahead, as far as there is room."""
+
     entries = 4
+
+    @pytest.fixture(autouse=True)
+    def _read_ahead(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Forecast, "says", lambda *_: True)
 
 
 class TestRocksStateInRowsOfItsOwn(TestRocksState):
