@@ -1,7 +1,7 @@
 """The tutorials, followed word for word in an empty directory: only what a page shows is typed.
 
 A block of Python begins with a comment: ``# FILE`` makes the file, ``# FILE, at its end`` adds to it,
-``# FILE, NAME now`` puts the block in the place of the function or class.  Of a console block each ``$`` line is
+``# FILE, NAME now`` puts the block in place of the function or class.  Of a console block each ``$`` line is
 typed, and what is below it must come out.  Programs run without Spark, in this process.
 """
 
