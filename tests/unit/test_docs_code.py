@@ -29,9 +29,13 @@ CODE_RUN_BY = {
     "backfill.md": HERE,
     "batch.md": HERE,
     "columns.md": "tests/unit/test_docs.py",
+    "concepts.md": HERE,
     "databases.md": "tests/unit/connectors/test_database_guide.py",
     "dataframe.md": "tests/unit/test_docs.py",
     "files.md": "tests/integration/test_table_guide.py",
+    "from-pyflink.md": "tests/integration/test_tutorials.py",
+    "from-structured-streaming.md": "tests/integration/test_tutorials.py",
+    "hourly-counts.md": "tests/integration/test_tutorials.py",
     "joins.md": "tests/integration/test_join_guides.py",
     "kafka.md": "tests/integration/test_kafka_jobs.py",
     "kinesis.md": HERE,
@@ -138,8 +142,8 @@ def brief(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", [name for name, test in CODE_RUN_BY.items() if test == HERE])
 def test_the_code_of_a_page_runs(name: str, brief: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a directory of its own; all that is changed is where data lie and which port is taken."""
-    text = (ROOT / "docs" / "guides" / name).read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (page,) = [page for page in WITH_CODE if page.name == name]
+    blocks = python_blocks(page)
     names: dict[str, Any] = {"__name__": "__main__"}
     if any(PostgresServer.__name__ in block for block in blocks):
         skip_without(PostgresServer)
