@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import penstock.dataframe as pf
 from penstock.common import RowKind, WatermarkStrategy
-from penstock.dataframe import DataFrame, col
+from penstock.dataframe import DataFrame, col, lit
 from penstock.dataframe.regular_join import regular_join
 from penstock.datastream import StreamExecutionEnvironment as Env
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
@@ -87,6 +87,21 @@ def changing_join(env: Env) -> None:
     out(env, regular_join(users, bids, [("person", "user")], "full"))
 
 
+def changing_semi(env: Env) -> None:
+    """Latest bids whose user is listed, and those whose user is not: users are struck off the list again."""
+    bids = frame(env, "bids", make_bids, 120, 300.0)
+    latest = bids.with_column("seat", col("id") % 9).drop_duplicates("seat", keep="last", order_by="id")
+    listed = bids.group_by("user").agg(col("price").sum.alias("total")).filter(col("total") % 3 == 0)
+    found, missing = (latest.join(listed, on="user", how=how) for how in ("semi", "anti"))
+    out(env, found.with_column("listed", lit(True)).union(missing.with_column("listed", lit(False))))
+
+
+def lasting_pairs(env: Env) -> None:
+    """Rows that stay on both sides."""
+    bids, users = frame(env, "bids", make_bids, 80, 200.0), frame(env, "users", make_users, 30, 70.0)
+    out(env, bids.join(users, on={"user": "person"}))
+
+
 def first_rows(env: Env) -> None:
     bids = frame(env, "bids", make_bids, 200, 400.0).select("user", (col("price") % 10).alias("digit"))
     out(env, bids.drop_duplicates().group_by("user").agg(pf.count().alias("digits")))
@@ -97,5 +112,7 @@ CHANGING_GRAPHS: dict[str, Callable[[Env], None]] = {
     "changing_top": changing_top,
     "changing_latest": changing_latest,
     "changing_join": changing_join,
+    "changing_semi": changing_semi,
+    "changing_pairs": lasting_pairs,
     "changing_first": first_rows,
 }

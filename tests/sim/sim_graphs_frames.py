@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import penstock.dataframe as pf
 from penstock.common import WatermarkStrategy
-from penstock.dataframe import Cumulate, DataFrame, Slide, Tumble, col
+from penstock.dataframe import Cumulate, DataFrame, Session, Slide, Tumble, col, when
 from penstock.datastream import StreamExecutionEnvironment as Env
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing import SimSink
@@ -64,6 +64,21 @@ def growing_windows(env: Env) -> None:
     written(orders(env).window(Cumulate(120, 30)).group_by("user").agg(col("n").sum.alias("s")))
 
 
+def sessions(env: Env) -> None:
+    """Of users, of whom one is not known."""
+    known = when(col("user") < 4, col("user")).otherwise(None)
+    visits = orders(env).filter(col("n") % 7 < 4).with_column("who", known)
+    found = visits.window(Session(40)).group_by("who").agg(col("n").sum.alias("s"), pf.count().alias("c"))
+    written(found)
+
+
+def looked_up(env: Env) -> None:
+    """What a table says of what is left behind a window of each user."""
+    table = pa.table({"user": [0, 1, 1, 4], "name": ["a", "b", "c", "d"]})
+    latest = orders(env).window(Tumble(60)).drop_duplicates("user", keep="last", order_by="n")
+    written(latest.join_lookup(table, on="user", how="left"))
+
+
 def first_of_windows(env: Env) -> None:
     found = (
         orders(env).window(Slide(90, 30)).top_n(2, by=(col("n"), "desc"), partition_by="user", rank="place")
@@ -99,6 +114,8 @@ FRAME_GRAPHS: dict[str, Callable[[Env], None]] = {
     "frames_anti_join": no_close_payments,
     "frames_windows_of_windows": windows_of_windows,
     "frames_growing_windows": growing_windows,
+    "frames_sessions": sessions,
+    "frames_looked_up": looked_up,
     "frames_first_of_windows": first_of_windows,
     "frames_sums_so_far": sums_so_far,
     "frames_sums_of_a_while": sums_of_a_while,

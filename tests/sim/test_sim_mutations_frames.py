@@ -10,9 +10,10 @@ from sim_graphs_frames import FRAME_GRAPHS
 
 from penstock.core.ids import MAX_TIME
 from penstock.operators.columnar.over import OverOperator
+from penstock.operators.columnar.session_agg import ColumnarSessionOperator
 from penstock.operators.columnar.window_agg import ColumnarWindowOperator
 from penstock.operators.columnar.window_ranks import WindowRanksOperator
-from penstock.operators.join.columnar import ColumnarWindowJoinOperator
+from penstock.operators.join.columnar import ColumnarIntervalJoinOperator, ColumnarWindowJoinOperator
 from penstock.operators.join.met_rows import _Marks
 from penstock.testing import Faults, SimulationFailed
 from penstock.testing.sim.simulation import Simulation
@@ -20,11 +21,19 @@ from penstock.testing.sim.simulation import Simulation
 MOST_SEEDS = 60
 Patch = pytest.MonkeyPatch
 _EARLY_MS = 100
+_BY_WATERMARK = (
+    ColumnarWindowOperator,
+    ColumnarWindowJoinOperator,
+    ColumnarSessionOperator,
+    ColumnarIntervalJoinOperator,
+    WindowRanksOperator,
+    OverOperator,
+)
 
 
 def emit_before_the_watermark(patch: Patch) -> None:
     """Windows are shown, and rows beside others, before the watermark has come to their end."""
-    for kind in (ColumnarWindowOperator, ColumnarWindowJoinOperator, WindowRanksOperator, OverOperator):
+    for kind in _BY_WATERMARK:
         original = kind.on_watermark
 
         def early(self: Any, time: int, original: Any = original) -> None:
@@ -68,6 +77,9 @@ BUGS: list[tuple[Callable[[Patch], None], str]] = [
     (emit_before_the_watermark, "frames_growing_windows"),
     (emit_before_the_watermark, "frames_first_of_windows"),
     (emit_before_the_watermark, "frames_sums_so_far"),
+    (emit_before_the_watermark, "frames_sessions"),
+    (emit_before_the_watermark, "frames_anti_join"),
+    (emit_before_the_watermark, "frames_looked_up"),
     (forget_what_was_shown, "frames_sums_of_a_while"),
     (lose_marks, "frames_semi_join"),
     (show_again_after_a_restore, "frames_first_of_windows"),

@@ -42,6 +42,8 @@ class GroupState:
         self._retracts = retracts
         self._rows: Codes = np.zeros(0, np.int64)
         self._scratch: Rows = np.zeros(0, np.int64)
+        self._most_gone = 0
+        """How many groups may have gone, at most: so many rows came since they were counted."""
         self._sets: dict[str, ValueSets] = {}
         self._names: dict[str, str] = {}
         """What the sets are called in snapshots."""
@@ -132,6 +134,7 @@ class GroupState:
     def add(self, columns: pa.RecordBatch, groups: Rows, weights: Codes | None) -> None:
         """Take the rows of a batch."""
         np.add.at(self._rows, groups, 1 if weights is None else weights)
+        self._most_gone += len(groups)
         rows = Arrivals(columns, groups, weights)
         for sets in self._sets.values():
             sets.add(rows)
@@ -148,13 +151,15 @@ class GroupState:
             sets.forget()
         for it in self._known.values():
             it.forget()
-        if not self._retracts:
-            return
         count = len(self.keys)
-        there = self._rows[:count] > 0
-        if count < _WORTH_FORGETTING or 2 * np.count_nonzero(there) > count:
+        if not self._retracts or count < _WORTH_FORGETTING or 2 * self._most_gone < count:
             return
-        moved, rows = self.keys.keep(there), np.flatnonzero(there)
+        there = self._rows[:count] > 0
+        rows = np.flatnonzero(there)
+        self._most_gone = count - len(rows)
+        if 2 * len(rows) > count:
+            return
+        self._most_gone, moved = 0, self.keys.keep(there)
         self._rows = self._rows[rows]
         for it in self._known.values():
             it.keep(rows)
@@ -186,6 +191,7 @@ class GroupState:
         """Take groups of a snapshot."""
         groups = self.keys.locate(batch)
         self._grow()
+        self._most_gone += len(groups)
         self._rows[groups] = batch.column(_ROWS).to_numpy()
         for label, it in self._labels.items():
             columns = {

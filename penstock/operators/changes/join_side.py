@@ -70,15 +70,15 @@ class JoinSide:
 
     def tidy(self) -> None:
         """Let rows go that are dead, if they are many."""
-        everybody = np.arange(len(self._keys))
-        self.lists.grow(len(self._keys))
+        count = len(self._keys)
+        self.lists.grow(count)
         if self.log.is_sparse:
             kept, moved = self.log.tidy()
             self._groups, self._since = self._groups[kept], self._since[kept]
             self._hashes = self._hashes[kept] if self._retracts else self._hashes
-            self.lists.tidy(everybody, moved)
+            self.lists.tidy(np.arange(count), moved)
         elif self.lists.is_sparse:
-            self.lists.tidy(everybody)
+            self.lists.tidy(np.arange(count))
 
     def renumber(self, kept: Rows, moved: Rows) -> None:
         """Keys are numbered anew."""

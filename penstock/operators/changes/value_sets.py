@@ -54,6 +54,8 @@ class ValueSets:
         """Who keeps codes of its values."""
         self._index = KeyIndex(2)
         self._scratch: Rows = np.zeros(0, np.int64)
+        self._most_gone = 0
+        """How many pairs may have gone, at most: so many rows were taken back since they were counted."""
 
     @property
     def stored(self) -> list[str]:
@@ -73,6 +75,7 @@ class ValueSets:
         """Count the values of a batch."""
         wanted = self._wanted(rows)
         _, groups, weights = rows.chosen(self._column, None)
+        self._most_gone += 0 if weights is None else len(weights)
         valid = rows.mask(self._column, None)
         codes = self.coder.codes(rows.column(self._column))
         codes = codes if valid is None else codes[valid]
@@ -136,13 +139,15 @@ class ValueSets:
         if self.coder.is_large:
             self._shrink()
         count = self._index.count
-        if count < _WORTH_FORGETTING:
+        if count < _WORTH_FORGETTING or 2 * self._most_gone <= count:
             return
         alive = np.zeros(count, np.bool_)
         for view in self.views:
             alive |= view.counts[:count] > 0
-        if 2 * np.count_nonzero(alive) < count:
-            rows = np.flatnonzero(alive)
+        rows = np.flatnonzero(alive)
+        self._most_gone = count - len(rows)
+        if 2 * len(rows) < count:
+            self._most_gone = 0
             self._rebuild(self._index.codes(0)[rows], self._index.codes(1)[rows], rows)
 
     def keep(self, moved: Rows) -> None:
@@ -187,6 +192,7 @@ class ValueSets:
         groups = self._keys.locate(batch)
         self.grow(len(self._keys))
         pairs = self._locate(groups, self.coder.codes(batch.column(VALUE)))
+        self._most_gone += len(pairs)
         for view in self.views:
             counts = batch.column(view.stored).to_numpy()
             view.counts[pairs] = counts

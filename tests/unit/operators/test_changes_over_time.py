@@ -10,7 +10,7 @@ import pytest
 from penstock.core.changes import CHANGE, with_change
 from penstock.core.codes import row_hashes
 from penstock.core.errors import SnapshotError
-from penstock.operators.changes import rank_state
+from penstock.operators.changes import group_state, rank_state, value_sets
 from penstock.operators.changes.accumulators import Aggregated
 from penstock.operators.changes.group_agg import GroupAggOperator
 from penstock.operators.changes.key_hash import hashed_schema
@@ -61,6 +61,23 @@ def test_keys_whose_rows_come_and_go_within_a_batch_are_forgotten(monkeypatch):
         assert batch(rig, schema, (number, 1, 0), (number, 1, 3)) == []
     assert len(rig.operators[0]._state.keys) <= 34
     assert batch(rig, schema, (-1, 5, 3)) == [{"k": -1, "v": 5, CHANGE: 3}]
+
+
+def test_groups_and_values_whose_rows_went_are_forgotten(monkeypatch):
+    monkeypatch.setattr(group_state, "_WORTH_FORGETTING", 16)
+    monkeypatch.setattr(value_sets, "_WORTH_FORGETTING", 16)
+    schema = with_change(pa.schema({"k": pa.int64(), "v": pa.int64()}))
+    rig = rig_of(schema, Aggregated("max", "m", "MAX(v)", "v"))
+    batch(rig, schema, (-1, 5, 0))
+    for number in range(100):
+        batch(rig, schema, (number, 1, 0), (-1, number, 0))
+        batch(rig, schema, (number, 1, 3), (-1, number, 3))
+        if number == 50:
+            rig.rescale(1)
+    state = rig.operators[0]._state
+    assert len(state.keys) <= 40
+    assert all(len(sets.codes(0)) <= 40 for sets in state._sets.values())
+    assert batch(rig, schema, (-1, 3, 0), (-1, 5, 3))[-1]["m"] == 3
 
 
 NESTED = pa.schema(
