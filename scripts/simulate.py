@@ -31,7 +31,7 @@ from penstock.testing.sim.simulation import Simulation  # noqa: E402
 
 CHUNK = 25
 EVERY_S = 10.0
-KINDS = ("", "_savepoints", "_unaligned", "_sharing", "_rocks", "_sinks", "_world")
+KINDS = ("", "_savepoints", "_rescale", "_unaligned", "_sharing", "_rocks", "_sinks", "_world")
 """Of planted bugs."""
 Outcome = tuple[str, int, list[tuple[int, str]], Counter[str]]
 

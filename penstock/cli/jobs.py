@@ -25,6 +25,8 @@ from penstock.snapshot.recovery import read_manifest
 _POLL_S = 0.1
 _SILENCE_S = 15.0
 """How long a driver may say nothing before it is taken for dead."""
+_COMPLETE = "; it is complete if its directory has a _metadata file"
+_HOW_TO_TELL = {RequestKind.SAVEPOINT: _COMPLETE, RequestKind.STOP: _COMPLETE, RequestKind.DRAIN: _COMPLETE}
 _timeout = click.option(
     "--timeout", default=900.0, show_default=True, help="Seconds to wait; the driver goes on all the same."
 )
@@ -188,10 +190,11 @@ def taken(entry: Entry, kind: RequestKind, directory: str | None, timeout: float
         raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer")
     if not answer.is_good:
         raise SnapshotError(answer.why_not)
-    return _awaited(entry, kind, str(answer.body["request-id"]), timeout)
+    return awaited(entry, kind, str(answer.body["request-id"]), timeout)
 
 
-def _awaited(entry: Entry, kind: RequestKind, number: str, timeout: float) -> str:
+def awaited(entry: Entry, kind: RequestKind, number: str, timeout: float) -> str:
+    """Wait for what a driver was asked for; the snapshot that came of it."""
     clock = SystemClock()
     heard = clock.monotonic()
     deadline = heard + timeout
@@ -206,7 +209,7 @@ def _awaited(entry: Entry, kind: RequestKind, number: str, timeout: float) -> st
             if now - heard > _SILENCE_S or (said is None and not entry.path.exists()):
                 raise ClusterError(
                     f"the driver of job {entry.name!r} (pid {entry.pid}) is gone or hangs and did not say "
-                    f"what became of the {kind.noun}; it is complete if its directory has a _metadata file"
+                    f"what became of the {kind.noun}{_HOW_TO_TELL.get(kind, '')}"
                 )
             if now > deadline:
                 raise ClusterError(
@@ -255,7 +258,7 @@ class _Progress:
         if said.get("held"):
             self._status.update(f"{self._noun} of {self._entry.name} waits: {said['held']}")
         for one in said.get("under_way", ()):
-            if one["kind"] == self._noun:
+            if one["kind"] == self._noun or self._noun == RequestKind.RESCALE.noun:
                 text = (
                     f"{self._noun} {one['epoch']} of {self._entry.name}: {one['acks']} of {one['of']} tasks"
                 )

@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass, field
 
 from penstock.coordinator.job_directory import check_owner, find_directory
+from penstock.coordinator.layout import Planner
 from penstock.coordinator.restore import adopt_max_parallelism
 from penstock.coordinator.restore_source import (
     RequestedSnapshot,
@@ -83,6 +84,8 @@ class Assembled:
     is_aside: bool = False
     """Whether this is a run beside the real job, of which nothing is kept."""
     started_by: StartedBy = field(default_factory=StartedBy)
+    planner: Planner | None = None
+    """Lays it out at another parallelism; there is none in BATCH mode."""
 
     @property
     def store_url(self) -> str | None:
@@ -132,7 +135,8 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
         plan = adopt_max_parallelism(plan, newest.manifest)
     plan_bytes = pickled_plan(plan)
     found = (directory, store, repository, initial, config)
-    return Assembled(plan, plan_bytes, settings, job_id, *found, spec.is_aside, spec.started_by)
+    planner = Planner(spec.nodes, choices)
+    return Assembled(plan, plan_bytes, settings, job_id, *found, spec.is_aside, spec.started_by, planner)
 
 
 def job_settings(config: Configuration) -> JobSettings:

@@ -86,18 +86,23 @@ class AttemptHistory:
     """Knows the newest attempt in full, and when those before it were."""
 
     def __init__(self, plan: Plan, now: WallMs) -> None:
-        self._plan = plan
         self.attempts: deque[AttemptRecord] = deque(maxlen=_PAST)
         self.begun = 0
         """All that ever began."""
-        created = TaskRecord(TaskState.CREATED, {TaskState.CREATED: now})
-        self.tasks: dict[Subtask, TaskRecord] = dict.fromkeys(plan.subtasks(), created)
+        self.tasks: dict[Subtask, TaskRecord] = {}
         self.slots: dict[SlotId, SlotRecord] = {}
+        self.change_plan(plan, now)
 
     @property
     def generation(self) -> Generation:
         """Of the newest attempt."""
         return self.attempts[-1].generation if self.attempts else Generation(0)
+
+    def change_plan(self, plan: Plan, now: WallMs) -> None:
+        """The subtasks of the next attempt are others."""
+        self._plan = plan
+        created = TaskRecord(TaskState.CREATED, {TaskState.CREATED: now})
+        self.tasks = dict.fromkeys(plan.subtasks(), created)
 
     def begin(self, generation: Generation, now: WallMs) -> None:
         """The slots of a new attempt are being started."""

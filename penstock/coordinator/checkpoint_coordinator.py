@@ -73,6 +73,11 @@ class CheckpointCoordinator:
         self._schedule.reset_failures()
         self._forget()
 
+    def change_plan(self, plan: Plan) -> None:
+        """The attempts to come have another plan."""
+        self._plan = plan
+        self._maker.plan = plan
+
     def start(self, now: MonoMs) -> None:
         """All tasks run."""
         self._schedule.start(now)
@@ -121,7 +126,7 @@ class CheckpointCoordinator:
         expiries = [later(one.triggered_at, self._settings.timeout_ms) for one in self._pending.values()]
         due = self._schedule.next_wake()
         untold = not self._hold.is_full or self._hold.why is None  # once due, users hear that it is held
-        if due is not None and self.requests.ending is None and self._room() and untold:
+        if due is not None and not self.requests.is_last_begun and self._room() and untold:
             expiries.append(due)
         return min(expiries, default=None)
 
@@ -154,7 +159,7 @@ class CheckpointCoordinator:
         return out, None
 
     def _is_due(self, now: MonoMs) -> bool:
-        return self.requests.ending is None and self._schedule.is_due(now) and self._room()
+        return not self.requests.is_last_begun and self._schedule.is_due(now) and self._room()
 
     def _begin_requests(self, now: Now, enumerators: dict[OperatorId, bytes]) -> list[Instruction]:
         out: list[Instruction] = []
@@ -170,7 +175,7 @@ class CheckpointCoordinator:
         """The end of the job is not held, it brings one epoch more; but it would cut off what is."""
         if request.kind.ends_job:
             return not (self._hold.is_full and self.requests.is_wanted)
-        overtakes = request.kind is RequestKind.CHECKPOINT and self._would_overtake()
+        overtakes = request.location is None and self._would_overtake()
         return not overtakes and not self._hold.is_full
 
     def _trigger_last(self, now: Now, enumerators: dict[OperatorId, bytes]) -> SendAll:

@@ -66,20 +66,23 @@ class JobConnectors:
     def __init__(self, plan: Plan) -> None:
         self._sources: dict[OperatorId, Source] = {}
         self._sinks: dict[OperatorId, Sink] = {}
-        self._parallelism: dict[OperatorId, int] = {}
         self._names: dict[OperatorId, str] = {}
         self._enumerators: dict[OperatorId, tuple[int, SplitEnumerator]] = {}
         self._first: dict[OperatorId, tuple[tuple[Split, ...], bytes]] = {}
         self._assigned: dict[OperatorId, Names] = {}
         """Of sources whose enumerators remember nothing."""
         self._committers: dict[OperatorId, Committer] = {}
-        for vertex, planned in plan.operators():
-            self._parallelism[planned.operator_id] = vertex.parallelism
+        self.change_plan(plan)
+        for _, planned in plan.operators():
             self._names[planned.operator_id] = planned.node.name
             if planned.node.source is not None:
                 self._sources[planned.operator_id] = planned.node.source
             if planned.node.sink is not None:
                 self._sinks[planned.operator_id] = planned.node.sink
+
+    def change_plan(self, plan: Plan) -> None:
+        """Another parallelism, from the next attempt on."""
+        self._parallelism = {planned.operator_id: vertex.parallelism for vertex, planned in plan.operators()}
 
     def deliver(self, message: DriverMessage) -> None:
         """Give a writer's message to its sink, and a reader's to its enumerator."""

@@ -4,6 +4,7 @@
 
     CREATED ─ claim ─▶ PREPARING ─ splits found, old commits done ─▶ STARTING ─ all slots ─▶ DEPLOYING
         ─ all deployed ─▶ RUNNING ─ final snapshot committed ─▶ STOPPING ─▶ ENDED
+    RUNNING ─ checkpoint of a rescale published ─▶ STOPPING ─ worker group is gone ─▶ (claim again)
     any ─ failure ─▶ STOPPING ─ worker group is gone ─▶ WAITING ─ delay over ─▶ (claim again) or ENDED
 
 Invariants
@@ -34,10 +35,10 @@ from penstock.coordinator.events import (
     EndJob,
     Event,
     Instruction,
+    PlanChanged,
     PublishDone,
     PublishFailed,
     ReportFailure,
-    Restored,
     SavepointWritten,
     SendAll,
     SlotLost,
@@ -51,8 +52,11 @@ from penstock.coordinator.events import (
     StopAttempt,
     Tick,
 )
-from penstock.coordinator.phases import JobPhase
+from penstock.coordinator.layout import Layout
+from penstock.coordinator.phases import JobPhase, is_stale
+from penstock.coordinator.rescaling import Rescaling
 from penstock.coordinator.restart import RestartCounter, may_pass
+from penstock.coordinator.restored import Restored
 from penstock.coordinator.settings import JobSettings
 from penstock.coordinator.split_assigner import SplitAssigner
 from penstock.coordinator.watermark_alignment import WatermarkAligner
@@ -72,11 +76,9 @@ from penstock.core.job import JobStatus
 from penstock.core.messages import (
     Deployed,
     Leave,
-    Opening,
     SnapshotAck,
     SnapshotDeclined,
     TaskFailed,
-    TaskFinished,
     WatermarkReport,
 )
 from penstock.graph.plan import Plan
@@ -100,8 +102,7 @@ class Coordinator:
         self.commits = CommitQueue(settings.committer_retries, settings.commit_backoff_ms)
         self.checkpoints = CheckpointCoordinator(plan, job_id, settings, versions or {}, self.commits)
         self.log: deque[tuple[MonoMs, str]] = deque(maxlen=1000)
-        self._plan = plan
-        self._plan_bytes = plan_bytes
+        self._rescaling = Rescaling(Layout(plan, plan_bytes))
         self._settings = settings
         self._restart = RestartCounter(settings.restart, rng)
         self._restored: Restored | None = None
@@ -136,7 +137,7 @@ class Coordinator:
 
     def handle(self, event: Event, now: Now) -> list[Instruction]:
         """Take one event; the instructions must be carried out in order."""
-        if self.phase is JobPhase.ENDED or self._is_stale(event):
+        if self.phase is JobPhase.ENDED or is_stale(event, self.phase, self.generation):
             return []
         before = self.phase
         instructions = self._handlers[type(event)](event, now)
@@ -152,16 +153,6 @@ class Coordinator:
             times += [self.checkpoints.next_wake(), self._sources.next_wake()]
         return min((time for time in times if time is not None), default=None)
 
-    def _is_stale(self, event: Event) -> bool:
-        if isinstance(event, (Claimed, ClaimFailed)):
-            return self.phase is not JobPhase.CREATED  # it was cancelled meanwhile
-        generation = getattr(event, "generation", None)
-        if generation is None:
-            return False
-        if isinstance(event, (SlotLost, SlotSaid, SlotRegistered)) and self.phase is JobPhase.STOPPING:
-            return True
-        return bool(generation != self.generation)
-
     def _on_time(self, now: Now) -> list[Instruction]:
         """Whatever is due: commits, snapshots, discovery, deadlines."""
         out: list[Instruction] = []
@@ -173,17 +164,14 @@ class Coordinator:
             out += self._on_deadline(now)
         if self.phase is JobPhase.RUNNING:
             out += self._sources.look_again(self.generation, now.mono)
-            out += self._checkpoint_work(now)
+            enumerators, is_finished = self._sources.enumerators(), self._group.is_finished
+            out += self._or_fail(*self.checkpoints.on_time(now, enumerators, is_finished), now)
         return out
 
     @property
     def _may_commit(self) -> bool:
         """Between two attempts what is open waits for the next one; behind a cancelled job there is none."""
         return self._cancelled or self.phase is JobPhase.PREPARING or self.phase.has_slots
-
-    def _checkpoint_work(self, now: Now) -> list[Instruction]:
-        enumerators = self._sources.enumerators()
-        return self._or_fail(*self.checkpoints.on_time(now, enumerators, self._group.is_finished), now)
 
     def _or_fail(self, out: list[Instruction], error: Exception | None, now: Now) -> list[Instruction]:
         return out + (self._fail(error, now) if error is not None else [])
@@ -198,6 +186,8 @@ class Coordinator:
 
     def _on_claim_failed(self, event: ClaimFailed, now: Now) -> list[Instruction]:
         """At a restart the storage may just be out of reach for a while; anything else is for the user."""
+        if self._rescaling.turns_back(event.error):
+            return [*self._rescaling.turn_back(event.error), *self._lay_out(now)]
         again = self.attempt >= 0 and may_pass(event.error)
         delay = self._restart.next_delay(now.mono) if again else None
         if delay is None:
@@ -209,7 +199,7 @@ class Coordinator:
         self.generation = event.generation
         self.attempt += 1
         self._restored = event.restored
-        self._group = WorkerGroup(self._plan, self._plan_bytes)
+        self._group = WorkerGroup(self._rescaling.layout.plan, self._rescaling.layout.plan_bytes)
         self._watermarks.restart()
         restored = event.restored
         origin = restored.origin if restored else None
@@ -232,7 +222,7 @@ class Coordinator:
             return []
         self.phase = JobPhase.STARTING
         self._deadline = later(now.mono, self._settings.slots_timeout_ms)
-        return [StartAttempt(self.generation, self._plan.slots)]
+        return [StartAttempt(self.generation, self._group.wanted)]
 
     def _on_registered(self, event: SlotRegistered, now: Now) -> list[Instruction]:
         if self.phase is not JobPhase.STARTING:
@@ -248,24 +238,19 @@ class Coordinator:
 
     def _on_said(self, event: SlotSaid, now: Now) -> list[Instruction]:
         message = event.message
+        self._group.hear(event.slot, message)
         if isinstance(message, TaskFailed):
             return self._on_task_failed(event.slot, message.error, now)
-        if isinstance(message, Deployed):
-            self._group.deployed(event.slot)
-            if self._group.is_deployed and self.phase is JobPhase.DEPLOYING:
-                self.phase = JobPhase.RUNNING
-                self._deadline = None
-                self.checkpoints.start(now.mono)
-                return [StatusChanged(JobStatus.RUNNING)]
-        elif isinstance(message, Opening):
-            self._group.opening(event.slot, message)
-        elif isinstance(message, TaskFinished):
-            self._group.finished(message.subtask)
-        elif isinstance(message, WatermarkReport):
+        if isinstance(message, Deployed) and self._group.is_deployed and self.phase is JobPhase.DEPLOYING:
+            self.phase = JobPhase.RUNNING
+            self._deadline = None
+            self.checkpoints.start(now.mono)
+            return [StatusChanged(JobStatus.RUNNING), *self._rescaling.arrived()]
+        if isinstance(message, WatermarkReport):
             return self._watermarks.on_report(event.slot, message, now.mono, self.phase is JobPhase.RUNNING)
-        elif isinstance(message, SnapshotAck):
+        if isinstance(message, SnapshotAck):
             return self.checkpoints.on_ack(message, now, self.commits.unconfirmed())
-        elif isinstance(message, SnapshotDeclined):
+        if isinstance(message, SnapshotDeclined):
             return self._or_fail(*self.checkpoints.on_declined(message), now)
         return []
 
@@ -289,7 +274,12 @@ class Coordinator:
         self.commits.published(pending.committables(), event.permit)
         if self.phase is not JobPhase.RUNNING:
             return self._end_if_cancelled()
-        return [*self.checkpoints.announce(event.epoch), *self._finish_if_done(now)]
+        out = self.checkpoints.announce(event.epoch)
+        request = self.checkpoints.requests.rescale()
+        if request is not None:
+            out += self._rescaling.begin(request, event.epoch)
+            return out + self._stop(now, "the job is rescaled", self._lay_out)
+        return out + self._finish_if_done(now)
 
     def _on_publish_failed(self, event: PublishFailed, now: Now) -> list[Instruction]:
         if isinstance(event.error, FencedError):
@@ -336,11 +326,14 @@ class Coordinator:
         """Stop the attempt; then restart or give up, as the strategy says."""
         if self.phase in (JobPhase.CREATED, JobPhase.STOPPING, JobPhase.WAITING, JobPhase.ENDED):
             return []
+        if self._rescaling.turns_back(error):
+            out = self._rescaling.turn_back(error)
+            return out + self._stop(now, f"the job is not rescaled: {error}", self._lay_out)
         delay = self._restart.delay_after(error, now.mono)
         if delay is None:
             return self._give_up(error, now)
-        out: list[Instruction] = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]
         restart_at = later(now.mono, delay)
+        out = [ReportFailure(error, delay), StatusChanged(JobStatus.RESTARTING)]
         return out + self._stop(now, f"the job restarts: {error}", lambda _: self._wait(restart_at))
 
     def _give_up(self, error: Exception, now: Now) -> list[Instruction]:
@@ -374,6 +367,13 @@ class Coordinator:
         after, self._after_stop = self._after_stop, None
         return after(now) if after is not None else []
 
+    def _lay_out(self, now: Now) -> list[Instruction]:
+        """No worker group runs: the next one may have another plan."""
+        plan = self._rescaling.layout.plan
+        self.checkpoints.change_plan(plan)
+        self._sources.change_plan(plan)
+        return [PlanChanged(plan), *self._wait(now.mono)]
+
     def _wait(self, restart_at: MonoMs) -> list[Instruction]:
         if self._lost is not None:
             return self._end(JobStatus.FAILED, self._lost)
@@ -393,7 +393,8 @@ class Coordinator:
     def _end(self, status: JobStatus, error: Exception | None) -> list[Instruction]:
         self.phase = JobPhase.ENDED
         delete = self._settings.deletes_checkpoints(status, self._keep) and self.commits.is_empty
-        answers = self.checkpoints.requests.close(status.name if error is None else f"{status.name}, {error}")
+        how = status.name if error is None else f"{status.name}, {error}"
+        answers = self._rescaling.close(how) + self.checkpoints.requests.close(how)
         abandons = status is JobStatus.CANCELED and self._group.is_deployed and self.checkpoints.is_settled
         last = self.generation if abandons else None
         return [StatusChanged(status), EndJob(status, error, delete, answers, last)]

@@ -26,10 +26,12 @@ from penstock.coordinator.events import (
     Event,
     Held,
     Instruction,
+    PlanChanged,
     Publish,
     PublishFailed,
     ReportFailure,
     RequestKind,
+    Rescaled,
     SamplesWanted,
     Send,
     SendAll,
@@ -45,7 +47,8 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.failure_reporting import FailureReporter
 from penstock.coordinator.job_history import JobHistory
-from penstock.coordinator.ports import DriverPorts
+from penstock.coordinator.layout import check_rescale
+from penstock.coordinator.ports import DriverPorts, Work
 from penstock.coordinator.reporting import JobReporter
 from penstock.core.clock import Now, mono_ms
 from penstock.core.discreet import log_of
@@ -102,8 +105,11 @@ class JobDriver:
         self._lanes = ports.lanes
         self._storage = ports.storage
         self._clients = ports.clients
+        self._planner = ports.planner
         self._connectors = JobConnectors(plan)
         self._failures = FailureReporter(plan.job_name)
+        self._begun = 0
+        """Attempts behind the first."""
         self._ending: EndJob | None = None
         self._actions = self._action_table()
         self._decided_at = Now.of(ports.clock)
@@ -130,13 +136,36 @@ class JobDriver:
                 accepted()
             return SnapshotRequested(SnapshotRequest(name, kind, place))
 
+        self._prepare(name, prepare, future)
+        return name, future
+
+    def rescale(
+        self, parallelism: int, accepted: Callable[[], None] | None = None
+    ) -> tuple[str, Future[str]]:
+        """Ask for another parallelism: the request's id, and the checkpoint that the job goes on from.
+
+        The future is done when all tasks run, and fails if the job goes on as before.  ``accepted`` is
+        called, on another thread, when nothing is known that speaks against it.
+        """
+        name, future = self._clients.enter()
+
+        def prepare() -> Event:
+            layout = self._planner.layout(parallelism, self._plan)
+            check_rescale(layout, self._plan, self._cluster.most_slots())
+            if accepted is not None:
+                accepted()
+            return SnapshotRequested(SnapshotRequest(name, RequestKind.RESCALE, layout=layout))
+
+        self._prepare(name, prepare, future)
+        return name, future
+
+    def _prepare(self, name: str, prepare: Work, future: Future[str]) -> None:
         def failed(error: Exception) -> Event:
             self._clients.fail(name, error)
             return Tick()
 
         if not future.done():
             self._lanes.requests.submit(prepare, failed)
-        return name, future
 
     def sample(self) -> None:
         """Ask the slots what they spend their time with; the history has it a second later."""
@@ -145,6 +174,11 @@ class JobDriver:
     def ask(self, message: ToSlot, slot: SlotId | None = None) -> None:
         """Ask a slot, or all; the history has the answers when they come to answer."""
         self._events.post(SlotsAsked(message, slot))
+
+    @property
+    def parallelism(self) -> int:
+        """That of steps without one of their own."""
+        return self._plan.parallelism
 
     # --- from the event loop ----------------------------------------------------------------
 
@@ -225,6 +259,8 @@ class JobDriver:
             Stalled: self.reporter.on_stalled,
             Held: self.reporter.on_held,
             StatusChanged: self._set_status,
+            PlanChanged: self._change_plan,
+            Rescaled: self.reporter.on_rescaled,
             EndJob: self._end,
         }
 
@@ -246,8 +282,15 @@ class JobDriver:
         self.status = instruction.status
         self.reporter.stalled = None
         if instruction.status is JobStatus.RESTARTING:
-            self.restarts += 1
-            at_attempt(self.restarts)
+            self.restarts += not instruction.planned
+            self._begun += 1
+            at_attempt(self._begun)
+
+    def _change_plan(self, instruction: PlanChanged) -> None:
+        plan = self._plan = instruction.plan
+        self.metrics = {}
+        self._connectors.change_plan(plan)
+        self._storage.change_plan(plan)
 
     def _report(self, instruction: ReportFailure) -> None:
         self.last_failure = self._failures.failed(instruction.error, instruction.restart_in_ms, self._now())

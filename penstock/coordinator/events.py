@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from penstock.connectors.sink import CommitOutcome
-from penstock.core.handles import ChannelHandle, Committable
-from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask
+from penstock.coordinator.layout import Layout
+from penstock.coordinator.restored import Restored
+from penstock.core.handles import Committable
+from penstock.core.ids import Epoch, Generation, OperatorId, SlotId
 from penstock.core.job import JobStatus
-from penstock.core.messages import FromSlot, OperatorRestore, ToSlot
+from penstock.core.messages import FromSlot, ToSlot
 from penstock.graph.plan import Plan
-from penstock.snapshot.manifest import Manifest, Origin
+from penstock.snapshot.manifest import Manifest
 from penstock.snapshot.permit import CommitPermit
 
 # --- what clients ask for -----------------------------------------------------------------------
@@ -29,6 +31,8 @@ class RequestKind(Enum):
     """A savepoint, and the end of the job behind it: nothing is read any more, no timer fires."""
     DRAIN = "drain"
     """The end of input now: windows and timers fire, then a savepoint, then the end of the job."""
+    RESCALE = "rescale"
+    """A checkpoint, and from it the job goes on at another parallelism."""
 
     @property
     def ends_job(self) -> bool:
@@ -36,9 +40,14 @@ class RequestKind(Enum):
         return self in (RequestKind.STOP, RequestKind.DRAIN)
 
     @property
+    def ends_attempt(self) -> bool:
+        """Whether the worker group is over when the request is fulfilled."""
+        return self.ends_job or self is RequestKind.RESCALE
+
+    @property
     def noun(self) -> str:
         """What is made."""
-        return "checkpoint" if self is RequestKind.CHECKPOINT else "savepoint"
+        return "savepoint" if self.ends_job else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class SnapshotRequest:
     id: str
     kind: RequestKind
     location: str | None = None
+    layout: Layout | None = None
+    """What a rescale goes on with."""
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -56,31 +67,6 @@ class SnapshotRequest:
 @dataclass(frozen=True, slots=True)
 class Start:
     """Begin."""
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """What a claimed job goes on from."""
-
-    epoch: Epoch
-    root: str | None
-    """Where the snapshot's files are; ``None`` if all its state is inline."""
-    committables: tuple[Committable, ...]
-    enumerators: dict[OperatorId, bytes]
-    subtasks: dict[Subtask, dict[OperatorId, OperatorRestore]]
-    permit: CommitPermit
-    origin: Origin | None = None
-    """The snapshot from outside that the job's line began with."""
-    channels: dict[SlotId, tuple[ChannelHandle, ...]] = field(default_factory=dict)
-    """Records that were in flight: what each slot must look at to find its share."""
-
-    def share_of(self, slot: SlotId) -> dict[Subtask, dict[OperatorId, OperatorRestore]]:
-        """The state of the subtasks that run in ``slot``."""
-        return {
-            subtask: operators
-            for subtask, operators in self.subtasks.items()
-            if Plan.slot_of(subtask) == slot
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +347,23 @@ class StatusChanged:
     """The job's status as users see it."""
 
     status: JobStatus
+    planned: bool = False
+    """Whether it is so because somebody wanted it: a restart that is none of a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChanged:
+    """From here to the next one all attempts have this plan: no worker group runs."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaled:
+    """Tell the user how a rescale goes; ``error`` is why it came to nothing."""
+
+    text: str
+    error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,5 +393,7 @@ Instruction = (
     | Stalled
     | Held
     | StatusChanged
+    | PlanChanged
+    | Rescaled
     | EndJob
 )

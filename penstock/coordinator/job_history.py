@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from penstock.coordinator.attempt_history import (
     AttemptHistory,
-    AttemptRecord,
-    SlotRecord,
-    TaskRecord,
     TaskState,
 )
 from penstock.coordinator.checkpoint_history import (
     CheckpointHistory,
-    CheckpointRecord,
     CheckpointState,
     RestoreRecord,
 )
@@ -32,8 +27,10 @@ from penstock.coordinator.events import (
     Event,
     Held,
     Instruction,
+    PlanChanged,
     PublishDone,
     PublishFailed,
+    Rescaled,
     SavepointWritten,
     SendAll,
     SlotLost,
@@ -44,11 +41,12 @@ from penstock.coordinator.events import (
     StatusChanged,
     StopAttempt,
 )
-from penstock.coordinator.failure_history import FailureHistory, FailureRecord, failure_of
+from penstock.coordinator.failure_history import FailureHistory, failure_of
+from penstock.coordinator.history_view import Happening, HistoryView
 from penstock.coordinator.metric_history import MetricHistory, Values
 from penstock.coordinator.progress_history import Entry, ProgressHistory
-from penstock.coordinator.rate_history import RateHistory, RatesAt
-from penstock.coordinator.sightings import Seen, Sightings
+from penstock.coordinator.rate_history import RateHistory
+from penstock.coordinator.sightings import Sightings
 from penstock.core.clock import Now
 from penstock.core.discreet import shown
 from penstock.core.errors import ProcessLostError
@@ -74,51 +72,6 @@ from penstock.graph.plan import Plan
 _EVENTS = 1000
 _LONGEST = 2000
 """Letters of an event: a record may be quoted in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """A line of the job's own log of events."""
-
-    at_ms: WallMs
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryView:
-    """The history at one moment."""
-
-    started_ms: WallMs
-    ended_ms: WallMs | None
-    statuses: tuple[tuple[JobStatus, WallMs], ...]
-    """Changes, oldest first."""
-    since: Mapping[JobStatus, WallMs]
-    """When the job last came into each status."""
-    attempt: int
-    """Number of the newest attempt, from 0; -1 if none has begun."""
-    attempts: tuple[AttemptRecord, ...]
-    tasks: Mapping[Subtask, TaskRecord]
-    slots: Mapping[SlotId, SlotRecord]
-    checkpoints: tuple[CheckpointRecord, ...]
-    checkpoint_counts: Mapping[str, int]
-    """``total``, ``in_progress``, ``completed``, ``failed``, ``restored``."""
-    latest: Mapping[str, CheckpointRecord]
-    restored: RestoreRecord | None
-    failures: tuple[FailureRecord, ...]
-    failure_count: int
-    events: tuple[Happening, ...]
-    metrics: Mapping[Subtask, Values]
-    rates: Mapping[Subtask, Values]
-    watermarks: Mapping[tuple[OperatorId, int], WatermarkReport]
-    """What each maker of watermarks said last."""
-    stalled: str | None
-    held: str | None
-    samples: Mapping[SlotId, tuple[WallMs, Samples]] = field(default_factory=dict)
-    """What slots were seen at last, if anybody asked."""
-    minutes: tuple[RatesAt, ...] = ()
-    """How fast the vertices were lately, oldest first."""
-    seen: Seen = field(default_factory=Seen)
 
 
 class JobHistory:
@@ -160,6 +113,8 @@ class JobHistory:
             StatusChanged: lambda done, now: self._to_status(done.status, now.wall),
             Stalled: self._on_stalled,
             Held: self._on_held,
+            PlanChanged: self._on_plan_changed,
+            Rescaled: lambda done, now: self._happened(now.wall, "rescale", done.text),
             EndJob: self._on_end,
         }
 
@@ -222,6 +177,7 @@ class JobHistory:
                 "restored": checkpoints.restores,
             }
             return HistoryView(
+                self._plan,
                 self._started_ms,
                 self._ended_ms,
                 tuple(self._statuses),
@@ -366,6 +322,10 @@ class JobHistory:
     def _on_stalled(self, instruction: Stalled, now: Now) -> None:
         self._stalled = instruction.why
         self._happened(now.wall, "watermark", instruction.why or "the watermark advances again")
+
+    def _on_plan_changed(self, instruction: PlanChanged, now: Now) -> None:
+        self._plan = self._progress.plan = instruction.plan
+        self._attempts.change_plan(instruction.plan, now.wall)
 
     def _on_held(self, instruction: Held, now: Now) -> None:
         self._held = instruction.why

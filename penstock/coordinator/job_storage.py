@@ -77,6 +77,9 @@ class JobStorage(Storage):
         self._since: Generation | None = None
         """The first generation of this driver."""
 
+    def change_plan(self, plan: Plan) -> None:
+        self._plan = self._restore_point.plan = plan
+
     def claim(self, checksums: bool) -> Claimed:
         repository = self._repository
         found = self._restore_point.find(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.common._job_view import Done, JobView, LastCheckpoint
-from penstock.coordinator.job_history import HistoryView
+from penstock.coordinator.history_view import HistoryView
 from penstock.coordinator.progress_history import counted_steps, iso, watermark_of
 from penstock.core.job import JobStatus
 from penstock.core.metrics import RECORDS_COUNTER, SPLITS_COUNTER, SPLITS_DONE_COUNTER
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def view_of(running: RunningJob) -> JobView:
     """The job now."""
-    plan, history, status = running.job.plan, running.history.view(), running.status()
+    history, status = running.history.view(), running.status()
+    plan = history.plan
     now = running.now_ms()
     batch = plan.settings.batch
     in_rows, in_rate = (None, 0.0) if batch else _counted(plan, history, sources=True)

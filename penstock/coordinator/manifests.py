@@ -20,7 +20,7 @@ class ManifestMaker:
         self.generation = Generation(0)
         self.origin: Origin | None = None
         """The snapshot the job was started from."""
-        self._plan = plan
+        self.plan = plan
         self._job_id = job_id
         self._versions = versions
 
@@ -32,7 +32,7 @@ class ManifestMaker:
         parts = pending.snapshots()
         return Manifest(
             job_id=self._job_id,
-            job_name=self._plan.job_name,
+            job_name=self.plan.job_name,
             epoch=pending.epoch,
             generation=self.generation,
             kind=pending.kind,
@@ -54,7 +54,7 @@ class ManifestMaker:
             for state in part.operators:
                 states[state.operator_id, part.subtask.index] = state
         entries = []
-        for vertex, planned in self._plan.operators():
+        for vertex, planned in self.plan.operators():
             nothing = OperatorSnapshot(planned.operator_id)
             found = [states.get((planned.operator_id, index), nothing) for index in range(vertex.parallelism)]
             subtasks = tuple(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+from penstock.coordinator.events import Claimed, ClaimFailed, Event, SlotLost, SlotRegistered, SlotSaid
+from penstock.core.ids import Generation
+
 
 class JobPhase(Enum):
     """What the coordinator is waiting for."""
@@ -21,3 +24,15 @@ class JobPhase(Enum):
     def has_slots(self) -> bool:
         """Whether a worker group runs, or may."""
         return self in (JobPhase.STARTING, JobPhase.DEPLOYING, JobPhase.RUNNING)
+
+
+def is_stale(event: Event, phase: JobPhase, generation: Generation) -> bool:
+    """Whether an event comes too late to mean anything to a job in this phase of this attempt."""
+    if isinstance(event, (Claimed, ClaimFailed)):
+        return phase is not JobPhase.CREATED  # it was cancelled meanwhile
+    of = getattr(event, "generation", None)
+    if of is None:
+        return False
+    if isinstance(event, (SlotLost, SlotSaid, SlotRegistered)) and phase is JobPhase.STOPPING:
+        return True
+    return bool(of != generation)

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from penstock.coordinator.events import Answer, Claimed, Event, Publish, PublishDone, SavepointWritten
+from penstock.coordinator.layout import Planner
 from penstock.core.clock import Clock
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import ToSlot
+from penstock.graph.plan import Plan
 from penstock.snapshot.storage import SnapshotStore
 
 Notify = Callable[[Event], None]
@@ -30,6 +32,13 @@ class Cluster(ABC):
     ``SlotSaid`` for each message, ``SlotLost`` if one breaks, and exactly one ``AttemptEnded`` when
     no slot of it runs any more.  Methods return at once.
     """
+
+    def most_slots(self) -> int | None:
+        """How many slots a worker group can have, those of the one that runs included; ``None``: not known.
+
+        Asked before a rescale, on a thread that may wait.
+        """
+        return None
 
     @abstractmethod
     def check(self) -> None:
@@ -138,6 +147,10 @@ class Storage(ABC):
     """Where the job's checkpoints are."""
 
     @abstractmethod
+    def change_plan(self, plan: Plan) -> None:
+        """What is claimed from now on is for this plan.  Between two attempts, on the event loop's thread."""
+
+    @abstractmethod
     def claim(self, checksums: bool) -> Claimed:
         """Take the job over, or confirm that it is still ours, and find what it goes on from.
 
@@ -210,3 +223,4 @@ class DriverPorts:
     lanes: Lanes
     storage: Storage
     clients: Clients
+    planner: Planner

@@ -43,7 +43,7 @@ class ProgressHistory:
     """The newest entries, oldest first. Told by one thread."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+        self.plan = plan
         self._since = MonoMs(0)
         self._counted: Counts = {}
         self._open: dict[Epoch, dict[Subtask, Mapping[str, float]]] = {}
@@ -137,21 +137,21 @@ class ProgressHistory:
         return max(0.0, counts.get(subtask, {}).get(name, 0) - before)
 
     def _rows(self, counts: Counts) -> int:
-        return sum(self._read(counts, *step) for step in counted_steps(self._plan) if step[1].source)
+        return sum(self._read(counts, *step) for step in counted_steps(self.plan) if step[1].source)
 
     def _read(self, counts: Counts, vertex: Vertex, node: Node, key: str) -> int:
         return self._grown(counts, vertex, f"{key}.{RECORDS_COUNTER}")
 
     def _busiest_s(self, counts: Counts) -> float:
         """How long the busiest subtask was at work: what the job cannot be faster than."""
-        spent = (self._more(counts, subtask, BUSY_COUNTER) for subtask in self._plan.subtasks())
+        spent = (self._more(counts, subtask, BUSY_COUNTER) for subtask in self.plan.subtasks())
         return max(spent, default=0.0) / 1000
 
     # --- parts of an entry ------------------------------------------------------------------
 
     def _sources(self, counts: Counts, elapsed: float, busy: float) -> list[Entry]:
         made: list[Entry] = []
-        for vertex, node, key in counted_steps(self._plan):
+        for vertex, node, key in counted_steps(self.plan):
             if node.source is not None:
                 rows = self._read(counts, vertex, node, key)
                 made.append(
@@ -169,7 +169,7 @@ class ProgressHistory:
         return made
 
     def _sink(self, counts: Counts) -> Entry:
-        sinks = [step for step in counted_steps(self._plan) if step[1].sink is not None]
+        sinks = [step for step in counted_steps(self.plan) if step[1].sink is not None]
         return {
             "description": ", ".join(node.name for _, node, _ in sinks),
             "numOutputRows": sum(self._read(counts, *step) for step in sinks),
@@ -179,8 +179,8 @@ class ProgressHistory:
     def _state(self, counts: Counts, sizes: Mapping[Subtask, int]) -> list[Entry]:
         """A vertex each: its steps are stored together."""
         made: list[Entry] = []
-        steps = counted_steps(self._plan)
-        for vertex in self._plan.vertices:
+        steps = counted_steps(self.plan)
+        for vertex in self.plan.vertices:
             keyed = {key: node for of, node, key in steps if of is vertex and node.keyed}
             if keyed:
                 late = sum(self._grown(counts, vertex, f"{key}.{LATE_COUNTER}") for key in keyed)

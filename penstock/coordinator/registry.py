@@ -86,15 +86,6 @@ class Entry:
         said = self._ask("PATCH", f"{self._job}?mode=cancel")
         return said is not None and (said.is_good or said.status == _CONFLICT)
 
-    def most_slots(self) -> int | None:
-        """How many slots the job could have; ``None`` if its driver does not know, or does not answer."""
-        return (self._get("/room") or {}).get("most_slots")
-
-    def parallelism_limit(self) -> tuple[int, str] | None:
-        """The highest parallelism the job can go on with, and of which step; ``None``: any, or not known."""
-        limit = (self.status() or {}).get("parallelism_limit")
-        return None if limit is None else (limit[0], limit[1])
-
     def page_link(self) -> str | None:
         """An address of the job's page that lets one browser in; ``None`` if there is none."""
         said = self._ask("POST", "/page-link", {})
@@ -112,9 +103,14 @@ class Entry:
         where = "stop" if kind.ends_job else f"{kind.noun}s"
         return self._ask("POST", f"{self._job}/{where}", body, _BEGIN_S)
 
+    def rescale(self, parallelism: int) -> Said | None:
+        """Ask for another parallelism: ``request-id`` of the answer is its number."""
+        return self._ask("PATCH", f"{self._job}/rescaling?parallelism={parallelism}", {}, _BEGIN_S)
+
     def outcome(self, kind: RequestKind, number: str) -> Said | None:
         """How a request stands; ``None`` if the driver does not answer."""
-        return self._ask("GET", f"{self._job}/{kind.noun}s/{number}")
+        where = "rescaling" if kind is RequestKind.RESCALE else f"{kind.noun}s"
+        return self._ask("GET", f"{self._job}/{where}/{number}")
 
     def for_browser(
         self, method: str, target: str, body: bytes | None, patience_s: float, most: int

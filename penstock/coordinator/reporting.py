@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter as Sums
 from collections.abc import Callable, Mapping
 
-from penstock.coordinator.events import Held, Stalled
+from penstock.coordinator.events import Held, Rescaled, Stalled
 from penstock.core.discreet import log_of
 from penstock.core.ids import Generation, MonoMs, Subtask
 from penstock.core.messages import FromSlot, Heartbeat, Remark, TaskFinished
@@ -124,6 +124,13 @@ class JobReporter:
             _log.info("job %r: commits have caught up, checkpoints go on", self._job)
         else:
             self._warn(instruction.why)
+
+    def on_rescaled(self, instruction: Rescaled) -> None:
+        """Another parallelism: how far that is."""
+        if instruction.error is None:
+            _log.info("job %r: %s", self._job, instruction.text)
+        else:
+            self._warn(f"{instruction.text}: {instruction.error}")
 
     def hear(self, generation: Generation, message: FromSlot, now: Callable[[], MonoMs]) -> None:
         """A slot has said something."""

@@ -6,7 +6,7 @@ import secrets
 import threading
 from concurrent.futures import Future
 
-from penstock.coordinator.events import Answer, RequestKind
+from penstock.coordinator.events import Answer
 from penstock.coordinator.ports import Clients
 from penstock.core.errors import SnapshotError
 
@@ -35,7 +35,7 @@ class ClientFutures(Clients):
             self.fail(answer.request.id, answer.error)
             return
         where = answer.where or ""
-        found = f"{root}/{where}" if answer.request.kind is RequestKind.CHECKPOINT else where
+        found = f"{root}/{where}" if answer.request.location is None else where
         future = self._take(answer.request.id)
         if future is not None:
             future.set_result(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from penstock.coordinator.events import Restored
+from penstock.coordinator.restored import Restored
 from penstock.core.documents import load
 from penstock.core.errors import naming
 from penstock.core.handles import Blob, ChannelHandle
@@ -38,22 +38,6 @@ def adopt_max_parallelism(plan: Plan, manifest: Manifest) -> Plan:
         return replace(vertex, max_parallelism=resolved)
 
     return replace(plan, vertices=tuple(map(adopted, plan.vertices)))
-
-
-def parallelism_limit(plan: Plan) -> tuple[int, str] | None:
-    """The highest parallelism that the running job can go on with, and the step that it is for.
-
-    Steps with a parallelism of their own keep it.  The default of those without keys grows with it; that of
-    keyed state was fixed when the state was first written.
-    """
-    fixed = plan.settings.max_parallelism_set
-    limits: list[tuple[int, str]] = []
-    for vertex, planned in plan.operators():
-        node = planned.node
-        limit = vertex.max_parallelism if node.keyed or fixed else node.max_parallelism
-        if limit is not None and node.parallelism is None:
-            limits.append((limit, node.name))
-    return min(limits, default=None)
 
 
 def check_restorable(plan: Plan, manifest: Manifest, allow_non_restored: bool) -> None:

@@ -141,7 +141,7 @@ class RestorePoint:
         self, repository: Repository, plan: Plan, initial: RequestedSnapshot | None, allow_non_restored: bool
     ) -> None:
         self._repository = repository
-        self._plan = plan
+        self.plan = plan
         self._initial = initial
         self._allow_non_restored = allow_non_restored
 
@@ -151,12 +151,12 @@ class RestorePoint:
         With ``fenced``, the driver before has published between the first look and the fence.
         """
         own = self._repository.latest_valid(checksums=checksums)
-        check_owner(own, self._plan.job_name)
+        check_owner(own, self.plan.job_name)
         found = choose(own, self._initial)
         if found is None:
             return None
         try:
-            check_restorable(self._plan, found.manifest, self._allow_non_restored)
+            check_restorable(self.plan, found.manifest, self._allow_non_restored)
         except PenstockError as error:
             if not fenced:
                 raise

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from penstock.coordinator.events import Restored
+from penstock.coordinator.restored import Restored
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.discreet import log_of

@@ -20,7 +20,7 @@ from penstock.coordinator.job_view import view_of
 from penstock.coordinator.resuming import what_is_kept
 from penstock.core.clock import Clock
 from penstock.core.discreet import log_of
-from penstock.core.errors import JobFailedError
+from penstock.core.errors import ConfigError, JobFailedError
 from penstock.core.ids import SlotId
 from penstock.core.job import JobID, JobStatus
 from penstock.core.messages import ToSlot
@@ -132,6 +132,17 @@ class RunningJob(ABC):
         ``accepted`` is called when there is a directory for it; if there cannot be, the future fails first.
         """
 
+    def rescale(
+        self, parallelism: int, accepted: Callable[[], None] | None = None
+    ) -> tuple[str, Future[str]]:
+        """Ask for another parallelism: the request's id, and the checkpoint that the job goes on from.
+
+        ``accepted`` is called when nothing speaks against it; else the future fails first.
+        """
+        refused: Future[str] = Future()
+        refused.set_exception(ConfigError("a job in BATCH mode has no slots of its own to be rescaled"))
+        return "", refused
+
     def sample(self) -> None:
         """Have the slots look what they spend their time with, if there are any; the history has it soon."""
         return
@@ -212,6 +223,11 @@ class StreamingJob(RunningJob):
     def interrupt(self) -> Future[None]:
         self.driver.cancel(keep=not self.job.is_aside)
         return self._result.stopped
+
+    def rescale(
+        self, parallelism: int, accepted: Callable[[], None] | None = None
+    ) -> tuple[str, Future[str]]:
+        return self.driver.rescale(parallelism, accepted)
 
     def sample(self) -> None:
         self.driver.sample()

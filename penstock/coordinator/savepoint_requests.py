@@ -6,6 +6,9 @@ sinks prepared for it stays with the tasks and goes into the next checkpoint as 
 follows at once, and only then is the request answered: a client that has the path knows that no later
 failure of the job can take away output that the savepoint counts on.  A savepoint that the job ends with is
 published like a checkpoint, and what it holds is committed before the end.
+
+A rescale is a request like these: its checkpoint is the last one of the worker group, and other requests wait
+for the next group.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ class SavepointRequests:
         self._waiting: list[SnapshotRequest] = []
         self._pending: dict[Epoch, SnapshotRequest] = {}
         self._written: dict[Epoch, SnapshotRequest] = {}
+        self._rescale: SnapshotRequest | None = None
+        """Whose checkpoint is published, until :meth:`rescale` takes it."""
         self._complete = False
         self._finishing = False
 
@@ -43,6 +48,8 @@ class SavepointRequests:
         """Take a request; it begins when the job runs and nothing is in its way."""
         if self.ending is not None or any(other.kind.ends_job for other in self._waiting):
             error = SnapshotError("the job is being stopped with a savepoint already")
+        elif request.kind is RequestKind.RESCALE and self._is_rescaling:
+            error = SnapshotError("the job is being rescaled already; wait for the end of that")
         elif len(self._waiting) >= MOST_REQUESTS and not request.kind.ends_job:
             error = SnapshotError(
                 f"{MOST_REQUESTS} snapshots that were asked for wait already; ask again when the job takes "
@@ -55,17 +62,29 @@ class SavepointRequests:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a snapshot that the job goes on behind waits to begin."""
-        return any(not request.kind.ends_job for request in self._waiting)
+        """Whether a snapshot that the slots go on behind waits to begin."""
+        return any(not request.kind.ends_attempt for request in self._waiting)
+
+    @property
+    def is_last_begun(self) -> bool:
+        """Whether the last snapshot of the worker group is under way: no other one begins."""
+        rescales = any(request.kind is RequestKind.RESCALE for request in self._pending.values())
+        return self.ending is not None or rescales
+
+    @property
+    def _is_rescaling(self) -> bool:
+        return any(one.kind is RequestKind.RESCALE for one in [*self._waiting, *self._pending.values()])
 
     def ready(self, may_begin: Callable[[SnapshotRequest], bool]) -> list[SnapshotRequest]:
         """Take out the requests that begin now.
 
-        The end waits for other savepoints: they would be cut off by it.
+        What ends the worker group waits for other savepoints, which would be cut off by it, and begins alone.
         """
+        if any(request.kind is RequestKind.RESCALE for request in self._pending.values()):
+            return []
         ready = [request for request in self._waiting if may_begin(request)]
-        if self._pending or any(not request.kind.ends_job for request in ready):
-            ready = [request for request in ready if not request.kind.ends_job]
+        going_on = [request for request in ready if not request.kind.ends_attempt]
+        ready = going_on if going_on or self._pending or self.ending is not None else ready[:1]
         for request in ready:
             self._waiting.remove(request)
             if request.kind.ends_job:
@@ -91,7 +110,9 @@ class SavepointRequests:
         for other in done:
             del self._written[other]
         request = self._pending.pop(epoch, None)
-        if request is not None and request.kind.ends_job:
+        if request is not None and request.kind is RequestKind.RESCALE:
+            self._rescale = request
+        elif request is not None and request.kind.ends_job:
             self._complete = True
         elif request is not None:
             done[epoch] = request
@@ -104,9 +125,16 @@ class SavepointRequests:
             return []
         if request is self.ending:
             self.ending = None
-        goes_on = "; the job goes on" if request.kind is RequestKind.STOP else ""
+        goes_on = (
+            "" if request.kind is RequestKind.DRAIN or not request.kind.ends_attempt else "; the job goes on"
+        )
         error = SnapshotError(f"the {request.kind.noun} failed: {reason}{goes_on}")
         return [Answer(request, error, discard=discard)]
+
+    def rescale(self) -> SnapshotRequest | None:
+        """The rescale whose checkpoint has just been published; nobody else answers it from here on."""
+        request, self._rescale = self._rescale, None
+        return request
 
     def finish(self) -> None:
         """The job is about to end as it should: the request to end it is kept for :meth:`close`."""

@@ -72,6 +72,10 @@ class SplitAssigner:
         self._undiscovered: set[OperatorId] = set()
         self._due: dict[OperatorId, MonoMs] = {}
 
+    def change_plan(self, plan: Plan) -> None:
+        """The attempts to come have another plan."""
+        self._plan = plan
+
     def restart(
         self, generation: Generation, restored: dict[OperatorId, bytes] | None, from_end: bool = False
     ) -> list[Instruction]:

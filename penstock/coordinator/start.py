@@ -30,7 +30,9 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
     job.repository.first_generation = first_generation(clock.now_ms())
     events = ThreadQueue()
     lanes = thread_lanes(events.post, job.plan.job_name)
-    ports = DriverPorts(clock, cluster, events, lanes, _storage(job, clock), ClientFutures())
+    assert job.planner is not None
+    storage = _storage(job, clock)
+    ports = DriverPorts(clock, cluster, events, lanes, storage, ClientFutures(), job.planner)
     result = JobResult(job, clock)
     driver = JobDriver(job.plan, coordinator, ports, result.resolve, job.settings.late_ms)
     running = StreamingJob(job, result, driver, coordinator)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.coordinator.events import Instruction, Restored, Send, SlotRegistered
+from penstock.coordinator.events import Instruction, Send, SlotRegistered
+from penstock.coordinator.restored import Restored
 from penstock.coordinator.settings import JobSettings
 from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId, Subtask
-from penstock.core.messages import Deploy, Opening
+from penstock.core.messages import Deploy, Deployed, FromSlot, Opening, TaskFinished
 from penstock.graph.plan import Plan
 
 
@@ -20,6 +21,11 @@ class WorkerGroup:
         self._opening: dict[SlotId, Opening] = {}
         self._deployed: set[SlotId] = set()
         self._finished: set[Subtask] = set()
+
+    @property
+    def wanted(self) -> int:
+        """Slots that the attempt needs."""
+        return self._plan.slots
 
     @property
     def missing(self) -> int:
@@ -64,25 +70,22 @@ class WorkerGroup:
             return f"slot {slot} has not begun"
         return f"step {found.step!r}, subtask {found.subtask.index}, does not open"
 
-    def opening(self, slot: SlotId, message: Opening) -> None:
-        """A slot has begun with one of its steps."""
-        self._opening[slot] = message
-
     def registered(self, event: SlotRegistered) -> None:
         """A slot is there."""
         self._addresses[event.slot] = event.address
 
-    def deployed(self, slot: SlotId) -> None:
-        """A slot has built its tasks."""
-        self._deployed.add(slot)
+    def hear(self, slot: SlotId, message: FromSlot) -> None:
+        """A slot says how far it is."""
+        if isinstance(message, Deployed):
+            self._deployed.add(slot)
+        elif isinstance(message, Opening):
+            self._opening[slot] = message
+        elif isinstance(message, TaskFinished):
+            self._finished.add(message.subtask)
 
     def has_deployed(self, slot: SlotId) -> bool:
         """Whether this slot has built its tasks."""
         return slot in self._deployed
-
-    def finished(self, subtask: Subtask) -> None:
-        """A task has reached the end of its input."""
-        self._finished.add(subtask)
 
     def deployments(
         self, generation: Generation, attempt: int, restored: Restored | None

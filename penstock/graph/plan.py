@@ -137,6 +137,8 @@ class Plan:
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
     settings: PlanSettings = _AS_BY_DEFAULT
+    parallelism: int = 1
+    """That of steps without one of their own."""
 
     @property
     def slots(self) -> int:
@@ -314,7 +316,7 @@ def compile_plan(
     """Chain the nodes and lay the exchanges."""
     compiler = _Compiler(nodes, options)
     vertices = tuple(compiler.vertex(head) for head in compiler.heads)
-    return Plan(job_name, vertices, tuple(compiler.edges), settings)
+    return Plan(job_name, vertices, tuple(compiler.edges), settings, options.parallelism)
 
 
 def _sinks_first(nodes: list[Node]) -> list[Node]:

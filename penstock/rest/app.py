@@ -87,7 +87,6 @@ def _routes(plane: Plane) -> list[Route]:
         Route("/openapi.json", _openapi, methods=["GET"]),
         Route("/jobmanager/thread-dump", _threads, methods=["GET"]),
         Route("/jobs/{jobid}/facts", partial(_slow, plane, plane.facts, turns), methods=["GET"]),
-        Route("/jobs/{jobid}/room", partial(_slow, plane, plane.room, turns), methods=["GET"]),
     ]
     return sorted(made, key=lambda route: route.path.count("{"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.coordinator.failure_history import Failure
@@ -209,18 +210,40 @@ def accumulators(look: Look) -> dict[str, Any]:
 
 
 def resource_requirements(look: Look) -> dict[str, Any]:
-    """Each vertex has the parallelism that it has; ``penstock rescale`` gives another."""
-    bounds = {
+    """Each vertex has the parallelism that it has, no less and no more."""
+    return {
         rest_id(vertex): {"parallelism": {"lowerBound": vertex.parallelism, "upperBound": vertex.parallelism}}
         for vertex in look.plan.vertices
     }
-    return {"jobVertexResourceRequirements": bounds}
 
 
-def refuse_rescaling(look: Look) -> dict[str, Any]:
-    """Slots come all at once: a running job does not change its parallelism."""
-    raise Refused(
-        409,
-        "a running job does not change its parallelism: `penstock rescale JOB -p N` stops it with a "
-        "savepoint and starts it from there",
+def wanted_parallelism(look: Look, body: Mapping[str, Any]) -> int:
+    """The parallelism that new requirements ask for: one for the job, see ``penstock rescale``."""
+    vertices = {rest_id(vertex): vertex for vertex in look.plan.vertices}
+    if body.keys() != vertices.keys():
+        raise Refused(400, f"the body must name each vertex of the job, and no other: {', '.join(vertices)}")
+    wanted: set[int] = set()
+    for name, vertex in vertices.items():
+        upper = _upper_bound(name, body[name])
+        own = vertex.head.node.parallelism
+        if own is None:
+            wanted.add(upper)
+        elif upper != own:
+            raise Refused(400, f"{vertex.name!r} has parallelism {own} from the program and keeps it")
+    if len(wanted) > 1:
+        raise Refused(
+            400,
+            f"one parallelism is for the whole job, not {', '.join(map(str, sorted(wanted)))}: give the "
+            "vertices without a parallelism of their own the same upperBound",
+        )
+    return wanted.pop() if wanted else look.plan.parallelism
+
+
+def _upper_bound(name: str, asked: Any) -> int:
+    bounds = asked.get("parallelism") if isinstance(asked, dict) else None
+    lower, upper = (
+        (bounds.get("lowerBound"), bounds.get("upperBound")) if isinstance(bounds, dict) else (0, 0)
     )
+    if type(lower) is not int or type(upper) is not int or not 1 <= lower <= upper:
+        raise Refused(400, f"vertex {name} needs parallelism.lowerBound from 1, and no lower upperBound")
+    return upper

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.coordinator.job_history import HistoryView
+from penstock.coordinator.history_view import HistoryView
 from penstock.coordinator.settings import JobSettings
 from penstock.core.config import Configuration
 from penstock.core.errors import PenstockError

@@ -25,7 +25,7 @@ def config(look: Look, timezone: tuple[str, int]) -> dict[str, Any]:
         "features": {
             "web-submit": False,
             "web-cancel": not look.read_only,
-            "web-rescale": False,
+            "web-rescale": not look.read_only,
             "web-history": False,
         },
     }

@@ -26,9 +26,6 @@ _SAMPLE_EVERY_S = 2.0
 _DRIVER_EVERY_S = 1.0
 _NUMBERS = ("restarts", "late_dropped", "outputs_dropped")
 
-Room = Callable[[], "int | None"]
-"""How many slots the job could have, if that is known."""
-
 
 class Plane:
     """Made once for each job; every method may be called from any thread."""
@@ -37,17 +34,13 @@ class Plane:
         self,
         running: RunningJob,
         clock: Clock,
-        room: Room | None = None,
-        limit: tuple[int, str] | None = None,
     ) -> None:
         self.running = running
         self.clock = clock
         self.read_only = bool(running.job.configuration.get(REST_READ_ONLY))
-        self.requests = Requests(running.request, running.status)
+        self.requests = Requests(running.request, running.rescale, running.status)
         self.link: Callable[[], str] | None = None
         """Makes an address of the page that lets one browser in, if there is a page."""
-        self._room = room
-        self._limit = limit
         self._sampling = threading.Lock()
         self._sample_again = 0.0
         self._measuring = contextlib.ExitStack()
@@ -63,12 +56,13 @@ class Plane:
         facts = {} if job.plan.settings.batch else running.facts()  # of a BATCH job they ask Spark
         numbers = {name: facts[name] for name in _NUMBERS if name in facts}
         memory = isinstance(job.store, MemoryStore)
+        history = running.history.view()
         return Look(
             job.job_id.hex,
-            job.plan,
+            history.plan,
             job.settings,
             job.configuration,
-            running.history.view(),
+            history,
             running.status(),
             self.clock.now_ms(),
             None if memory else job.repository.root.url,
@@ -78,12 +72,8 @@ class Plane:
         )
 
     def facts(self) -> dict[str, Any]:
-        """What lists show, and how far a rescale may go."""
-        return {**self.running.facts(), "parallelism_limit": self._limit}
-
-    def room(self) -> dict[str, Any]:
-        """How many slots a rescale would have; Spark is asked."""
-        return {"most_slots": self._room() if self._room is not None else None}
+        """What lists show."""
+        return self.running.facts()
 
     def cancel(self) -> None:
         """Ask for the end of the job; refused if it has ended."""

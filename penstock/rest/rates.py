@@ -25,6 +25,7 @@ def rates(look: Look) -> dict[str, Any]:
                         "idle": round(one.idle, 3),
                     }
                     for vertex, one in moment.vertices.items()
+                    if vertex in names  # a rescale may have made or broken its chain
                 },
             }
             for moment in look.history.minutes

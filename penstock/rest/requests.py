@@ -1,4 +1,4 @@
-"""Savepoints, stops, checkpoints and disposals on request: begun at once, their outcome asked for later.
+"""What is asked of a job, snapshots and rescales: begun at once, the outcome asked for later.
 
 A client that chooses the id itself may ask again without harm: the same id is the same request.  When the job
 ends, its driver waits a moment for clients that have not fetched how a request went.
@@ -31,6 +31,9 @@ _ACCEPTED_S = 20.0
 
 Ask = Callable[[RequestKind, str | None, Callable[[], None]], "tuple[str, Future[str]]"]
 """Begins a snapshot: kind, directory, and what to call when there is a place for it."""
+AskRescale = Callable[[int, Callable[[], None]], "tuple[str, Future[str]]"]
+"""Begins a rescale: parallelism, and what to call when nothing speaks against it."""
+_Begin = Callable[[Callable[[], None]], "tuple[str, Future[str]]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,9 @@ class _Request:
 class Requests:
     """All requests of one job. Thread-safe; :meth:`snapshot` waits for the place of a savepoint."""
 
-    def __init__(self, ask: Ask, status: Callable[[], JobStatus]) -> None:
+    def __init__(self, ask: Ask, ask_rescale: AskRescale, status: Callable[[], JobStatus]) -> None:
         self._ask = ask
+        self._ask_rescale = ask_rescale
         self._status = status
         self._changed = threading.Condition()
         self._open: dict[str, _Request] = {}
@@ -51,6 +55,14 @@ class Requests:
 
     def snapshot(self, kind: RequestKind, directory: str | None, trigger: str | None) -> str:
         """Begin one; the id to ask with. Refused if it cannot begin: the job is as it was then."""
+        return self._taken(kind, trigger, lambda accepted: self._ask(kind, directory, accepted))
+
+    def rescale(self, parallelism: int, trigger: str | None) -> str:
+        """Begin a rescale; the id to ask with. Refused if it cannot begin: the job is as it was then."""
+        kind = RequestKind.RESCALE
+        return self._taken(kind, trigger, lambda accepted: self._ask_rescale(parallelism, accepted))
+
+    def _taken(self, kind: RequestKind, trigger: str | None, begin: _Begin) -> str:
         with self._changed:
             chosen = _checked(trigger)
             if chosen in self._open:
@@ -59,7 +71,7 @@ class Requests:
             answer: Future[str] = Future()
             self._keep(chosen, _Request(kind.value, answer))
         try:
-            self._begin(kind, directory, answer)
+            _begun(begin, answer)
         except Exception:
             with self._changed:
                 self._open.pop(chosen, None)
@@ -108,21 +120,10 @@ class Requests:
             raise Refused(409, f"the job is {status.name}: it takes no {kind.noun} any more")
         if kind is RequestKind.CHECKPOINT:
             return
-        others = _ENDS if kind.ends_job else (RequestKind.SAVEPOINT.value, *_ENDS)
+        others = _ENDS if kind.ends_job else (kind.value, *_ENDS)
         for trigger, request in self._open.items():
             if request.kind in others and not request.future.done():
                 raise Refused(409, f"a {request.kind} is under way, request {trigger}; wait for its end")
-
-    def _begin(self, kind: RequestKind, directory: str | None, answer: Future[str]) -> None:
-        known = threading.Event()
-        _, future = self._ask(kind, directory, known.set)
-        future.add_done_callback(lambda _: known.set())
-        known.wait(_ACCEPTED_S)
-        error = future.exception() if future.done() else None
-        if error is not None:
-            status = 503 if isinstance(error, ClusterError) else 400
-            raise Refused(status, shown(str(error)))
-        future.add_done_callback(lambda done: _copy(done, answer))
 
     def _keep(self, trigger: str, request: _Request) -> None:
         """From before it begins: a job that it ends must not be gone before its outcome was told."""
@@ -137,6 +138,18 @@ class Requests:
     def _tell(self, trigger: str) -> None:
         self._untold.discard(trigger)
         self._changed.notify_all()
+
+
+def _begun(begin: _Begin, answer: Future[str]) -> None:
+    known = threading.Event()
+    _, future = begin(known.set)
+    future.add_done_callback(lambda _: known.set())
+    known.wait(_ACCEPTED_S)
+    error = future.exception() if future.done() else None
+    if error is not None:
+        status = 503 if isinstance(error, ClusterError) else 400
+        raise Refused(status, shown(str(error)))
+    future.add_done_callback(lambda done: _copy(done, answer))
 
 
 def _copy(done: Future[str], answer: Future[str]) -> None:

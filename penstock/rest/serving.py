@@ -24,7 +24,7 @@ from penstock.core.rest_options import REST_ENABLED
 from penstock.rest.doors import Door, open_door, private_door, token_of
 from penstock.rest.guard import Guard, Sessions
 from penstock.rest.look import Look
-from penstock.rest.plane import Plane, Room
+from penstock.rest.plane import Plane
 
 _log = log_of(__name__)
 _CLOSE_S = 5.0
@@ -126,8 +126,6 @@ class Serving:
 
 def serve(
     running: RunningJob,
-    room: Room | None = None,
-    limit: tuple[int, str] | None = None,
     clock: Clock | None = None,
     registration: Registration | None = None,
 ) -> Serving | None:
@@ -139,7 +137,7 @@ def serve(
     if public is None and registration is None:
         return None
     time = clock or SystemClock()
-    serving = Serving(Plane(running, time, room, limit), time, public, registration)
+    serving = Serving(Plane(running, time), time, public, registration)
     if registration is not None:
         registration.publish(serving.url, serving.token)
     return serving

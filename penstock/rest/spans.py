@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.coordinator.checkpoint_history import CheckpointRecord, CheckpointState
-from penstock.coordinator.job_history import HistoryView
+from penstock.coordinator.history_view import HistoryView
 from penstock.core.ids import WallMs
 from penstock.core.job import JobStatus
 

@@ -1,4 +1,4 @@
-"""Calls that change something: savepoint, stop, checkpoint, cancel, disposal.  Bodies are checked here."""
+"""Calls that change something: savepoint, stop, checkpoint, rescale, cancel, disposal; bodies are checked."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ Action = Callable[[Plane, Asked, dict[str, Any]], dict[str, Any]]
 
 SAVEPOINTS = (RequestKind.SAVEPOINT.value, RequestKind.STOP.value, RequestKind.DRAIN.value)
 CHECKPOINTS = (RequestKind.CHECKPOINT.value,)
+RESCALES = (RequestKind.RESCALE.value,)
 DISPOSALS = ("disposal",)
 _FORMATS = ("CANONICAL", "NATIVE", "DEFAULT")
 
@@ -114,8 +115,20 @@ def page_link(plane: Plane, asked: Asked, body: dict[str, Any]) -> dict[str, Any
 
 
 def rescaling(plane: Plane, asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
-    """``PUT /jobs/{jobid}/resource-requirements``."""
-    return job.refuse_rescaling(plane.look())
+    """``PATCH /jobs/{jobid}/rescaling?parallelism=N``."""
+    parallelism = asked.number("parallelism", 0)
+    if not parallelism:
+        raise Refused(400, "parallelism is missing: PATCH .../rescaling?parallelism=N, a whole number from 1")
+    return {"request-id": plane.requests.rescale(parallelism, _trigger(body))}
+
+
+def requirements(plane: Plane, asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
+    """``PUT /jobs/{jobid}/resource-requirements``; how it goes is in the job's events and its status."""
+    look = plane.look()
+    parallelism = job.wanted_parallelism(look, body)
+    if parallelism != look.plan.parallelism:
+        plane.requests.rescale(parallelism, None)
+    return {}
 
 
 ACTIONS: dict[tuple[str, str], tuple[Action, int]] = {
@@ -128,13 +141,15 @@ ACTIONS: dict[tuple[str, str], tuple[Action, int]] = {
     ("DELETE", "/cluster"): (cancel, 200),
     ("POST", "/savepoint-disposal"): (disposal, 200),
     ("POST", "/page-link"): (page_link, 200),
-    ("PUT", "/jobs/{jobid}/resource-requirements"): (rescaling, 200),
+    ("PATCH", "/jobs/{jobid}/rescaling"): (rescaling, 200),
+    ("PUT", "/jobs/{jobid}/resource-requirements"): (requirements, 200),
 }
 """By method and path; with the status of success."""
 
 OUTCOMES = {
     "/jobs/{jobid}/savepoints/{triggerid}": SAVEPOINTS,
     "/jobs/{jobid}/checkpoints/{triggerid}": CHECKPOINTS,
+    "/jobs/{jobid}/rescaling/{triggerid}": RESCALES,
     "/savepoint-disposal/{triggerid}": DISPOSALS,
 }
 """Where outcomes are asked for, and of which kinds."""

@@ -192,7 +192,7 @@ def _config(is_read_only: bool) -> dict[str, Any]:
         "features": {
             "web-submit": False,
             "web-cancel": not is_read_only,
-            "web-rescale": False,
+            "web-rescale": not is_read_only,
             "web-history": True,
         },
     }

@@ -27,7 +27,7 @@ from penstock.spark.description import Description
 from penstock.spark.failures import translate
 from penstock.spark.lost import DAEMON, LastSigns
 from penstock.spark.shipping import Shipment, wearing
-from penstock.spark.slots import WaitingForSlots, check_alive, check_slots, driver_host
+from penstock.spark.slots import WaitingForSlots, check_alive, check_slots, driver_host, most_slots
 from penstock.spark.told import told
 from penstock.spark.transport import transport_of
 from penstock.spark.worker import WorkerInfo
@@ -63,8 +63,11 @@ class SparkCluster(Cluster):
         clock: Clock,
         shipment: Shipment | None = None,
         description: Description | None = None,
+        beside: int = 0,
     ) -> None:
+        """``beside``: slots that other work of the job needs."""
         self._spark = spark
+        self._beside = beside
         self._description = description or Description(job.plan.job_name, has_page=False)
         self._shipment = shipment or Shipment()
         self._job = job
@@ -91,6 +94,10 @@ class SparkCluster(Cluster):
             lambda generation, slot, words: self._signs.died(slot, words),
             self._transport,
         )
+
+    def most_slots(self) -> int | None:
+        """As many as Spark has, however many of them other jobs hold."""
+        return most_slots(self._spark, self._beside)
 
     def check(self) -> None:
         """The session must still be there."""

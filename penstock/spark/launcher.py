@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
 
 import pyspark
@@ -12,7 +11,6 @@ from pyspark.sql import SparkSession
 from penstock.batch.job import start_batch
 from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.registry import register
-from penstock.coordinator.restore import parallelism_limit
 from penstock.coordinator.running_job import RunningJob
 from penstock.coordinator.start import start
 from penstock.core import interrupts
@@ -29,7 +27,7 @@ from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
 from penstock.spark.session import asked_slots, cores_of, refuse_connect, start_session
 from penstock.spark.shipping import ship
-from penstock.spark.slots import available_slots, check_cluster, check_slots, most_slots
+from penstock.spark.slots import available_slots, check_cluster, check_slots
 
 _PREPARING_MS = 600_000
 
@@ -62,7 +60,7 @@ class SparkLauncher:
             running = self._start_batch(spark, spec, job, clock, description)
         else:
             running = self._start_gang(spark, spec, job, clock, beside, description)
-        publish_to_registry(running, lambda: most_slots(spark, beside))
+        publish_to_registry(running)
         description.page_is(running.page_url)
         for node in spec.nodes:
             if isinstance(node.source, FrameSource):
@@ -88,7 +86,7 @@ class SparkLauncher:
         if beside:
             check_room(spark, job.plan.slots)
         shipment = ship(spark, spec.python)
-        cluster = SparkCluster(spark, job, clock, shipment, description)
+        cluster = SparkCluster(spark, job, clock, shipment, description, beside)
         return start(job, cluster, clock, {"spark": pyspark.__version__})
 
     def _start_batch(
@@ -114,14 +112,11 @@ def _release_at_the_end(source: FrameSource, running: RunningJob) -> None:
     running.result().add_done_callback(lambda _: source.job_ended(running.status(), running.savepoints_asked))
 
 
-def publish_to_registry(running: RunningJob, room: Callable[[], int | None] | None = None) -> None:
-    """Let ``penstock list``, ``cancel``, ``savepoint``, ``stop`` and ``ui`` find the job until it ends.
-
-    ``room`` is for ``penstock rescale``: how many slots the job could have, if that is known.
-    """
+def publish_to_registry(running: RunningJob) -> None:
+    """Let ``penstock list``, ``cancel``, ``savepoint``, ``stop`` and ``ui`` find the job until it ends."""
     job = running.job
     registration = register(running.job_id.hex, job.plan.job_name, job.started_by.command)
-    serving = serve(running, room, parallelism_limit(job.plan), registration=registration)
+    serving = serve(running, registration=registration)
     archive_at_end(running, None if serving is None else serving.look)
     traces = trace(running)
     if traces is not None:

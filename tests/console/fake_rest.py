@@ -132,17 +132,17 @@ class FakeRest:
             case "PATCH", []:
                 job.state = "CANCELED"
                 return 202, {}
-            case "PUT", ["resource-requirements"]:
+            case "PATCH", ["rescaling"]:
                 for vertex in job.vertices:
-                    wanted = body["jobVertexResourceRequirements"][vertex.id]
-                    vertex.parallelism = wanted["parallelism"]["upperBound"]
-                return 200, {}
+                    vertex.parallelism = int(query["parallelism"])
+                self.triggers[body["triggerId"]] = 0
+                return 200, {"request-id": body["triggerId"]}
             case "POST", ["savepoints" | "checkpoints" | "stop" as what]:
                 self.triggers[body["triggerId"]] = 0
                 if what == "stop":
                     job.state = "FINISHED"
                 return 202, {"request-id": body["triggerId"]}
-            case "GET", ["savepoints" | "checkpoints" as what, trigger] if trigger in self.triggers:
+            case "GET", [what, trigger] if trigger in self.triggers:
                 return 200, self._outcome(what, trigger)
         return 200, self._told(job, parts, query)
 
@@ -188,12 +188,6 @@ class FakeRest:
                 }
             case ["metrics"]:
                 return [{"id": "numRestarts", "value": str(len(job.failures))}]
-            case ["resource-requirements"]:
-                bounds = {
-                    v.id: {"parallelism": {"lowerBound": 1, "upperBound": v.parallelism}}
-                    for v in job.vertices
-                }
-                return {"jobVertexResourceRequirements": bounds}
             case ["penstock", "why"] if self.why is not None:
                 return self.why
             case ["penstock", "state"]:

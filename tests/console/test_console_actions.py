@@ -16,7 +16,7 @@ ASKED: dict[str, tuple[str, str, str, str]] = {
     "Checkpoint…": ("Take a checkpoint", "POST", "checkpoints", "Checkpoint 41 is complete."),
     "Savepoint…": ("Take a savepoint", "POST", "savepoints", SAVED),
     "Stop…": ("Stop with a savepoint", "POST", "stop", SAVED),
-    "Rescale…": ("Rescale", "PUT", "resource-requirements", "The job runs with the new parallelism."),
+    "Rescale…": ("Rescale", "PATCH", "rescaling", "The job runs at parallelism 4."),
     "Cancel…": ("Cancel the job", "PATCH", "", "The job is cancelled."),
 }
 
@@ -82,20 +82,18 @@ def test_what_was_typed_is_asked_for(browser: Browser, rest: FakeRest) -> None:
     assert body(rest)["targetDirectory"] == "file:/tmp/kept" and body(rest)["drain"] is True
 
 
-def test_all_steps_or_each_can_be_rescaled(browser: Browser, rest: FakeRest) -> None:
+def test_a_rescale_asks_for_the_number_that_was_typed(browser: Browser, rest: FakeRest) -> None:
     opened(browser, rest, "Rescale…")
-    browser.press("Each step by itself", "dialog")
-    fields = browser.until(lambda: browser.all("dialog input[type=number]"))
-    fields[0].send_keys("3")
-    browser.until(lambda: [field.get_attribute("value") for field in fields] == ["3"] * 7)
-    fields[6].send_keys(Keys.CONTROL, "a")
-    fields[6].send_keys("1")
+    field = browser.all("dialog input[type=number]")[0]
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys("0")
     browser.press("Rescale", "dialog")
-    browser.until(lambda: "The job runs with the new parallelism." in browser.all("dialog")[0].text)
-    wanted = [
-        one["parallelism"]["upperBound"] for one in body(rest)["jobVertexResourceRequirements"].values()
-    ]
-    assert wanted == [3, 3, 3, 3, 3, 1]
+    assert rest.asked == []
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys("3")
+    browser.press("Rescale", "dialog")
+    browser.until(lambda: "The job runs at parallelism 3." in browser.all("dialog")[0].text)
+    assert {vertex.parallelism for vertex in rest.job.vertices} == {3}
 
 
 def test_an_answer_that_was_lost_is_asked_for_again_with_the_same_id(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from flow_graphs import GRAPHS, Pace
-from local_jobs import finish, output, published, start_graph, until, wait_for_snapshots
+from local_jobs import finish, kill_slot, output, published, start_graph, until, wait_for_snapshots
 
 from penstock.testing.local import local_cluster
+from tests.patience import PATIENCE_S
 
 COUNT, RATE = 900, 2500.0
 
@@ -62,3 +63,22 @@ def test_resumes_from_retained_snapshot(graph: str, parallelism: tuple[int, int]
     assert (
         restored.checkpoints.last_published is not None and restored.checkpoints.last_published > stopped_at
     )
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_is_rescaled_where_it_runs(graph: str, tmp_path: Path) -> None:
+    """2, then 3, then 1, in one driver, and a slot vanishes in between."""
+    with local_cluster() as launcher:
+        pace = Pace(RATE, tmp_path / "gate")
+        client = start_graph(graph, tmp_path / "out", tmp_path / "chk", 2, COUNT, pace)
+        job = launcher.jobs[-1]
+        wait_for_snapshots(launcher, 1)
+        for parallelism in (3, 1):
+            place = job.rescale(parallelism)[1].result(PATIENCE_S)
+            assert "chk-" in place and job.driver.parallelism == parallelism
+        assert job.driver.restarts == 0
+        kill_slot(launcher)
+        pace.gate.touch()
+        finish(client)
+        assert job.driver.restarts >= 1
+    assert output(graph, tmp_path / "out") == GRAPHS[graph][1](COUNT)

@@ -76,6 +76,56 @@ def test_a_streaming_job_keeps_the_contract(tmp_path: Path) -> None:
         assert check_contract(job.client) > 45
 
 
+def requirements(parallelism: dict[str, int]) -> dict[str, Any]:
+    return {one: {"parallelism": {"lowerBound": 1, "upperBound": most}} for one, most in parallelism.items()}
+
+
+def test_new_requirements_rescale_a_job_that_keeps_the_contract(tmp_path: Path) -> None:
+    with served(tmp_path, execution__checkpointing__interval="1 h") as job:
+        source, mapped = vertex_ids(job.client, job.base)
+        place = f"{job.base}/resource-requirements"
+        same = {source: 2, mapped: 2}
+        assert job.client.get(place)[mapped] == {"parallelism": {"lowerBound": 2, "upperBound": 2}}
+        assert job.client.ask(place, "PUT", requirements(same)).status == 200
+        for bad in (same | {source: 3, mapped: 3}, same | {mapped: 0}, same | {"0" * 32: 2}, {mapped: 3}):
+            refused = job.client.ask(place, "PUT", requirements(bad))
+            assert refused.status == 400 and refused.body["errors"][0], bad
+        assert job.client.ask(place, "PUT", requirements(same | {mapped: 3})).status == 200
+        until(lambda: job.client.get(place)[mapped]["parallelism"]["upperBound"] == 3, "the plan has changed")
+        until(lambda: job.client.get(f"{job.base}/status")["status"] == "RUNNING", "the job runs")
+        assert check_contract(job.client) > 45
+        subtasks = job.client.get(f"{job.base}/vertices/{mapped}")["subtasks"]
+        assert [one["status"] for one in subtasks] == ["RUNNING"] * 3
+        told = [
+            one["text"] for one in job.client.get(f"{job.base}/events")["events"] if one["kind"] == "rescale"
+        ]
+        assert told[-1] == "rescale from 2 to 3: done" and len(told) == 2
+
+
+def test_chains_that_a_rescale_makes_and_breaks_keep_the_contract(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    settings = {"rest__port": "0", "execution__checkpointing__unaligned__enabled": "true"}
+    env = environment(tmp_path / "chk", execution__checkpointing__interval="1 h", **settings)
+    with local_cluster(2) as launcher:
+        numbers = number_stream(env, COUNT, gate=gate).map(lambda i: i).uid("first")
+        numbers.key_by(lambda i: i % 7).map(lambda i: i).uid("map").print()
+        env.execute_async("chains")
+        (job,) = launcher.jobs
+        serving = serve(job)
+        assert serving is not None
+        client = Client(serving.url, serving.token)
+        found = []
+        for parallelism in (3, 2):
+            job.rescale(parallelism)[1].result(PATIENCE_S)
+            found.append(len(vertex_ids(client, f"/jobs/{job.job_id.hex}")))
+            until(lambda: client.get(f"/jobs/{job.job_id.hex}/penstock/rates")["moments"], "rates are there")
+            assert check_contract(client) > 45
+        assert found == [3, 2], "the source, which has a parallelism of its own, and the first map"
+        gate.touch()
+        job.result().result(PATIENCE_S)
+        serving.close()
+
+
 def test_a_batch_job_keeps_the_contract(tmp_path: Path) -> None:
     env = environment(None, execution__runtime_mode="BATCH", rest__port="0")
     reached, gate = str(tmp_path / "reached"), str(tmp_path / "gate")
@@ -267,7 +317,11 @@ BAD: list[tuple[str, str, Any, int]] = [
     ("POST", "JOB/checkpoints", {"checkpointType": "HALF"}, 400),
     ("POST", "JOB/stop", b"x" * (MAX_BODY + 1), 413),
     ("PATCH", "JOB?mode=explode", None, 400),
-    ("PUT", "JOB/resource-requirements", {}, 409),
+    ("PUT", "JOB/resource-requirements", {}, 400),
+    ("PUT", "JOB/resource-requirements", {"0" * 32: {"parallelism": {"upperBound": 2}}}, 400),
+    ("PATCH", "JOB/rescaling", None, 400),
+    ("PATCH", "JOB/rescaling?parallelism=-1", None, 400),
+    ("PATCH", "JOB/rescaling?parallelism=9999", None, 400),
     ("POST", "/savepoint-disposal", {}, 400),
     ("DELETE", "/overview", None, 405),
 ]

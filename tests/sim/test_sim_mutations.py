@@ -14,6 +14,7 @@ import pytest
 from sim_graphs import faults_of, simulation_of
 from sim_planted import Patch, Planted, must_be_found
 
+import penstock.coordinator.coordinator
 import penstock.coordinator.restore
 import penstock.snapshot.repository
 import penstock.task.build
@@ -90,7 +91,7 @@ def commit_before_publication(patch: Patch) -> None:
 
 
 def no_fence_for_messages(patch: Patch) -> None:
-    patch.setattr(Coordinator, "_is_stale", lambda self, event: False)
+    patch.setattr(penstock.coordinator.coordinator, "is_stale", lambda event, phase, generation: False)
 
 
 def no_fence_in_the_journal(patch: Patch) -> None:

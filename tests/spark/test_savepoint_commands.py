@@ -43,27 +43,28 @@ def until_counted(work: Path, words: list[str], driver: Driver) -> None:
 
 
 def test_savepoint_rescale_and_stop(tmp_path: Path) -> None:
-    """One job: fed, saved, rescaled by one command, fed again, stopped."""
+    """One job and one driver: saved, rescaled from 2 to 4 to 1 while it is fed, stopped."""
     log = Log(tmp_path / "log")
-    log.create_topic("in", partitions=3)
+    log.create_topic("in", partitions=5)
     log.create_topic("out", partitions=2)
     home = {"PENSTOCK_HOME": str(tmp_path / "home")}
     program = (JOBS / "counting.py", tmp_path / "log", tmp_path / "chk")
-    feed(log, WORDS[:300])
-    with Driver(tmp_path, "cli.py", "run", "-p", 1, "--master", "local[2]", *program, env=home) as first:
-        until_counted(tmp_path, WORDS[:300], first)
+    with Driver(tmp_path, "cli.py", "run", "-p", 2, "--master", "local[4]", *program, env=home) as driver:
+        feed(log, WORDS[:100])
+        until_counted(tmp_path, WORDS[:100], driver)
         place = command(tmp_path, "savepoint", "counting", "sp")
         assert (Path(place.removeprefix("file://")) / "_metadata").exists()
-        with Driver(tmp_path, "cli.py", "rescale", "counting", "-p", 3, env=home) as refused:
-            assert refused.finish() == 1 and "Spark has room for 2. It runs on as it was" in refused.text
-        rescaling = ("rescale", "counting", "-p", 2, "--savepoint", "sp")
-        with Driver(tmp_path, "cli.py", *rescaling, env=home) as second:
-            assert first.finish() == 0, first.text
-            feed(log, WORDS[300:])
-            until_counted(tmp_path, WORDS, second)
-            assert "goes on from" in second.text and "at parallelism 2" in second.text
-            last = command(tmp_path, "stop", "counting", "--savepoint", "sp")
-            assert second.finish() == 0, second.text
+        with Driver(tmp_path, "cli.py", "rescale", "counting", "-p", 5, env=home) as refused:
+            assert refused.finish() == 1 and "Spark has room for 4" in refused.text
+            assert "It runs on as it was" in refused.text
+        for parallelism, until in ((4, 400), (1, 700)):
+            with Driver(tmp_path, "cli.py", "rescale", "counting", "-p", parallelism, env=home) as rescaling:
+                feed(log, WORDS[until - 300 : until])
+                assert rescaling.finish() == 0, rescaling.text
+                assert f"runs at parallelism {parallelism}" in rescaling.text
+        until_counted(tmp_path, WORDS, driver)
+        last = command(tmp_path, "stop", "counting", "--savepoint", "sp")
+        assert driver.finish() == 0, driver.text
     assert read_log(tmp_path / "log") == golden(WORDS)
     saved = [path for path in (tmp_path / "sp").iterdir() if (path / "_metadata").exists()]
-    assert {path.as_uri() for path in saved} == {place, last}, "the one of the rescale went when not needed"
+    assert {path.as_uri() for path in saved} == {place, last}

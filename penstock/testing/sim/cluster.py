@@ -10,6 +10,7 @@ from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.testing.sim.environment import SimulatedEnvironment
+from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.limits import ChannelBound
 from penstock.testing.sim.network import GroupNetwork
 from penstock.testing.sim.process import Process
@@ -51,8 +52,13 @@ class SimCluster(Cluster):
 
     def start_attempt(self, generation: Generation, slots: int, notify: Notify) -> None:
         """Start a worker group; its slots register one by one."""
+        is_first = self._group is None
         group = self._group = _WorkerGroup(generation, GroupNetwork(self._world), notify)
         self._world.tell(f"generation {generation} starts with {slots} slots")
+        if not is_first and self._world.faults.hit("slots_missing"):
+            error = ClusterError(f"{SIMULATED}there are no {slots} slots")
+            self._scheduler.after(self._scheduler.between(*_START_MS), lambda: self._end(group, error))
+            return
         for number in range(slots):
             self._scheduler.after(self._scheduler.between(*_START_MS), lambda n=number: self._begin(group, n))  # type: ignore[misc]
 

@@ -125,4 +125,5 @@ def _compile(spec: JobSpec, parallelism: int) -> SimJob:
         if not config.has(option):
             config.set_string(option.key, value)
     job = assemble(replace(spec, configuration=config, parallelism=parallelism), parallelism)
-    return SimJob(spec.name, job.plan, job.plan_bytes, job.settings, job.directory, 0)
+    assert job.planner is not None
+    return SimJob(spec.name, job.plan, job.plan_bytes, job.settings, job.directory, 0, job.planner)

@@ -28,6 +28,7 @@ from penstock.coordinator.events import (
     Tick,
 )
 from penstock.coordinator.job_storage import JobStorage, StorageOptions
+from penstock.coordinator.layout import Planner
 from penstock.coordinator.ports import DriverPorts, EventQueue, Lanes
 from penstock.coordinator.restore_source import requested_snapshot
 from penstock.coordinator.settings import JobSettings
@@ -75,6 +76,7 @@ class SimJob:
     settings: JobSettings
     directory: str
     inline_limit: int
+    planner: Planner
     process: Process | None = None
     """The driver's, if the job is a script: its slots then have processes of their own."""
 
@@ -119,7 +121,8 @@ class SimDriver(EventQueue):
         clock = VirtualClock(world.scheduler)
         self.storage = self._make_storage(job, clock)
         self._clients = SimClients(world, auditor, number)
-        ports = DriverPorts(clock, self._cluster, self, self._make_lanes(), self.storage, self._clients)
+        lanes, clients = self._make_lanes(), self._clients
+        ports = DriverPorts(clock, self._cluster, self, lanes, self.storage, clients, job.planner)
         self._driver = JobDriver(job.plan, self.coordinator, ports, self._on_ended)
 
     # --- ports ------------------------------------------------------------------------------
@@ -179,6 +182,15 @@ class SimDriver(EventQueue):
         """A client wants a snapshot."""
         name, _ = self._driver.request(kind)
         self._world.tell(f"driver {self.number} is asked for {kind.noun} {name}")
+
+    def rescale(self, parallelism: int) -> None:
+        """A client wants another parallelism."""
+
+        def ask() -> None:
+            name, _ = self._driver.rescale(parallelism)
+            self._world.tell(f"driver {self.number} is asked for {parallelism} slots, request {name}")
+
+        self._when_awake(ask)
 
     def interrupt(self) -> None:
         """Somebody presses Ctrl-C: the job ends, and its checkpoints stay."""
@@ -294,6 +306,11 @@ class SimDriver(EventQueue):
             raise _Retired
 
     # --- how it stands ----------------------------------------------------------------------
+
+    @property
+    def parallelism(self) -> int:
+        """That of its job now."""
+        return self._driver.parallelism
 
     @property
     def status(self) -> JobStatus:

@@ -10,6 +10,7 @@ from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import Claimed, Event, Publish, PublishDone, SavepointWritten
 from penstock.coordinator.ports import Failed, Lane, Storage, Work, Worker
 from penstock.core.errors import FencedError
+from penstock.graph.plan import Plan
 from penstock.testing.sim.audit import Auditor
 from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.limits import remembered
@@ -109,6 +110,9 @@ class AuditedStorage(Storage):
         self._coordinator = coordinator
         self._driver = driver
         self._retire = retire
+
+    def change_plan(self, plan: Plan) -> None:
+        self._real.change_plan(plan)
 
     def claim(self, checksums: bool) -> Claimed:
         self._retire()

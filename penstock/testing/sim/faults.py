@@ -82,6 +82,10 @@ class Faults:
     only jobs without event time come to the same result."""
     interrupt: float = 0.0
     """Somebody ends the job as Ctrl-C does, which keeps its checkpoints, and starts it again."""
+    rescale_in_place: float = 0.0
+    """Somebody wants the running driver to go on at another parallelism."""
+    slots_missing: float = 0.0
+    """A worker group behind the first does not start: there are too few slots for it."""
     claim: float = 0.0
     """A job that starts from a savepoint may delete it when it has checkpoints of its own."""
     other_settings: float = 0.0
@@ -132,6 +136,8 @@ class Faults:
             checkpoint_asked=0.01,
             stop=0.015,
             interrupt=0.015,
+            rescale_in_place=0.03,
+            slots_missing=0.03,
             claim=0.3,
             other_settings=0.4,
             stranger=0.01,
@@ -140,9 +146,9 @@ class Faults:
 
 
 _APART = ("most", "stuck_open")
-_LATER = "interrupt"
-"""A kind with dice of its own: where it does not happen, a seed tells the story that it told before."""
-_KINDS = [field.name for field in fields(Faults) if field.name not in (*_APART, _LATER)]
+_LATER = ("interrupt", "rescale_in_place", "slots_missing")
+"""Kinds with dice of their own: where they do not happen, a seed tells the story that it told before."""
+_KINDS = [field.name for field in fields(Faults) if field.name not in (*_APART, *_LATER)]
 _ENABLED = 0.6
 _STRENGTHS = (0.3, 1.0, 3.0)
 _PAUSES = 0.6
@@ -154,14 +160,15 @@ class Injector:
 
     def __init__(self, faults: Faults, scheduler: Scheduler, tell: Callable[[str], None]) -> None:
         rng = self._rng = scheduler.rng
-        later = self._later = Random(repr(rng.getstate()))
+        state = repr(rng.getstate())
+        self._later = {kind: Random(f"{state}{number or ''}") for number, kind in enumerate(_LATER)}
         self._scheduler = scheduler
         self._tell = tell
         self._not_before = rng.choice((0.0, scheduler.between(0.0, 600.0)))
         self._left = rng.randint(1, faults.most) if faults.most else 0
         self.counts: Counter[str] = Counter()
         self._rates: dict[str, float] = {}
-        for kind, dice in [*((kind, rng) for kind in _KINDS), (_LATER, later)]:
+        for kind, dice in [*((kind, rng) for kind in _KINDS), *self._later.items()]:
             chosen, strength = dice.random() < _ENABLED, dice.choice(_STRENGTHS)
             self._rates[kind] = getattr(faults, kind) * strength if chosen else 0.0
         self._rates["stuck_open"] = faults.stuck_open
@@ -170,7 +177,7 @@ class Injector:
         """Whether the fault happens here and now."""
         rate = self._rates[kind]
         now = self._scheduler.now
-        dice = self._later if kind == _LATER else self._rng
+        dice = self._later.get(kind, self._rng)
         if not rate or self._left <= 0 or now < self._not_before or dice.random() >= rate:
             return False
         self._left -= 1

@@ -79,7 +79,7 @@ class Life:
         )
         self.drivers: list[SimDriver] = []
         self.line = Lineage()
-        self._users = Users(world, self.drivers, self._on_stranger)
+        self._users = Users(world, self.drivers, sorted(compiled.jobs), self._on_stranger)
         self._awaited: list[Lineage] = []
         """Drivers that somebody is about to start."""
 

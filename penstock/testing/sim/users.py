@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from penstock.coordinator.events import RequestKind
 from penstock.testing.sim.driver import SimDriver
@@ -20,14 +20,20 @@ _WISHES = {
 class Users:
     """They ask any driver that runs, also one that has been replaced without noticing.
 
-    ``mistake`` is called when somebody takes the job's name for another program.
+    ``parallelisms`` are those that somebody may want; ``mistake`` is called when somebody takes the
+    job's name for another program.
     """
 
     def __init__(
-        self, world: SimulatedEnvironment, drivers: list[SimDriver], mistake: Callable[[], None]
+        self,
+        world: SimulatedEnvironment,
+        drivers: list[SimDriver],
+        parallelisms: Sequence[int],
+        mistake: Callable[[], None],
     ) -> None:
         self._world = world
         self._drivers = drivers
+        self._parallelisms = parallelisms
         self._mistake = mistake
 
     def look(self) -> None:
@@ -36,12 +42,18 @@ class Users:
         for kind, wish in _WISHES.items():
             if running and self._world.faults.hit(wish):
                 self._world.rng.choice(running).ask(kind)
+        if running and self._world.faults.hit("rescale_in_place"):
+            self._rescale(self._world.rng.choice(running))
         if running and self._world.faults.hit("interrupt"):
             self._world.rng.choice(running).interrupt()
         if self._world.faults.hit("stranger"):
             self._mistake()
         scheduler = self._world.scheduler
         scheduler.after(scheduler.between(*_LOOK_MS), self.look)
+
+    def _rescale(self, driver: SimDriver) -> None:
+        others = [parallelism for parallelism in self._parallelisms if parallelism != driver.parallelism]
+        driver.rescale(self._world.rng.choice(others))
 
 
 def starts_in_vain(world: SimulatedEnvironment, make: Callable[[], SimDriver]) -> None:

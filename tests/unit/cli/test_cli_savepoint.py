@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from penstock.datastream.job import run_as, running_program
 from penstock.graph.nodes import StartedBy
 from penstock.snapshot.recovery import read_manifest
 from penstock.spark.launcher import publish_to_registry
-from penstock.testing.local import LocalLauncher, local_cluster
+from penstock.testing.local import LocalCluster, LocalLauncher, local_cluster
 from tests.paper_job import PaperJob, published
 from tests.patience import PATIENCE_S
 
@@ -41,7 +41,6 @@ def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalL
 def start(
     tmp_path: Path,
     name: str = "endless",
-    most_slots: Callable[[], int] | None = None,
     started_by: StartedBy = StartedBy(),
     **settings: str,
 ) -> Any:
@@ -52,7 +51,7 @@ def start(
     lines.key_by(lambda line: line).reduce(lambda a, b: a).uid("r").print()
     with run_as(replace(running_program(), started_by=started_by)):
         client = env.execute_async(name)
-    publish_to_registry(client.handle, most_slots)
+    publish_to_registry(client.handle)
     return client
 
 
@@ -147,59 +146,42 @@ def test_dispose_deletes_savepoints_and_nothing_else(tmp_path: Path) -> None:
     assert not Path(other.removeprefix("file://")).exists()
 
 
-def test_rescale_needs_to_know_how_the_job_was_started(tmp_path: Path) -> None:
-    start(tmp_path)
-    result = call("rescale", "endless", "-p", "1")
-    assert result.exit_code == 1 and "was not started by penstock run" in result.stderr
+INTERVAL = {"execution__checkpointing__interval": "1 h"}
 
 
-def broken_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartedBy:
-    """What a job is said to have been started with."""
-    (tmp_path / "broken.py").write_text("raise RuntimeError('no room for eight')")
-    command = {"directory": str(tmp_path), "script": "broken.py", "args": [], "settings": []}
-    monkeypatch.chdir(tmp_path)
-    return StartedBy({**command, "parallelism": 1, "master": None, "name": None})
+def test_a_job_is_rescaled_where_it_runs(tmp_path: Path) -> None:
+    client = start(tmp_path, **INTERVAL)
+    result = call("rescale", "endless", "-p", "3")
+    assert result.exit_code == 0, result.stderr
+    assert "runs at parallelism 3" in result.stderr and result.stdout.strip().endswith("/chk-1")
+    driver = client.handle.driver
+    assert (driver.parallelism, driver.restarts, driver.status.name) == (3, 0, "RUNNING")
+    events = call("events", "endless").stdout
+    assert "rescale from 2 to 3: checkpoint 1 is complete" in events and "rescale from 2 to 3: done" in events
 
 
-def test_a_rescale_without_the_slots_leaves_the_job_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("more", "settings", "why"),
+    [
+        (["-p", "9"], INTERVAL | {"pipeline.max-parallelism": "4"}, "It runs on as it was"),
+        (["-p", "2"], INTERVAL, "has parallelism 2 already"),
+        (["-p", "3"], {}, "takes no checkpoints"),
+        (["-p", "3", "--savepoint", "sp"], INTERVAL, "a rescale needs no savepoint any more"),
+    ],
+)
+def test_what_cannot_be_leaves_the_job_alone(
+    more: list[str], settings: dict[str, str], why: str, tmp_path: Path
 ) -> None:
-    broken = broken_program(tmp_path, monkeypatch)
-    client = start(tmp_path, started_by=broken, most_slots=lambda: 2)
-    result = call("rescale", "endless", "-p", "3", "--savepoint", tmp_path / "sp")
-    assert result.exit_code == 1 and not (tmp_path / "sp").exists()
-    assert "cannot have 3 slots: Spark has room for 2. It runs on as it was" in result.stderr
-    assert "penstock run -p 3 -s" in result.stderr
-    assert client.get_job_status().result().name in ("CREATED", "RUNNING")
-    result = call("rescale", "endless", "-p", "2", "--savepoint", tmp_path / "sp")
-    assert "no room for eight" in result.stderr, "with as many as there are it goes ahead"
+    client = start(tmp_path, **settings)
+    result = call("rescale", "endless", *more)
+    assert result.exit_code and why in " ".join(result.stderr.split())
+    assert client.handle.driver.parallelism == 2
 
 
-def test_a_rescale_above_the_maximum_leaves_the_job_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = broken_program(tmp_path, monkeypatch)
-    client = start(tmp_path, started_by=broken, most_slots=lambda: 1000, **{"pipeline.max-parallelism": "4"})
-    result = call("rescale", "endless", "-p", "5", "--savepoint", tmp_path / "sp")
-    assert result.exit_code == 1 and not (tmp_path / "sp").exists()
-    assert "cannot have parallelism 5: the maximum of step" in result.stderr
-    assert "It runs on as it was. Rescale it to 4 at most" in result.stderr
-    assert client.get_job_status().result().name in ("CREATED", "RUNNING")
-    result = call("rescale", "endless", "-p", "4", "--savepoint", tmp_path / "sp")
-    assert "no room for eight" in result.stderr, "up to the maximum it goes ahead"
-
-
-def test_a_rescale_that_fails_half_way_says_where_the_state_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = broken_program(tmp_path, monkeypatch)
-    client = start(tmp_path, started_by=broken)
-    result = call("rescale", "endless", "-p", "8", "--savepoint", tmp_path / "sp")
-    assert "endless can have is not known; it needs 8" in result.stderr
-    assert result.exit_code == 1 and client.get_job_status().result().name == "FINISHED"
-    assert "no room for eight" in result.stderr and "Nothing is lost" in result.stderr
-    place = result.stderr.split(" with -s ")[1].split()[0]
-    assert read_manifest(place).manifest.job_name == "endless"
+def test_slots_that_spark_lacks_are_said_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalCluster, "most_slots", lambda self: 2)
+    start(tmp_path, **INTERVAL)
+    assert "cannot have 3 slots: Spark has room for 2" in call("rescale", "endless", "-p", "3").stderr
 
 
 # --- fork -----------------------------------------------------------------------------------------

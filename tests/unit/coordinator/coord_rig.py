@@ -21,7 +21,6 @@ from penstock.coordinator.events import (
     Instruction,
     Publish,
     PublishDone,
-    Restored,
     SendAll,
     SlotRegistered,
     SlotSaid,
@@ -32,6 +31,7 @@ from penstock.coordinator.events import (
     Tick,
 )
 from penstock.coordinator.phases import JobPhase
+from penstock.coordinator.restored import Restored
 from penstock.coordinator.settings import JobSettings
 from penstock.core.clock import Now
 from penstock.core.handles import Committable, SubtaskSnapshot

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.coordinator.assemble import assemble
-from penstock.coordinator.restore import parallelism_limit
+from penstock.coordinator.layout import parallelism_limit
 from penstock.datastream import StreamExecutionEnvironment
 
 

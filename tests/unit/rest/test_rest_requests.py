@@ -24,7 +24,7 @@ class Desk:
     def __init__(self) -> None:
         self.taken: list[Future[str]] = []
         self.error: Exception | None = None
-        self.requests = Requests(self.ask, lambda: JobStatus.RUNNING)
+        self.requests = Requests(self.ask, self.ask_rescale, lambda: JobStatus.RUNNING)
 
     def ask(
         self, kind: RequestKind, directory: str | None, accepted: Callable[[], None]
@@ -36,7 +36,12 @@ class Desk:
         accepted()
         return "", future
 
+    def ask_rescale(self, parallelism: int, accepted: Callable[[], None]) -> tuple[str, Future[str]]:
+        return self.ask(RequestKind.RESCALE, str(parallelism), accepted)
+
     def begin(self, kind: RequestKind) -> str:
+        if kind is RequestKind.RESCALE:
+            return self.requests.rescale(3, None)
         return self.requests.snapshot(kind, None, None)
 
 
@@ -50,6 +55,9 @@ class Desk:
         (RequestKind.STOP, RequestKind.DRAIN, False),
         (RequestKind.SAVEPOINT, RequestKind.CHECKPOINT, True),
         (RequestKind.CHECKPOINT, RequestKind.SAVEPOINT, True),
+        (RequestKind.RESCALE, RequestKind.RESCALE, False),
+        (RequestKind.RESCALE, RequestKind.STOP, True),
+        (RequestKind.STOP, RequestKind.RESCALE, False),
     ],
 )
 def test_one_savepoint_at_a_time_but_none_keeps_a_job_from_being_stopped(

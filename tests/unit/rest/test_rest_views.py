@@ -72,7 +72,7 @@ def views_of(look: Look) -> dict[str, Any]:
 
 def test_every_call_of_the_contract_is_answered_and_there_is_no_other() -> None:
     asking = ("/config", "/jobmanager/thread-dump", *outputs.PATHS, *state.PATHS, *tail.PATHS)
-    own = ("/metrics", "/openapi.json", "/jobs/{jobid}/facts", "/jobs/{jobid}/room")
+    own = ("/metrics", "/openapi.json", "/jobs/{jobid}/facts")
     apart = {("GET", path) for path in (*asking, *own)}
     known = {("GET", path) for path in (*VIEWS, *OUTCOMES)} | set(ACTIONS) | apart
     assert {(call["method"], call["path"]) for call in openapi.calls()} == known

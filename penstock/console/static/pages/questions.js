@@ -1,10 +1,8 @@
 /** The question before each request: what will happen, and what it needs to know. */
 
 import { html, useState } from "../html.js";
-import { getJson, ifThere, path } from "../rest/client.js";
 import { cancel, rescale, stopWithSavepoint, takeCheckpoint, takeSavepoint } from "../rest/actions.js";
-import { ONCE, usePoll } from "../rest/feed.js";
-import { Failure, Shown } from "../parts/bits.js";
+import { Failure } from "../parts/bits.js";
 
 /** A form whose first button does nothing: Enter in a field asks, Escape never does. */
 function Question({ children, yes, danger, onAsk, onClose }) {
@@ -71,48 +69,20 @@ export function CancelQuestion({ id, onAsked, onClose }) {
   <//>`;
 }
 
-export function RescaleQuestion(props) {
-  const feed = usePoll(
-    (signal) => ifThere(getJson(path("jobs", props.id, "resource-requirements"), signal)),
-    [props.id],
-    ONCE,
-  );
-  const no = html`This job cannot be rescaled from here. <button type="button" onClick=${props.onClose}>Back</button>`;
-  return html`<${Shown} feed=${feed} missing=${no}>
-    ${(data) => html`<${RescaleForm} ...${props} bounds=${data.jobVertexResourceRequirements ?? {}} />`}
-  <//>`;
-}
-
-function RescaleForm({ id, look, onAsked, onClose, bounds }) {
-  const now = Object.fromEntries(
-    look.vertices.map((vertex) => [vertex.id, bounds[vertex.id]?.parallelism?.upperBound ?? vertex.parallelism]),
-  );
-  const [wanted, setWanted] = useState(now);
+export function RescaleQuestion({ id, look, onAsked, onClose }) {
+  const [wanted, setWanted] = useState(Math.max(...look.vertices.map((vertex) => vertex.parallelism)));
   const [error, setError] = useState(null);
-  const numbers = Object.values(wanted);
-  const all = new Set(numbers).size === 1 ? numbers[0] : "";
-  const setAll = (value) => setWanted(Object.fromEntries(look.vertices.map((vertex) => [vertex.id, value])));
+  const change = (event) => setWanted(event.target.value === "" ? "" : Number(event.target.value));
   const ask = () => {
-    if (numbers.every((number) => Number.isInteger(number) && number > 0)) onAsked(rescale(id, wanted));
+    if (Number.isInteger(wanted) && wanted > 0) onAsked(rescale(id, wanted));
     else setError(new Error("Parallelism is a whole number from 1."));
   };
   return html`<${Question} yes="Rescale" danger onClose=${onClose} onAsk=${ask}>
-    <p>The job restarts from a snapshot with another number of subtasks; its results stay exact.</p>
+    <p>The job takes a checkpoint and goes on from it with new slots; its results stay exact. Its output pauses meanwhile.</p>
     ${error && html`<${Failure} error=${error} />`}
-    <${Parallelism} name="All steps" value=${all} onValue=${setAll} />
-    <details>
-      <summary>Each step by itself</summary>
-      ${look.vertices.map(
-        (vertex) => html`<${Parallelism} key=${vertex.id} name=${vertex.name} most=${vertex.maxParallelism}
-          value=${wanted[vertex.id]} onValue=${(value) => setWanted({ ...wanted, [vertex.id]: value })} />`,
-      )}
-    </details>
+    <label class="field row">Parallelism
+      <input type="number" min="1" step="1" value=${wanted} onInput=${change} />
+      <small>Steps with a parallelism of their own keep it.</small>
+    </label>
   <//>`;
-}
-
-function Parallelism({ name, value, onValue, most }) {
-  const change = (event) => onValue(event.target.value === "" ? "" : Number(event.target.value));
-  return html`<label class="field row"><bdi>${name}</bdi>
-    <input type="number" min="1" max=${most > 0 ? most : undefined} step="1" value=${value} onInput=${change} />
-  </label>`;
 }

@@ -54,29 +54,22 @@ export function cancel(job) {
   });
 }
 
-/** `parallelism` maps each vertex' id to the number of its subtasks. */
+/** One number for the job; its driver says when all tasks run, or why it went on as before. */
 export function rescale(job, parallelism) {
-  const entries = Object.entries(parallelism).map(([vertex, upperBound]) => [
-    vertex,
-    { parallelism: { lowerBound: 1, upperBound } },
-  ]);
-  const body = { jobVertexResourceRequirements: Object.fromEntries(entries) };
-  return record(job, "Rescale", async (say) => {
-    await patiently(() => send("PUT", path("jobs", job, "resource-requirements"), body));
-    say("Accepted; the job restarts with the new parallelism.");
-    const right = (now) => now.vertices.every((vertex) => parallelism[vertex.id] === vertex.parallelism);
-    return reached(
-      job,
-      (now) => now.state === "RUNNING" && right(now),
-      () => "The job runs with the new parallelism.",
-    );
-  });
+  const body = { triggerId: newId() };
+  const place = ["rescaling"];
+  const ask = () => send("PATCH", `${path("jobs", job, ...place)}?parallelism=${parallelism}`, body);
+  return followed(job, "Rescale", place, body, ask, () => `The job runs at parallelism ${parallelism}.`);
 }
 
 /** Ask, then ask for the outcome until there is one. */
 function follow(job, what, place, body, said) {
+  return followed(job, what, place, body, () => send("POST", path("jobs", job, ...place), body), said);
+}
+
+function followed(job, what, place, body, ask, said) {
   return record(job, what, async (say) => {
-    const answer = await patiently(() => send("POST", path("jobs", job, ...place), body));
+    const answer = await patiently(ask);
     const trigger = answer["request-id"] ?? body.triggerId;
     say("Accepted; under way.");
     const asked = place[0] === "stop" ? "savepoints" : place[0];
