@@ -15,6 +15,7 @@ from penstock.coordinator.restore_source import (
     requested_snapshot,
     say_if_passed_over,
 )
+from penstock.coordinator.scaling_settings import scaling_settings
 from penstock.coordinator.settings import JobSettings, Retention
 from penstock.core import options
 from penstock.core.config import Configuration
@@ -162,6 +163,7 @@ def job_settings(config: Configuration) -> JobSettings:
         late_ms=config.get(options.LATE_RECORDS_INTERVAL),
         allow_non_restored=config.get(options.IGNORE_UNCLAIMED_STATE),
         claim=config.get(options.CLAIM_MODE).upper() == "CLAIM",
+        scaling=scaling_settings(config),
     )
 
 

@@ -50,6 +50,8 @@ from penstock.coordinator.job_history import JobHistory
 from penstock.coordinator.layout import check_rescale
 from penstock.coordinator.ports import DriverPorts, Work
 from penstock.coordinator.reporting import JobReporter
+from penstock.coordinator.scaling_settings import ScalingSettings
+from penstock.coordinator.scaling_watch import ScalingWatch
 from penstock.core.clock import Now, mono_ms
 from penstock.core.discreet import log_of
 from penstock.core.errors import SnapshotError, as_error
@@ -84,7 +86,13 @@ class JobDriver:
     """
 
     def __init__(
-        self, plan: Plan, coordinator: Coordinator, ports: DriverPorts, on_end: OnEnd, late_ms: int = 0
+        self,
+        plan: Plan,
+        coordinator: Coordinator,
+        ports: DriverPorts,
+        on_end: OnEnd,
+        late_ms: int = 0,
+        scaling: ScalingSettings | None = None,
     ) -> None:
         self.status = JobStatus.CREATED
         self.restarts = 0
@@ -99,6 +107,7 @@ class JobDriver:
         self._plan = plan
         self._coordinator = coordinator
         self._on_end = on_end
+        self._scaling = ScalingWatch(scaling)
         self._clock = ports.clock
         self._cluster = ports.cluster
         self._events = ports.events
@@ -151,7 +160,8 @@ class JobDriver:
 
         def prepare() -> Event:
             layout = self._planner.layout(parallelism, self._plan)
-            check_rescale(layout, self._plan, self._cluster.most_slots())
+            room = self._scaling.room = self._cluster.most_slots()
+            check_rescale(layout, self._plan, room)
             if accepted is not None:
                 accepted()
             return SnapshotRequested(SnapshotRequest(name, RequestKind.RESCALE, layout=layout))
@@ -229,8 +239,16 @@ class JobDriver:
             return Tick()
         if isinstance(message, Heartbeat):
             self.metrics.update(message.metrics)
+            self._scale()
         self.reporter.hear(event.generation, message, self._now)
         return Tick() if isinstance(message, Heartbeat | Remark | Samples | Output) else event
+
+    def _scale(self) -> None:
+        """Rescale the job if its load asks for that."""
+        decision = self._scaling.heard(self.metrics, self._now())
+        if decision is not None:
+            self.carry_out(Rescaled(decision.text))
+            self.rescale(decision.parallelism)[1].add_done_callback(self.reporter.on_scaled)
 
     def _now(self) -> MonoMs:
         return mono_ms(self._clock)
@@ -281,6 +299,8 @@ class JobDriver:
     def _set_status(self, instruction: StatusChanged) -> None:
         self.status = instruction.status
         self.reporter.stalled = None
+        is_running = instruction.status is JobStatus.RUNNING
+        self._scaling.changed(self._plan if is_running else None, self._now())
         if instruction.status is JobStatus.RESTARTING:
             self.restarts += not instruction.planned
             self._begun += 1

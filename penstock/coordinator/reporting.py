@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter as Sums
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 from penstock.coordinator.events import Held, Rescaled, Stalled
 from penstock.core.discreet import log_of
@@ -131,6 +132,12 @@ class JobReporter:
             _log.info("job %r: %s", self._job, instruction.text)
         else:
             self._warn(f"{instruction.text}: {instruction.error}")
+
+    def on_scaled(self, future: Future[str]) -> None:
+        """What the autoscaler wanted is done, or cannot be had. On any thread."""
+        error = future.exception()
+        if error is not None:
+            self._warn(f"the autoscaler does not get what it wants: {error}")
 
     def hear(self, generation: Generation, message: FromSlot, now: Callable[[], MonoMs]) -> None:
         """A slot has said something."""

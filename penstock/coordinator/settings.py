@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from penstock.coordinator.scaling_settings import ScalingSettings
 from penstock.core.job import JobStatus
 from penstock.core.restart import NoRestart, RestartPolicy
 
@@ -46,6 +47,8 @@ class JobSettings:
     allow_non_restored: bool = False
     claim: bool = False
     """Whether the savepoint the job was started from is deleted once its own checkpoints suffice."""
+    scaling: ScalingSettings | None = None
+    """How the job changes its own parallelism; ``None`` if it does not."""
 
     def deletes_checkpoints(self, status: JobStatus, keep: bool) -> bool:
         """Whether the checkpoints of a job that ends so go; ``keep`` if the user may want to go on."""

@@ -34,7 +34,8 @@ def start(job: Assembled, cluster: Cluster, clock: Clock, versions: dict[str, st
     storage = _storage(job, clock)
     ports = DriverPorts(clock, cluster, events, lanes, storage, ClientFutures(), job.planner)
     result = JobResult(job, clock)
-    driver = JobDriver(job.plan, coordinator, ports, result.resolve, job.settings.late_ms)
+    settings = job.settings
+    driver = JobDriver(job.plan, coordinator, ports, result.resolve, settings.late_ms, settings.scaling)
     running = StreamingJob(job, result, driver, coordinator)
     EventLoop(driver, events, clock).start()
     announce(running)

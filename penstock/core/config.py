@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from penstock.core.archive_options import ARCHIVE_OPTIONS
+from penstock.core.autoscaler_options import AUTOSCALER_OPTIONS
 from penstock.core.discreet import HIDDEN, discreet, is_secret
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import flink_keys, is_flinks
@@ -31,7 +32,13 @@ SPARKS = "spark."
 """How keys begin that go to Spark as they are."""
 
 OPTIONS |= (
-    TRANSPORT_OPTIONS | TRUST_OPTIONS | REST_OPTIONS | ARCHIVE_OPTIONS | TRACE_OPTIONS | TELLING_OPTIONS
+    TRANSPORT_OPTIONS
+    | TRUST_OPTIONS
+    | REST_OPTIONS
+    | ARCHIVE_OPTIONS
+    | TRACE_OPTIONS
+    | TELLING_OPTIONS
+    | AUTOSCALER_OPTIONS
 )
 GIVEN_MASTER = "spark.master"
 """Spark's own setting, for a master that is to hold whatever else is configured."""

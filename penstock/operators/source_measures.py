@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from penstock.connectors.source import SplitReader
 from penstock.core.batch import Batch
 from penstock.core.ids import MIN_TIME
+from penstock.core.metrics import PENDING_GAUGE
 from penstock.operators.operator import OperatorContext
 from penstock.operators.source_splits import AssignedSplit
 
@@ -27,7 +28,7 @@ class SourceMeasures:
         self._busy_ms: int = self._now()
         self._lag: int | None = None
         for name, gauge in (
-            ("pendingRecords", self._pending),
+            (PENDING_GAUGE, self._pending),
             ("pendingSplits", waiting),
             ("sourceIdleTime", lambda: max(0, self._now() - self._busy_ms)),
             ("currentFetchEventTimeLag", lambda: self._lag),
