@@ -20,7 +20,7 @@ ASSERTING = {
     # of our own test kits
     *("verify", "simulate", "check", "gives", "run", "must_be_found", "refused", "until"),
     *("check_both", "check_disturbed", "compare_with_model", "finish", "killed_at", "replays"),
-    *("run_to_end", "try_to_read", "well_formed", "bounded", "nothing_left"),
+    *("run_to_end", "try_to_read", "well_formed", "bounded", "nothing_left", "agrees"),
 }
 
 

@@ -25,7 +25,7 @@ from penstock.state.evolution import Rehashed
 from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
-from penstock.state.rocks import cache, table, values
+from penstock.state.rocks import bulk, table, values
 
 GROUPS = 128
 
@@ -36,7 +36,7 @@ class Place:
     seen: int = dataclasses.field(default=0, compare=False)
 
 
-def older(values: Any) -> Any:
+def older(values: Any, kinds: Any = None) -> Any:
     """Hashes that have nothing to do with today's."""
     return np.array([hash(repr(value)) & 0xFFFF_FFFF for value in values], np.uint64)
 
@@ -147,7 +147,7 @@ def pickled_entry(entry: object, raw: bytes) -> bytes:
 def test_older_rows_of_rocksdb(tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With parallelism 1 they come to where they are looked for; with more they may be another subtask's."""
     keys = [dt.datetime(2024, 1, 1, 0, 0, n, tzinfo=dt.UTC) for n in range(40)]
-    monkeypatch.setattr(cache, "hash_values", older)
+    monkeypatch.setattr(bulk, "hash_values", older)
     monkeypatch.setattr(table, "hash_value", lambda key: int(older([key])[0]))
     monkeypatch.setattr(values, "with_entry", pickled_entry)
     before = Subtasks(tmp_path, 1)
