@@ -124,6 +124,11 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
         pickled_plan(plan)
         kept = (directory, store, repository, None, config)
         return Assembled(plan, b"", settings, job_id, *kept, started_by=spec.started_by)
+    if settings.scaling is not None and settings.interval_ms is None:
+        raise ConfigError(
+            "job.autoscaler.enabled needs checkpoints, for a job is rescaled from one: set "
+            f"{options.CHECKPOINT_INTERVAL.key}, or leave the autoscaler off"
+        )
     _warn_about_uids(plan, config)
     _check_owners(config, config.get(options.RECOVERY_PATH))
     initial = requested_snapshot(config.get(options.RECOVERY_PATH), signing)

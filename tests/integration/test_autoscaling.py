@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from local_jobs import LookedAt, environment, number_stream, until
 
+from penstock.core.errors import ConfigError
 from penstock.core.job import JobStatus
 from penstock.testing.local import local_cluster
 from tests.patience import PATIENCE_S
@@ -35,3 +37,10 @@ def test_a_busy_job_grows_in_place_and_says_why(tmp_path: Path) -> None:
         assert "the autoscaler wants parallelism 2: " in said[0] and "records arrive in a second" in said[0]
         assert said[-1] == "rescale from 1 to 2: done"
         job.cancel().result(PATIENCE_S)
+
+
+def test_without_checkpoints_it_is_refused() -> None:
+    env = environment(None, job__autoscaler__enabled="true")
+    with local_cluster(2), pytest.raises(ConfigError, match=r"needs checkpoints.*checkpointing\.interval"):
+        env.from_collection([1]).print()
+        env.execute("small")
