@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from penstock.core.changes import CHANGE, DELETE, UPDATE_AFTER, ChangeMode, with_change
 from penstock.core.errors import ConfigError
+from penstock.expressions.comparing import REQUIRED
 from penstock.expressions.nodes import Call, Case, Cast, Column, Literal, Node
+from penstock.expressions.rewriting import rewritten
 from penstock.operators.columnar.calc import CalcOperator
 
 if TYPE_CHECKING:
@@ -28,8 +30,9 @@ def calculated(
     """
     columns: dict[str, Node] = {it: Column(it) for it in frame.columns} if named is None else dict(named)
     mode, key = frame.changes, frame.key
+    called = {part: it for it, node in columns.items() if (part := _repeated(node, frame.schema))}
+    columns = {it: _of_living(node) for it, node in columns.items()}
     if mode is ChangeMode.UPSERT:
-        called = {node.name: it for it, node in columns.items() if isinstance(node, Column)}
         if not all(part in called for part in key):
             return calculated(frame._as_retract(), name, condition, named)
         kept = tuple(called[part] for part in key)
@@ -47,6 +50,32 @@ def calculated(
     if mode is ChangeMode.UPSERT:
         found._retracting = lambda: calculated(frame._as_retract(), name, condition, named)
     return found
+
+
+def _repeated(node: Node, schema: pa.Schema) -> str | None:
+    """The column whose values a node has, in a type that holds them all; ``None`` if it computes others."""
+    if isinstance(node, Column):
+        return node.name
+    if isinstance(node, Call) and node.function == REQUIRED:
+        return _repeated(node.arguments[0], schema)
+    if isinstance(node, Cast) and (name := _repeated(node.argument, schema)) is not None:
+        given, wanted = schema.field(name).type, node.type
+        if pa.types.is_integer(given) and pa.types.is_signed_integer(wanted):
+            room = wanted.bit_width - given.bit_width
+            return name if room > 0 or (room == 0 and pa.types.is_signed_integer(given)) else None
+    return None
+
+
+def _of_living(node: Node) -> Node:
+    """What a row must have is not asked of one that goes: it was asked when the row came, if it did."""
+    goes = Call("equal", (Column(CHANGE), Literal(DELETE, pa.int8())))
+
+    def replace(it: Node) -> Node | None:
+        if isinstance(it, Call) and it.function == REQUIRED:
+            return Case(((goes, it.arguments[0]),), it)
+        return None
+
+    return rewritten(node, replace)
 
 
 def _upserted(

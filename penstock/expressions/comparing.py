@@ -16,6 +16,8 @@ from penstock.expressions.functions import Arguments, Kernel, Overload, Unfit, V
 from penstock.expressions.types import common_type
 
 _BOOL = pa.bool_()
+REQUIRED = "required"
+"""The function that gives its argument back, and fails if that is null."""
 
 
 def _comparison(kernel: Kernel, with_nan: Kernel, ordered: bool, arguments: Arguments) -> Overload:
@@ -97,7 +99,7 @@ def _is_not_null(arguments: Arguments) -> Overload:
     return Overload(arguments.types, _BOOL, pc.is_valid)
 
 
-@function("required", 1)
+@function(REQUIRED, 1)
 def _required(arguments: Arguments) -> Overload:
     """The value, which must be there."""
 

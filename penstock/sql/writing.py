@@ -11,6 +11,7 @@ from penstock.core.errors import ConfigError
 from penstock.dataframe import DataFrame, col, lit
 from penstock.dataframe.emitting import check_sink
 from penstock.datastream import StreamExecutionEnvironment as Env
+from penstock.expressions.comparing import REQUIRED
 from penstock.expressions.face import Expression, call
 from penstock.expressions.types import is_number, is_text
 from penstock.sql.connectors import sink_of
@@ -87,7 +88,7 @@ def _column(table: TableDefinition, frame: DataFrame, field: pa.Field, source: s
         return lit(None, field.type)
     value, kind = col(source), frame.schema.field(source).type
     if not field.nullable and frame.schema.field(source).nullable:
-        value = call("required", value)
+        value = call(REQUIRED, value)
     if kind.equals(field.type):
         return value
     fits = (

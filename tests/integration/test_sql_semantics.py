@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from local_jobs import environment
 
 import penstock.dataframe as pf
+from penstock.common import Row, WatermarkStrategy
 from penstock.core.errors import JobFailedError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.sql import Session, SqlError
 from penstock.sql.session import session_of
 from penstock.testing.local import local_cluster
+from penstock.testing.scripted_source import AwaitCheckpoint, cued_source
 from tests.sql_kit import rows_of
 
 
@@ -89,6 +93,24 @@ def test_a_null_does_not_pass_for_what_was_declared_without() -> None:
     found.sql("INSERT INTO o SELECT a FROM t")
     with pytest.raises(JobFailedError, match="NOT NULL was declared"):
         env.execute("nulls")
+
+
+def test_rows_that_go_may_have_nulls_and_keys_may_become_wider(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = environment(tmp_path)
+    env.set_parallelism(1)
+    script = [Row(k=1, v=5), Row(k=2, v=6), AwaitCheckpoint(), Row(k=1, v=7)]
+    stream = env.from_source(cued_source(script), WatermarkStrategy.no_watermarks(), "seen")
+    found = Session(env)
+    found.register("seen", pf.from_data_stream(stream, pa.schema({"k": pa.int32(), "v": pa.int64()})))
+    options = "PRIMARY KEY (k) NOT ENFORCED) WITH ('connector' = 'print')"
+    found.sql(f"CREATE TABLE o (k BIGINT, n BIGINT NOT NULL, {options}")
+    counted = "SELECT k, NULLIF(COUNT(*), 2) AS n FROM seen GROUP BY k"
+    found.sql(f"INSERT INTO o SELECT k, n FROM ({counted}) AS r WHERE n IS NOT NULL")
+    env.execute("goes")
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines[:2]) == ["+I[1, 1]", "+I[2, 1]"] and [line[:5] for line in lines[2:]] == ["-U[1,"]
 
 
 def uids(*statements: str) -> dict[str, str]:
