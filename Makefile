@@ -50,7 +50,7 @@ demo: java $(PLAIN) ## Run the demonstration (ARGS="..." are passed on)
 	@$(BIN)/penstock demo $(ARGS)
 
 docs: $(DOCS)/.installed ## Build the documentation site into .cache/site, and crawl it for broken links
-	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build  # with --quiet, no warning would count
 	@$(DOCS)/bin/python scripts/docs_check.py .cache/site
 	@echo "Open .cache/site/index.html"
 

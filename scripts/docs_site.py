@@ -59,9 +59,11 @@ def slug(text: str, separator: str) -> str:
 def on_config(config: Any) -> Any:
     """In the navigation, a folder stands for all its pages, the index first."""
     notes = sorted(f"design/{path.name}" for path in (ROOT / "docs" / "design").glob("*.md"))
-    inside = {"design/": notes}
+    inside: dict[str, list[Any]] = {"design/": notes}
     inside["examples/"] = sorted(example_pages(), key=lambda name: (not name.endswith("s/index.md"), name))
-    inside["reference/"] = sorted(reference_pages(), key=lambda name: (not name.endswith("index.md"), name))
+    inside["reference/"] = [{"Modules": "reference/index.md"}]
+    for name in REFERENCE:  # in full, most would be cut off
+        inside["reference/"].append({name.removeprefix("datastream."): f"reference/penstock.{name}.md"})
 
     def filled(entry: Any) -> Any:
         if isinstance(entry, dict):
