@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.penstock-installed
 PLAIN := $(VENV)/.penstock-plain
 RELEASE := .cache/release
+DOCS := .cache/docs
 BASE ?= python3.11
 ARGS ?=
 PEERS ?=
@@ -22,7 +23,7 @@ SPARE ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo dist test-matrix test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-planted test-spark test-kills lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
+.PHONY: help venv java servers demo docs dist test-matrix test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-planted test-spark test-kills lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +48,15 @@ servers: ## Check for the servers that tests use, and install what is missing if
 demo: java $(PLAIN) ## Run the demonstration (ARGS="..." are passed on)
 	@echo "Running the demonstration (half a minute) ..."
 	@$(BIN)/penstock demo $(ARGS)
+
+docs: $(DOCS)/.installed ## Build the documentation site into .cache/site, and crawl it for broken links
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build  # with --quiet, no warning would count
+	@$(DOCS)/bin/python scripts/docs_check.py .cache/site
+	@echo "Open .cache/site/index.html"
+
+$(DOCS)/.installed: pyproject.toml constraints.txt scripts/ensure_venv.sh
+	@sh scripts/ensure_venv.sh "$(DOCS)" docs
+	@touch $@
 
 dist: java $(RELEASE)/.installed ## Build sdist and wheel into dist, and try the wheel in an empty environment
 	@$(RELEASE)/bin/python scripts/build_dist.py

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make a virtual environment with the project and its development tools: ensure_venv.sh <directory> [plain|release]
-# With "release" it gets what builds a release, and nothing of the project. With "plain" it gets the project alone, and modules are compiled when they are first used: most never are.
+# Make a virtual environment with the project and its development tools: ensure_venv.sh <directory> [plain|release|docs]
+# With "release" it gets what builds a release, with "docs" what builds the site, and nothing of the project. With "plain" it gets the project alone, and modules are compiled when they are first used: most never are.
 set -eu
 venv=$1
 kind=${2:-dev}
@@ -51,6 +51,11 @@ if [ "$kind" = plain ]; then
 elif [ "$kind" = release ]; then
     echo "Installing the tools for a release into $venv ..."
     pip --quiet setuptools build twine
+elif [ "$kind" = docs ]; then
+    echo "Installing what builds the documentation into $venv ..."
+    extra='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])'
+    # Only the extra: the reference is read from the sources, and nothing of the project is imported.
+    pip --quiet $("$python" -c "$extra")
 else
     echo "Installing into $venv (the first time takes a few minutes) ..."
     pip --quiet -e '.[dev]'
