@@ -96,6 +96,8 @@ class JobHistory:
         self._sightings = Sightings()
         self._stalled: str | None = None
         self._held: str | None = None
+        self._is_planned = False
+        """Whether the slots of an attempt are being ended on purpose."""
         self._hearers: dict[type, Callable[[Any, Now], None]] = {
             Claimed: self._on_claimed,
             SlotRegistered: self._on_registered,
@@ -110,7 +112,7 @@ class JobHistory:
             StartAttempt: self._on_start,
             StopAttempt: self._on_stop,
             SendAll: self._on_send_all,
-            StatusChanged: lambda done, now: self._to_status(done.status, now.wall),
+            StatusChanged: self._on_status,
             Stalled: self._on_stalled,
             Held: self._on_held,
             PlanChanged: self._on_plan_changed,
@@ -237,10 +239,12 @@ class JobHistory:
         self._attempts.registered(event.slot, event.address, now.wall)
 
     def _on_lost(self, event: SlotLost, now: Now) -> None:
+        self._attempts.lost(event.slot, now.wall)
+        if self._is_planned:
+            return  # it was told to leave
         host = self._host(event.slot)
         failure = failure_of(ProcessLostError(event.reason), now.wall, None, event.slot, host)
         self._failures.heard(ProcessLostError(event.reason), failure)
-        self._attempts.lost(event.slot, now.wall)
         self._happened(now.wall, "slot", event.reason)
 
     def _on_said(self, event: SlotSaid, now: Now) -> None:
@@ -296,6 +300,7 @@ class JobHistory:
     # --- what is done -----------------------------------------------------------------------
 
     def _on_start(self, instruction: StartAttempt, now: Now) -> None:
+        self._is_planned = False
         self._attempts.begin(instruction.generation, now.wall)
         self._failures.new_attempt()
         self._metrics.new_attempt()
@@ -338,6 +343,10 @@ class JobHistory:
         else:
             self._attempts.move_all(TaskState.CANCELED, now.wall)
         self._checkpoints.give_up_incomplete("the job has ended", now.wall)
+        self._to_status(instruction.status, now.wall)
+
+    def _on_status(self, instruction: StatusChanged, now: Now) -> None:
+        self._is_planned = instruction.planned
         self._to_status(instruction.status, now.wall)
 
     def _to_status(self, status: JobStatus, now: WallMs) -> None:

@@ -96,10 +96,10 @@ def test_new_requirements_rescale_a_job_that_keeps_the_contract(tmp_path: Path) 
         assert check_contract(job.client) > 45
         subtasks = job.client.get(f"{job.base}/vertices/{mapped}")["subtasks"]
         assert [one["status"] for one in subtasks] == ["RUNNING"] * 3
-        told = [
-            one["text"] for one in job.client.get(f"{job.base}/events")["events"] if one["kind"] == "rescale"
-        ]
+        events = job.client.get(f"{job.base}/events")["events"]
+        told = [one["text"] for one in events if one["kind"] == "rescale"]
         assert told[-1] == "rescale from 2 to 3: done" and len(told) == 2
+        assert not [one for one in events if one["kind"] == "slot"], "slots that leave as told are not lost"
 
 
 def test_chains_that_a_rescale_makes_and_breaks_keep_the_contract(tmp_path: Path) -> None:
