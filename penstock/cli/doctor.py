@@ -133,16 +133,20 @@ def check_workers() -> Finding:
         return Finding(Verdict.OK, "workers run this Python (no PYSPARK_PYTHON)")
     what = f"workers run PYSPARK_PYTHON={given}"
     remedy = "Unset PYSPARK_PYTHON, or name a Python of the same minor version with the same packages."
-    ask = "import sys, pyarrow, cloudpickle, cryptography; print('%d.%d' % sys.version_info[:2])"
+    questions = (["--version"], ["-c", "import pyarrow, cloudpickle, cryptography"])
     try:
-        done = subprocess.run([given, "-c", ask], capture_output=True, text=True, check=False, timeout=60)
+        version, needed = [
+            subprocess.run([given, *asked], capture_output=True, text=True, check=False, timeout=60)
+            for asked in questions
+        ]
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding(Verdict.FAIL, f"{what}: {error}", remedy)
-    if done.returncode:
-        return Finding(Verdict.FAIL, f"{what}: {(done.stderr.splitlines() or ['it failed'])[-1]}", remedy)
-    version, here = done.stdout.strip(), _dotted(sys.version_info[:2])
-    if version != here:
-        return Finding(Verdict.FAIL, f"{what}, which is Python {version}, not {here}", remedy)
+    if version.returncode or needed.returncode:
+        said = (version.stderr + needed.stderr).splitlines() or ["it failed"]
+        return Finding(Verdict.FAIL, f"{what}: {said[-1]}", remedy)
+    found, here = version.stdout.rpartition(" ")[2].strip(), _dotted(sys.version_info[:2])
+    if found.split(".")[:2] != here.split("."):
+        return Finding(Verdict.FAIL, f"{what}, which is Python {found}, not {here}", remedy)
     return Finding(Verdict.OK, what)
 
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from penstock.cli.main import cli
 from penstock.cli.settings_file import find_settings, read_settings
 from penstock.common import Configuration
+from penstock.core.autoscaler_options import AUTOSCALER_OPTIONS
 from penstock.core.config import find, layered
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import OPEN
@@ -163,7 +164,7 @@ def test_a_configuration_of_flink_is_read_and_what_is_not_used_is_said():
 
 def test_what_is_flinks_is_not_ours():
     ours = OPTIONS.keys() | {old for option in OPTIONS.values() for old in option.fallback_keys}
-    assert [key for key in ours if key.startswith(OPEN)] == [TRACE_ENDPOINT.key]
+    assert {key for key in ours if key.startswith(OPEN)} == {TRACE_ENDPOINT.key, *AUTOSCALER_OPTIONS}
     assert find(TRACE_ENDPOINT.key) is TRACE_ENDPOINT, "ours is found first"
     text = "".join(f"{key}: ''\n" for key, option in OPTIONS.items() if option.kind is Kind.STRING)
     found = read_settings(written(text))

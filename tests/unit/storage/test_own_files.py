@@ -128,6 +128,7 @@ FOR_OTHERS = {
     "luggage/archives.py": "with the modes of own_files; and members of archives are no files",
     "connectors/kafka/wire.py": "in a temporary directory",
     "connectors/database/mysql_bulk.py": "a temporary file is private",
+    "cli/new.py": "a project is its maker's, with the rights that their files have",
     "cli/replay.py": "the output that was asked for",
     "demo/chart.py": "the output that was asked for",
     "storage/exclusive.py": "by own_files, and remote stores have rights of their own",
