@@ -172,30 +172,41 @@ def measure(chosen: argparse.Namespace) -> None:
                     print(f"  {which:<9} {how.value:<6} {layout:<8} {best:>12,.0f}", flush=True)
 
 
-def job(events: int, home: Path) -> None:
-    """The interval join of the events with themselves as a job; records of both sides a second."""
+def pairs_with_itself(events: int) -> int:
+    """How many pairs the interval join of the first events with themselves has."""
+    once = data.events(np.arange(events), 1000)
+    return expected("interval", JoinKind.INNER, (once, once))
+
+
+def with_itself(files: Path, layout: str, checkpoints: Path) -> tuple[float, int]:
+    """The interval join of the events with themselves as a job: its seconds, and its pairs."""
     import workloads
 
     from penstock.datastream.connectors.file_system import FileSource
+
+    env = workloads.environment(checkpoints)
+    source = FileSource.parquet(str(files), columns=["user_id", "amount", "ts_ms"])
+    keyed = env.from_source(source, workloads.STRATEGY, "events").key_by("user_id")
+    joined = keyed.interval_join(keyed).between(-NEAR_MS, NEAR_MS)
+    sink = workloads.TallySink()
+    (joined.process(pair) if layout == "rows" else joined.columns()).sink_to(sink)
+    return env.execute("bench-join").get_net_runtime() / 1000, sink.rows
+
+
+def job(events: int, home: Path) -> None:
+    """Records of both sides a second."""
+    import workloads
+
     from penstock.datastream.job import Program, run_as
 
-    files = data.dataset(home, events, 1000)
-    once = data.events(np.arange(events), 1000)
-    wanted = expected("interval", JoinKind.INNER, (once, once))
+    files, wanted = data.dataset(home, events, 1000), pairs_with_itself(events)
     with run_as(Program(overrides={"penstock.spark.master": "local[2]"})):
         workloads.warm_up()
         for layout in ("rows", "columns"):
             with tempfile.TemporaryDirectory() as checkpoints:
-                env = workloads.environment(Path(checkpoints))
-                source = FileSource.parquet(str(files), columns=["user_id", "amount", "ts_ms"])
-                stream = env.from_source(source, workloads.STRATEGY, "events")
-                keyed = stream.key_by("user_id")
-                joined = keyed.interval_join(keyed).between(-NEAR_MS, NEAR_MS)
-                sink = workloads.TallySink()
-                (joined.process(pair) if layout == "rows" else joined.columns()).sink_to(sink)
-                seconds = env.execute("bench-join").get_net_runtime() / 1000
-            if sink.rows != wanted:
-                raise SystemExit(f"wrong result: {sink.rows} pairs, not {wanted}")
+                seconds, found = with_itself(files, layout, Path(checkpoints))
+            if found != wanted:
+                raise SystemExit(f"wrong result: {found} pairs, not {wanted}")
             print(f"  interval join, {layout:<8} {2 * events / seconds:>12,.0f} events/s", flush=True)
 
 

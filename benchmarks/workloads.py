@@ -77,9 +77,9 @@ def environment(checkpoints: Path | None, **settings: str) -> StreamExecutionEnv
     return StreamExecutionEnvironment.get_execution_environment(config)
 
 
-def windowed(data: Path, key: str, checkpoints: Path | None) -> tuple[float, TallySink]:
+def windowed(data: Path, key: str, checkpoints: Path | None, **settings: str) -> tuple[float, TallySink]:
     """W1 (key country) and W2 (key user_id): count and sum per key and minute."""
-    env = environment(checkpoints, penstock_batch_max__rows="65536")
+    env = environment(checkpoints, penstock_batch_max__rows="65536", **settings)
     sink = TallySink("c")
     # A file to each reader, whole: parts of the two go up in event time one behind the other, not together.
     form = ParquetFormat([key, "amount", "ts_ms"])
@@ -94,9 +94,9 @@ def windowed(data: Path, key: str, checkpoints: Path | None) -> tuple[float, Tal
     return env.execute("bench-window").get_net_runtime() / 1000, sink
 
 
-def running_count(data: Path, checkpoints: Path | None) -> tuple[float, TallySink]:
+def running_count(data: Path, checkpoints: Path | None, **settings: str) -> tuple[float, TallySink]:
     """W3."""
-    env = environment(checkpoints)
+    env = environment(checkpoints, **settings)
     sink = TallySink()
     source = FileSource.parquet(str(data), columns=["user_id", "amount"])
     (

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.nexmark.queries import CHANGING
 from benchmarks.nexmark.tables import MakeSource, Rows
-from benchmarks.nexmark.usage import family
+from benchmarks.usage import family
 from penstock.connectors.source import Source, Split, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.changes import CHANGE, SIGNS, with_change

@@ -28,7 +28,7 @@ from pyflink.table import Schema, StreamTableEnvironment, TableDescriptor
 from benchmarks.nexmark.events import KINDS, ROUND, Feed
 from benchmarks.nexmark.reporting import report
 from benchmarks.nexmark.sql_tables import Formulas
-from benchmarks.nexmark.usage import Usage
+from benchmarks.usage import Usage
 
 TIME = "CAST(TO_TIMESTAMP_LTZ({}, 3) AS TIMESTAMP(3))"
 COUNT_CHAR = "CAST(CHAR_LENGTH(extra) - CHAR_LENGTH(REPLACE(extra, 'c', '')) AS BIGINT)"

@@ -20,7 +20,7 @@ from benchmarks.nexmark.exact import Run
 from benchmarks.nexmark.queries import CHANGING, frame_of
 from benchmarks.nexmark.reporting import report
 from benchmarks.nexmark.tables import MakeSource, generated, stream
-from benchmarks.nexmark.usage import Usage
+from benchmarks.usage import Usage
 from penstock.common import Configuration
 from penstock.connectors.builtin.discard import DiscardingSink
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
