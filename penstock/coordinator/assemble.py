@@ -55,6 +55,12 @@ def rocksdb_settings(config: Configuration) -> dict[str, object] | None:
     }
 
 
+def _local_backup(config: Configuration) -> str | None:
+    if not config.get(options.LOCAL_BACKUP):
+        return None
+    return config.get(options.LOCAL_BACKUP_DIRS) or config.get(options.ROCKSDB_LOCALDIR) or ""
+
+
 def check_backend(config: Configuration) -> None:
     """Refuse a backend that cannot work before anything is started."""
     if config.get(options.STATE_BACKEND) == ROCKSDB and importlib.util.find_spec("rocksdict") is None:
@@ -193,6 +199,7 @@ def _plan_settings(spec: JobSpec, settings: JobSettings, batch: bool) -> PlanSet
         allowed_classes=allowed_by_program(config.get(ALLOWED_CLASSES)),
         log_format=chosen_format(config.get(LOG_FORMAT)),
         rocksdb=rocksdb_settings(config),
+        local_backup=_local_backup(config),
         secret_fields=patterns_of(config.get(SECRET_FIELDS)),
     )
 

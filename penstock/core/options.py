@@ -241,9 +241,15 @@ FILE_MERGING = _bool("execution.checkpointing.file-merging.enabled", False, _UNU
 LOCAL_BACKUP = _bool(
     "execution.checkpointing.local-backup.enabled",
     False,
-    _UNUSED,
+    "Whether slots keep copies of their checkpoint files on the disk of their machine, and restore from them "
+    "what is there: for checkpoints that are far away.",
     "state.backend.local-recovery",
     "execution.state-recovery.from-local",
+)
+LOCAL_BACKUP_DIRS = _text(
+    "execution.checkpointing.local-backup.dirs",
+    "The directory of these copies; that of RocksDB's files if not set, or where Spark keeps its own.",
+    "taskmanager.state.local.root-dirs",
 )
 STATE_BACKEND: Option[str] = _add(
     Option(

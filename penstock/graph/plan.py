@@ -66,6 +66,8 @@ class PlanSettings:
     """How workers write their logs (``core/log_format.py``)."""
     rocksdb: Mapping[str, Any] | None = None
     """Arguments of ``state.rocks.database.RocksSettings``; ``None`` keeps keyed state on the heap."""
+    local_backup: str | None = None
+    """Where slots keep copies of their snapshot files: a directory, or empty for the default one."""
     secret_fields: tuple[str, ...] = patterns_of(DEFAULT)
     """Names of fields that are never shown to people, see ``core/secret_fields.py``."""
 

@@ -212,6 +212,7 @@ class SparkCluster(Cluster):
             self._job.plan.job_name,
             self._number,
             self._job.plan.settings.log_format,
+            self._job.plan.settings.local_backup,
         )
 
     # --- callbacks of the control server ----------------------------------------------------

@@ -32,6 +32,7 @@ from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, 
 from penstock.exchange.frames import FramedSocket
 from penstock.exchange.lines import PLAIN, Lines, Transport
 from penstock.exchange.network import TcpNetwork
+from penstock.snapshot.local_backup import LocalBackup, local_backup
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store
 from penstock.spark.witness import Machine, Will, leave_will
@@ -69,6 +70,8 @@ class WorkerInfo:
     attempt: int = 0
     """Counted from 0, for people; the generation is what counts."""
     log_format: str = TEXT
+    local_backup: str | None = None
+    """Where copies of snapshot files are kept, if they are; empty for the default directory."""
 
     def __repr__(self) -> str:
         return f"WorkerInfo({self.job}, generation {self.generation})"
@@ -195,8 +198,7 @@ def _run_slot(info: WorkerInfo, slot_number: int, host: str) -> None:
     link = ControlLink(info, slot_number, network.address)
     leave_will(info.will(slot_number))
     files = _FileThread(network.wake)
-    storage = _storage(info)
-
+    storage, backup = _storages(info, SlotId(slot_number), clock)
     progress = _Progress()
     environment = TaskEnvironment(
         clock,
@@ -207,6 +209,7 @@ def _run_slot(info: WorkerInfo, slot_number: int, host: str) -> None:
         Generation(info.generation),
         opening=progress.opening,
         wake=network.wake,
+        backup=backup,
     )
     slot = Slot(SlotId(slot_number), environment, network)
     selector.register(link.frames.socket, selectors.EVENT_READ, link)
@@ -335,11 +338,11 @@ def _tell(link: ControlLink, slot: Slot, error: Exception) -> None:
         link.report(TaskFailed(slot.tasks[0].subtask if slot.tasks else slot.here, error))
 
 
-def _opener(info: WorkerInfo, storage: SnapshotStore) -> Callable[[str], StateStorage]:
+def _opener(info: WorkerInfo, storage: StateStorage) -> Callable[[str], StateStorage]:
     """What finds the storage that a snapshot is restored from."""
 
     def open_storage(root: str) -> StateStorage:
-        if root.startswith("driver-memory:"):
+        if root == storage.url or root.startswith("driver-memory:"):
             return storage
         opened = open_store(root, create=False)
         if info.store_url is not None:
@@ -349,9 +352,13 @@ def _opener(info: WorkerInfo, storage: SnapshotStore) -> Callable[[str], StateSt
     return open_storage
 
 
-def _storage(info: WorkerInfo) -> SnapshotStore:
+def _storages(
+    info: WorkerInfo, slot: SlotId, clock: SystemClock
+) -> tuple[SnapshotStore | LocalBackup, LocalBackup | None]:
+    """Where state goes; the same again if it is copied on the way."""
     if info.store_url is None:
-        return MemoryStore()
+        return MemoryStore(), None
     store = open_store(info.store_url)
     store.inline_limit = info.inline_limit
-    return store
+    backup = local_backup(info.local_backup, store, Generation(info.generation), slot, clock)
+    return backup or store, backup

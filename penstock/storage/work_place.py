@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -47,6 +48,13 @@ class WorkPlace:
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
         self._lock = -1
+
+
+def default_base() -> Path:
+    """The first of Spark's local directories if this is a Spark task, else where temporary files go."""
+    spark = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
+    first = spark.split(",")[0].strip()
+    return Path(first) if first else Path(tempfile.gettempdir())
 
 
 def sweep(root: Path, prefix: str) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.core.clock import Clock
-from penstock.core.handles import Blob
-from penstock.core.ids import Generation
+from penstock.core.handles import Blob, SubtaskSnapshot
+from penstock.core.ids import Epoch, Generation
 from penstock.core.messages import FromSlot, Opening
 from penstock.state.registry import BUILT_IN, StateBackends
 
@@ -34,6 +34,22 @@ class StateStorage(Protocol):
 
     def read_blob(self, blob: Blob) -> bytes:
         """The bytes of a blob, verified against its length and checksum."""
+        ...
+
+
+class Backup(Protocol):
+    """Keeps copies of snapshot files at hand. Called beside the task's thread, where they are written."""
+
+    def taken(self, epoch: Epoch, snapshot: SubtaskSnapshot) -> None:
+        """A subtask has written its part of a checkpoint."""
+        ...
+
+    def completed(self, epoch: Epoch) -> None:
+        """A snapshot is complete."""
+        ...
+
+    def remove(self) -> None:
+        """All tasks have finished: nothing will be restored."""
         ...
 
 
@@ -63,5 +79,6 @@ class TaskEnvironment:
     """Told what the slot is at while it builds its tasks."""
     wake: Callable[[], None] | None = None
     """Has the slot look at its tasks again, from any thread; ``None`` if everything runs on one thread."""
+    backup: Backup | None = None
     backends: StateBackends = BUILT_IN
     """What may keep keyed state."""

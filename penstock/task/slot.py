@@ -10,6 +10,8 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from enum import Enum
+from functools import partial
+from typing import Any
 
 from penstock.core.errors import PenstockError
 from penstock.core.ids import SlotId, Subtask, SubtaskIndex, VertexId
@@ -35,6 +37,7 @@ from penstock.core.messages import (
 )
 from penstock.task.build import Network, build_tasks
 from penstock.task.environment import TaskEnvironment
+from penstock.task.phases import Phase
 from penstock.task.task import Task
 from penstock.task.watching import hot_groups, watch, watched
 
@@ -110,6 +113,8 @@ class Slot:
         elif isinstance(message, SnapshotCompleted):
             for task in self.tasks:
                 task.completed(message)
+            if self._env.backup is not None:
+                self._env.background.submit(partial(self._env.backup.completed, message.epoch), _raise)
         elif isinstance(message, TakeTail):
             watch(self.tasks, message)
         elif isinstance(message, AlignWatermarks):
@@ -160,5 +165,13 @@ class Slot:
     def leave(self) -> None:
         """Close all tasks and be done."""
         self.phase = SlotPhase.LEFT
+        if self._env.backup is not None and all(task.phase is Phase.FINISHED for task in self.tasks):
+            self._env.backup.remove()
         for task in self.tasks:
             task.close()
+
+
+def _raise(_: Any, error: Exception | None) -> None:
+    """What background work has to say where it gives nothing."""
+    if error is not None:
+        raise error

@@ -110,7 +110,10 @@ class StateWriter:
             if operator.keyed or operator.lists is not None or operator.key_kinds
         )
         written = writer.length + sum(native.written for found in segments for native in found.native)
-        return SubtaskSnapshot(self._subtask, kept, finished, in_flight, written)
+        snapshot = SubtaskSnapshot(self._subtask, kept, finished, in_flight, written)
+        if self._env.backup is not None and barrier.location is None:
+            self._env.backup.taken(barrier.epoch, snapshot)
+        return snapshot
 
     def _operator_snapshot(
         self, found: _OperatorSegments, writer: _SegmentWriter, in_file: bool

@@ -36,6 +36,7 @@ from penstock.datastream.job import run_as, running_program
 from penstock.exchange.channel import InputChannel, LocalSender
 from penstock.graph.nodes import JobSpec
 from penstock.luggage.in_process import Settled
+from penstock.snapshot.local_backup import local_backup
 from penstock.snapshot.storage import MemoryStore
 from penstock.snapshot.store import open_store
 from penstock.task.environment import StateStorage, TaskEnvironment
@@ -157,11 +158,14 @@ class LocalCluster(Cluster):
 
     def _environment(self, slot: SlotId, generation: Generation, notify: Notify) -> TaskEnvironment:
         url = self._job.store_url
-        storage = MemoryStore() if url is None else open_store(url)
-        storage.inline_limit = self._job.store.inline_limit
+        store = MemoryStore() if url is None else open_store(url)
+        store.inline_limit = self._job.store.inline_limit
+        kept = self._job.plan.settings.local_backup
+        backup = local_backup(kept, store, generation, slot, self._clock)
+        storage: StateStorage = store if backup is None else backup
 
         def open_storage(root: str) -> StateStorage:
-            if root.startswith("driver-memory:"):
+            if root == storage.url or root.startswith("driver-memory:"):
                 return storage
             opened = open_store(root, create=False)
             if url is not None:
@@ -180,6 +184,7 @@ class LocalCluster(Cluster):
             open_storage,
             generation,
             wake=lambda: None,
+            backup=backup,
         )
 
     def _drive(self, generation: Generation, slots: int, notify: Notify, stop: threading.Event) -> None:

@@ -93,6 +93,7 @@ STARTS_SPARK = {"spark", "cli", "demo"}
 """Packages that may import pyspark; in ``cli`` and ``demo`` only inside functions."""
 
 SNAPSHOT_STORAGE = {"storage", "reading", "verification", "owners", "store", "repository", "recovery"}
+SNAPSHOT_STORAGE |= {"local_backup"}
 """Modules of ``snapshot`` that do I/O; all others decide from values they are given."""
 
 OUTSIDE_WORLD = {"os", "io", "time", "random", "pathlib", "socket", "subprocess", "threading", "tempfile"}

@@ -6,8 +6,6 @@ Used on the task's thread, except that a :class:`Moment` may be read in the thre
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from typing import Any
 
 from penstock.core.errors import ConfigError
 from penstock.state.rocks.keys import TABLE
-from penstock.storage.work_place import WorkPlace
+from penstock.storage.work_place import WorkPlace, default_base
 
 PREFIX = "penstock-rocksdb-"
 
@@ -49,13 +47,6 @@ def local_directory(base: str | None) -> WorkPlace:
             f"{root} cannot hold the working files of RocksDB ({error.strerror or error}); name another "
             "directory with state.backend.rocksdb.localdir"
         ) from error
-
-
-def default_base() -> Path:
-    """The first of Spark's local directories if this is a Spark task, else where temporary files go."""
-    spark = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
-    first = spark.split(",")[0].strip()
-    return Path(first) if first else Path(tempfile.gettempdir())
 
 
 Rows = Iterator[tuple[bytes, bytes]]

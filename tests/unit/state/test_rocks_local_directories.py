@@ -15,8 +15,8 @@ import pytest
 from penstock.core.errors import ConfigError
 from penstock.state.keyed import KeyedState
 from penstock.state.rocks.backend import RocksBackend
-from penstock.state.rocks.database import PREFIX, RocksSettings, default_base, local_directory
-from penstock.storage.work_place import sweep
+from penstock.state.rocks.database import PREFIX, RocksSettings, local_directory
+from penstock.storage.work_place import default_base, sweep
 
 
 def places(root: Path) -> list[Path]:

@@ -1,0 +1,244 @@
+"""Copies of a slot's own snapshot files on the disk of its machine, to be restored from before the storage.
+
+A slot whose process died begins anew on the same machine most of the time, and then need not fetch its state
+from far away.  What is restored is what the manifest names, by length and checksum, wherever its bytes come
+from: a copy that is damaged, old or somebody else's is as good as none.  So copies are never waited for,
+never durable, and losing them costs time alone.
+
+Below a base directory lies a directory for each place where snapshots go, and in it one for each attempt of a
+slot.  A slot writes to its own, reads all of its place, and takes what it restored over, as links; once a
+checkpoint is complete, all slots have restored, and those of former attempts are removed.  What a job left
+behind that never came back is removed when another one begins, a day later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import logging
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from penstock.core.clock import Clock
+from penstock.core.handles import Blob, SubtaskSnapshot, digest, keyed_blobs
+from penstock.core.ids import Epoch, Generation, SlotId, Subtask
+from penstock.snapshot.storage import MemoryStore, SnapshotStore
+from penstock.storage.own_files import make_directory, open_file
+from penstock.storage.work_place import default_base
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "penstock-backup-"
+_DRAFT = ".draft"
+_KEPT_MS = 24 * 3600 * 1000
+
+
+class LocalBackup:
+    """Storage with copies of what this slot writes and restores.
+
+    Read from any thread; everything else happens on the one that writes snapshots.
+    """
+
+    def __init__(
+        self, storage: SnapshotStore, base: Path, generation: Generation, slot: SlotId, clock: Clock
+    ) -> None:
+        self.url = storage.url
+        self.inline_limit = storage.inline_limit
+        self._storage = storage
+        where = hashlib.blake2b(storage.url.encode(), digest_size=8).hexdigest()
+        self._place = base / f"{_PREFIX}{os.geteuid()}-{where}"
+        self._own = self._place / f"{int(generation)}-{int(slot)}"
+        self._generation = generation
+        self._is_usable = True
+        self._taken: dict[Epoch, dict[Subtask, frozenset[str]]] = {}
+        self._former = self._found_copies(base, clock)
+
+    # --- the storage of the slot --------------------------------------------------------------
+
+    def write_file(self, path: str, chunks: Iterable[bytes]) -> Blob:
+        """Write a file durably, and a copy of it if that can be done."""
+        with self._copying(path) as copy:
+            return self._storage.write_file(path, copy.passing(chunks))
+
+    def read_blob(self, blob: Blob) -> bytes:
+        """The bytes of a blob, verified, from a copy if there is one."""
+        if blob.path is None:
+            return self._storage.read_blob(blob)
+        name = _name(blob.path)
+        for copy in self._former.get(name, ()):
+            data = _bytes_of(copy, blob)
+            if data is not None:
+                with contextlib.suppress(OSError):
+                    os.link(copy, self._own / name)
+                return data
+        return self._storage.read_blob(blob)
+
+    # --- what need not be kept ----------------------------------------------------------------
+
+    def taken(self, epoch: Epoch, snapshot: SubtaskSnapshot) -> None:
+        """A subtask has written its part of a checkpoint."""
+        names = frozenset(map(_name, _paths(snapshot)))
+        self._taken.setdefault(epoch, {})[snapshot.subtask] = names
+
+    def completed(self, epoch: Epoch) -> None:
+        """A snapshot is complete; what only older checkpoints need, no one will restore."""
+        if epoch not in self._taken:
+            return  # a savepoint: checkpoints before it are still what a failure goes back to
+        for older in [known for known in self._taken if known < epoch]:
+            del self._taken[older]
+        needed = frozenset[str]().union(*(names for part in self._taken.values() for names in part.values()))
+        with contextlib.suppress(OSError):
+            for copy in self._own.iterdir():
+                if copy.name not in needed:
+                    copy.unlink(missing_ok=True)
+            os.utime(self._place)
+            self._forget_former()
+
+    def remove(self) -> None:
+        """The slot's tasks have all finished: nothing of it will be restored."""
+        shutil.rmtree(self._own, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self._place.rmdir()
+
+    def _forget_former(self) -> None:
+        if self._former:
+            self._former = {}
+            for attempt in self._attempts():
+                if _number(attempt) < self._generation:
+                    shutil.rmtree(attempt, ignore_errors=True)
+
+    # --- files --------------------------------------------------------------------------------
+
+    def _found_copies(self, base: Path, clock: Clock) -> dict[str, list[Path]]:
+        """Make the slot's directory; copies of former attempts by name, those of the newest first."""
+        found: dict[str, list[Path]] = {}
+        try:
+            _sweep(base, clock.now_ms() - _KEPT_MS)
+            make_directory(self._own)
+            if not _is_private(self._place):
+                raise PermissionError(errno.EPERM, "others can change it")
+            for attempt in sorted(self._attempts(), key=_number, reverse=True):
+                for copy in attempt.iterdir():
+                    found.setdefault(copy.name, []).append(copy)
+        except OSError as error:
+            log.warning("no local copies of checkpoints in %s: %s", self._place, error.strerror or error)
+            self._is_usable = False
+            return {}
+        return found
+
+    def _attempts(self) -> list[Path]:
+        """The directories of other attempts, and of other slots."""
+        return [each for each in self._place.iterdir() if each != self._own and _number(each) >= 0]
+
+    @contextlib.contextmanager
+    def _copying(self, path: str) -> Iterator[_Copy]:
+        """A copy to be written along; seen under its name when the block has ended well."""
+        draft = self._own / f"{_name(path)}{_DRAFT}"
+        copy = _Copy(draft if self._is_usable else None)
+        try:
+            yield copy
+        finally:
+            copy.close()
+            with contextlib.suppress(OSError):
+                if copy.is_whole:
+                    draft.replace(self._own / _name(path))
+                else:
+                    draft.unlink()
+
+
+def local_backup(
+    base: str | None, storage: SnapshotStore, generation: Generation, slot: SlotId, clock: Clock
+) -> LocalBackup | None:
+    """Copies below ``base``, or the default directory if it is empty; none if they are not wanted.
+
+    What is in the driver's memory or in manifests is not in files, so there would be nothing to copy.
+    """
+    if base is None or isinstance(storage, MemoryStore):
+        return None
+    return LocalBackup(storage, Path(base) if base else default_base(), generation, slot, clock)
+
+
+class _Copy:
+    """A file that is written along; if it cannot be, it is given up and nobody is told."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.is_whole = False
+        """Whether all bytes of the original, which was written, are in it."""
+        self._file: BinaryIO | None = None
+        if path is not None:
+            with contextlib.suppress(OSError):
+                self._file = open_file(path, "wb")
+
+    def passing(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """The same bytes, written on their way."""
+        for chunk in chunks:
+            self._write(chunk)
+            yield chunk
+        self.is_whole = self._file is not None
+
+    def close(self) -> None:
+        """The original was written, or has failed."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError:
+                self.is_whole = False
+
+    def _write(self, chunk: bytes) -> None:
+        if self._file is not None:
+            try:
+                self._file.write(chunk)
+            except OSError:
+                self.close()
+
+
+def _name(path: str) -> str:
+    """One file name for a path below the root of a storage."""
+    return path.replace("/", "~")
+
+
+def _is_private(place: Path) -> bool:
+    """Whether nobody else can put something into a directory, or something else in its place."""
+    found = place.lstat()
+    closed = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and closed
+
+
+def _number(attempt: Path) -> int:
+    """The generation in a directory's name; -1 if it is not one of an attempt."""
+    number, _, slot = attempt.name.partition("-")
+    return int(number) if number.isdecimal() and slot.isdecimal() else -1
+
+
+def _bytes_of(copy: Path, blob: Blob) -> bytes | None:
+    try:
+        with copy.open("rb") as file:
+            file.seek(blob.offset)
+            data = file.read(blob.length)
+    except OSError:
+        return None
+    return data if len(data) == blob.length and digest(data) == blob.checksum else None
+
+
+def _paths(snapshot: SubtaskSnapshot) -> Iterator[str]:
+    """The files in which a subtask's part of a checkpoint is."""
+    blobs = [handle.blob for handle in snapshot.channels]
+    for operator in snapshot.operators:
+        blobs += [] if operator.lists is None else [operator.lists]
+        blobs += [blob for piece in operator.keyed for blob in keyed_blobs(piece)]
+    return (blob.path for blob in blobs if blob.path is not None)
+
+
+def _sweep(base: Path, before_ms: int) -> None:
+    """Remove what jobs left behind that have not come back since."""
+    for place in base.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            found = place.lstat()
+            if found.st_uid == os.geteuid() and found.st_mtime * 1000 < before_ms:
+                shutil.rmtree(place, ignore_errors=True)

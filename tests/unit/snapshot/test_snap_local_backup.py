@@ -1,0 +1,189 @@
+"""Copies of a slot's snapshot files on its machine's disk: what is read from them, and what is not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.core.clock import SystemClock
+from penstock.core.errors import CorruptSnapshotError
+from penstock.core.handles import Blob, NativeHandle, OperatorSnapshot, SubtaskSnapshot, digest
+from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask, SubtaskIndex, VertexId
+from penstock.snapshot.local_backup import LocalBackup, local_backup
+from penstock.snapshot.storage import MemoryStore, SnapshotStore
+from penstock.snapshot.store import open_store
+
+SUBTASK = Subtask(VertexId("v"), SubtaskIndex(0))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SnapshotStore:
+    return open_store(str(tmp_path / "far away"))
+
+
+def backup(store: SnapshotStore, tmp_path: Path, generation: int = 1, slot: int = 0) -> LocalBackup:
+    return LocalBackup(store, tmp_path / "near", Generation(generation), SlotId(slot), SystemClock())
+
+
+def snapshot(*blobs: Blob) -> SubtaskSnapshot:
+    files = tuple((f"{number}.sst", blob) for number, blob in enumerate(blobs))
+    keyed = NativeHandle("rocksdb", files, (0, 127), False)
+    return SubtaskSnapshot(SUBTASK, (OperatorSnapshot(OperatorId("op"), (keyed,), None, ()),), False)
+
+
+def copies(tmp_path: Path) -> list[str]:
+    return sorted(file.name for file in (tmp_path / "near").rglob("*") if file.is_file())
+
+
+def lose(store: SnapshotStore, blob: Blob) -> None:
+    assert blob.path is not None
+    (Path(store.root) / blob.path).unlink()
+
+
+def test_a_new_process_restores_from_the_copies_of_the_dead_one(store: SnapshotStore, tmp_path: Path) -> None:
+    blob = backup(store, tmp_path).write_file("shared/a", [b"sta", b"te"])
+    lose(store, blob)
+    after = backup(store, tmp_path, generation=2, slot=5)
+    assert after.read_blob(blob) == b"state"
+    part = Blob(2, digest(b"ta"), "shared/a", 1)
+    assert after.read_blob(part) == b"ta"
+
+
+def test_what_was_written_far_away_is_whole_there(store: SnapshotStore, tmp_path: Path) -> None:
+    blob = backup(store, tmp_path).write_file("chk-1/x.state", iter([b"sta", b"te"]))
+    assert (blob.length, blob.checksum) == (5, digest(b"state"))
+    assert store.read_blob(blob) == b"state"
+
+
+@pytest.mark.parametrize("damage", [b"stat", b"STATE", b""])
+def test_a_damaged_copy_is_as_good_as_none(store: SnapshotStore, tmp_path: Path, damage: bytes) -> None:
+    blob = backup(store, tmp_path).write_file("shared/a", [b"state"])
+    next((tmp_path / "near").rglob("shared~a")).write_bytes(damage)
+    assert backup(store, tmp_path, 2).read_blob(blob) == b"state"
+    lose(store, blob)
+    with pytest.raises(CorruptSnapshotError):
+        backup(store, tmp_path, 2).read_blob(blob)
+
+
+def test_another_jobs_copies_are_not_looked_at(store: SnapshotStore, tmp_path: Path) -> None:
+    blob = backup(store, tmp_path).write_file("shared/a", [b"state"])
+    other = backup(open_store(str(tmp_path / "other")), tmp_path, 2)
+    with pytest.raises(CorruptSnapshotError):
+        other.read_blob(blob)
+
+
+def test_only_what_the_newest_complete_checkpoint_needs_is_kept(store: SnapshotStore, tmp_path: Path) -> None:
+    slot = backup(store, tmp_path)
+    kept, gone, coming = (slot.write_file(f"shared/{name}", [name.encode()]) for name in ("a", "b", "c"))
+    slot.taken(Epoch(1), snapshot(kept, gone))
+    slot.taken(Epoch(2), snapshot(kept))
+    slot.taken(Epoch(3), snapshot(kept, coming))
+    slot.completed(Epoch(1))
+    assert copies(tmp_path) == ["shared~a", "shared~b", "shared~c"]
+    slot.completed(Epoch(2))
+    assert copies(tmp_path) == ["shared~a", "shared~c"]
+
+
+def test_a_savepoint_takes_nothing_away(store: SnapshotStore, tmp_path: Path) -> None:
+    slot = backup(store, tmp_path)
+    slot.taken(Epoch(1), snapshot(slot.write_file("shared/a", [b"a"])))
+    slot.completed(Epoch(2))
+    assert copies(tmp_path) == ["shared~a"]
+
+
+def test_what_was_restored_is_kept_without_the_dead_attempts(store: SnapshotStore, tmp_path: Path) -> None:
+    dead = backup(store, tmp_path)
+    blob = dead.write_file("shared/a", [b"state"])
+    dead.write_file("shared/never-named", [b"x"])
+    slot = backup(store, tmp_path, 2)
+    slot.read_blob(blob)
+    slot.taken(Epoch(7), snapshot(blob))
+    slot.completed(Epoch(7))
+    assert copies(tmp_path) == ["shared~a"]
+    lose(store, blob)
+    assert backup(store, tmp_path, 3).read_blob(blob) == b"state"
+
+
+def test_slots_of_one_attempt_leave_each_others_copies_alone(store: SnapshotStore, tmp_path: Path) -> None:
+    dead, one, two = backup(store, tmp_path), backup(store, tmp_path, 2, 0), backup(store, tmp_path, 2, 1)
+    dead.write_file("shared/old", [b"old"])
+    mine, others = one.write_file("shared/a", [b"a"]), two.write_file("shared/b", [b"b"])
+    restarted = backup(store, tmp_path, 3, 0)
+    last = backup(store, tmp_path, 3, 1)
+    assert (last.read_blob(mine), restarted.read_blob(others)) == (b"a", b"b")
+    restarted.taken(Epoch(1), snapshot(others))
+    restarted.completed(Epoch(1))
+    assert copies(tmp_path) == ["shared~a", "shared~b"]
+
+
+def test_a_finished_slot_leaves_nothing(store: SnapshotStore, tmp_path: Path) -> None:
+    slot = backup(store, tmp_path)
+    slot.write_file("shared/a", [b"a"])
+    slot.remove()
+    assert list((tmp_path / "near").iterdir()) == []
+
+
+def test_a_directory_that_others_can_change_is_not_used(
+    store: SnapshotStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    blob = backup(store, tmp_path).write_file("shared/a", [b"state"])
+    (place,) = (tmp_path / "near").iterdir()
+    place.chmod(0o777)
+    lose(store, blob)
+    slot = backup(store, tmp_path, 2)
+    with pytest.raises(CorruptSnapshotError):
+        slot.read_blob(blob)
+    slot.write_file("shared/b", [b"b"])
+    assert copies(tmp_path) == ["shared~a"]
+    assert "others can change it" in caplog.text
+
+
+def test_a_link_in_the_place_of_the_directory_is_not_followed(store: SnapshotStore, tmp_path: Path) -> None:
+    backup(store, tmp_path)
+    (place,) = (tmp_path / "near").iterdir()
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    precious = tmp_path / "elsewhere" / "1-0" / "precious"
+    precious.write_bytes(b"keep me")
+    slot = backup(store, tmp_path, 2)
+    slot.taken(Epoch(1), snapshot())
+    slot.completed(Epoch(1))
+    assert precious.exists()
+
+
+def test_a_disk_without_room_costs_only_the_copy(store: SnapshotStore, tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this machine has no /dev/full")
+    slot = backup(store, tmp_path)
+    (own,) = (tmp_path / "near").rglob("1-0")
+    (own / "shared~a.draft").symlink_to("/dev/full")
+    blob = slot.write_file("shared/a", [b"x" * 1_000_000] * 3)
+    assert store.read_blob(blob) == b"x" * 3_000_000
+    assert backup(store, tmp_path, 2).read_blob(blob) == b"x" * 3_000_000
+    assert copies(tmp_path) == []
+
+
+def test_a_base_that_is_a_file_costs_only_the_copies(
+    store: SnapshotStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "near").write_text("a file")
+    blob = backup(store, tmp_path).write_file("shared/a", [b"state"])
+    assert store.read_blob(blob) == b"state"
+    assert "no local copies of checkpoints" in caplog.text
+
+
+def test_what_a_job_left_behind_a_day_ago_is_removed(store: SnapshotStore, tmp_path: Path) -> None:
+    backup(store, tmp_path).write_file("shared/a", [b"a"])
+    (place,) = (tmp_path / "near").iterdir()
+    long_ago = place.stat().st_mtime - 2 * 24 * 3600
+    os.utime(place, (long_ago, long_ago))
+    backup(open_store(str(tmp_path / "other")), tmp_path)
+    assert not place.exists()
+
+
+def test_there_are_none_where_nothing_is_in_files(tmp_path: Path) -> None:
+    who = (Generation(1), SlotId(0), SystemClock())
+    assert local_backup(str(tmp_path), MemoryStore(), *who) is None
+    assert local_backup(None, open_store(str(tmp_path)), *who) is None
