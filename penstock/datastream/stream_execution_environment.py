@@ -330,7 +330,8 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
                 f"from_source takes a penstock.connectors.source.Source, not {type(source).__name__}; see "
                 "the source contract for writing one"
             )
-        if wanted(WatermarkStrategy, watermark_strategy).extractor is not None:
+        extractor = wanted(WatermarkStrategy, watermark_strategy).extractor
+        if extractor is not None and not extractor.is_column:
             why = "used, per split; PyFlink takes one in Python only in assign_timestamps_and_watermarks()"
             say_once("the timestamp assigner given to from_source()", why, news.info)
         node_id = self.graph.add(

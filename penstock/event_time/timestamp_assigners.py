@@ -70,6 +70,11 @@ class TimestampExtractor:
         """An extractor that reads column (or row field) ``name``: ms, a timestamp or a date."""
         return cls(column=name)
 
+    @property
+    def is_column(self) -> bool:
+        """Whether times are read from a column, which PyFlink knows in tables alone."""
+        return self._column is not None
+
     def times(self, batch: Batch) -> Times:
         """The event time of each record of ``batch``."""
         if self._extract is not None:

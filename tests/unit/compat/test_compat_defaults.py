@@ -142,6 +142,7 @@ def test_an_assigner_that_pyflink_would_ignore_is_said_once(
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
     with caplog.at_level(logging.INFO):
         env.from_source(NumberSequenceSource(1, 2), strategy, "none")
+        env.from_source(NumberSequenceSource(1, 2), strategy.with_timestamp_column("ts"), "no PyFlink")
         assert not caplog.messages
         strategy.with_timestamp_assigner(lambda value, _: value)
         for name in ("one", "other"):
