@@ -19,6 +19,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
 PAGES |= {"SECURITY.md": "security.md", "LICENSE": "licence.md"}
+EXPLAINED = ROOT / "penstock" / "cli" / "errors.json"
 PUBLIC = ROOT / "tests" / "unit" / "public_names.json"
 # Other public modules have the same names again, in PyFlink's places.
 REFERENCE = ["datastream", "datastream.state", "datastream.window", "datastream.enrichment", "common"]
@@ -60,6 +61,9 @@ def on_config(config: Any) -> Any:
     """In the navigation, a folder stands for all its pages, the index first."""
     notes = sorted(f"design/{path.name}" for path in (ROOT / "docs" / "design").glob("*.md"))
     inside: dict[str, list[Any]] = {"design/": notes}
+    explained = json.loads(EXPLAINED.read_text(encoding="utf-8")).values()
+    families = dict.fromkeys(it["page"].partition("#")[0].removeprefix("docs/") for it in explained)
+    inside["errors/"] = ["errors/index.md", *families]  # in the order of their codes
     inside["examples/"] = sorted(example_pages(), key=lambda name: (not name.endswith("s/index.md"), name))
     inside["reference/"] = [{"Modules": "reference/index.md"}]
     for name in REFERENCE:  # in full, most would be cut off

@@ -41,6 +41,7 @@ from penstock.coordinator.start import announce
 from penstock.core.clock import Clock, mono_ms
 from penstock.core.discreet import log_of
 from penstock.core.documents import dump
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError, JobFailedError, as_error
 from penstock.core.handles import Committable
 from penstock.core.ids import Generation, OperatorId, Subtask, SubtaskIndex
@@ -231,7 +232,7 @@ class BatchRun(RunningJob):
             else:
                 self._connectors.deliver(DriverMessage(said.operator_id, said.payload))
         if self._stop.is_set():
-            raise JobFailedError("the job was cancelled")
+            raise JobFailedError("the job was cancelled", code=Code.JOB_CANCELLED)
         return tuple(sorted(prepared, key=lambda item: (item.operator_id, item.subtask_index)))
 
     def _table(self, vertex: Vertex) -> Any | None:

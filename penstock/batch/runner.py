@@ -19,6 +19,7 @@ from penstock.batch.wire import SCHEMA, SORTED_BY, TO_DRIVER
 from penstock.batch.work import Feed, TaskAttempt, VertexWork
 from penstock.connectors.source import Source
 from penstock.core.clock import Clock
+from penstock.core.error_codes import Code
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
 
@@ -111,7 +112,7 @@ class LocalStages:
 
     def _check(self) -> None:
         if self._cancelled.is_set():
-            raise JobFailedError("the job was cancelled")
+            raise JobFailedError("the job was cancelled", code=Code.JOB_CANCELLED)
 
     def _stage(self, stage: Stage, outputs: dict[VertexId, pa.Table]) -> pa.Table:
         read = [

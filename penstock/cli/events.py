@@ -9,6 +9,7 @@ import click
 from penstock.cli.archived import archived_events, archives_of
 from penstock.cli.output import console, moment, say, say_json, table
 from penstock.coordinator.registry import find
+from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError, ConfigError
 
 
@@ -44,5 +45,5 @@ def _happened(job: str, archives: tuple[str, ...]) -> list[dict[str, Any]]:
         return found
     told = entry.events()
     if told is None:
-        raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer")
+        raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer", code=Code.DRIVER_SILENT)
     return told

@@ -18,6 +18,7 @@ from penstock.coordinator.registry import Entry, entries, find
 from penstock.coordinator.restore_source import dispose
 from penstock.core.clock import SystemClock
 from penstock.core.discreet import shown
+from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError, SnapshotError
 from penstock.core.job import JobStatus
 from penstock.snapshot.recovery import read_manifest
@@ -57,7 +58,8 @@ def cancel(job: str, timeout: float) -> None:
     entry = find(job)
     if not entry.cancel():
         raise ClusterError(
-            f"job {entry.name!r} (pid {entry.pid}) does not answer; if it hangs, end the process itself"
+            f"job {entry.name!r} (pid {entry.pid}) does not answer; if it hangs, end the process itself",
+            code=Code.DRIVER_SILENT,
         )
     clock = SystemClock()
     deadline = clock.monotonic() + timeout
@@ -187,9 +189,9 @@ def taken(entry: Entry, kind: RequestKind, directory: str | None, timeout: float
         directory = str(Path(directory).absolute())
     answer = entry.request(kind, directory)
     if answer is None:
-        raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer")
+        raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer", code=Code.DRIVER_SILENT)
     if not answer.is_good:
-        raise SnapshotError(answer.why_not)
+        raise SnapshotError.of_text(answer.why_not)
     return awaited(entry, kind, str(answer.body["request-id"]), timeout)
 
 
@@ -209,7 +211,8 @@ def awaited(entry: Entry, kind: RequestKind, number: str, timeout: float) -> str
             if now - heard > _SILENCE_S or (said is None and not entry.path.exists()):
                 raise ClusterError(
                     f"the driver of job {entry.name!r} (pid {entry.pid}) is gone or hangs and did not say "
-                    f"what became of the {kind.noun}{_HOW_TO_TELL.get(kind, '')}"
+                    f"what became of the {kind.noun}{_HOW_TO_TELL.get(kind, '')}",
+                    code=Code.DRIVER_SILENT,
                 )
             if now > deadline:
                 raise ClusterError(
@@ -223,12 +226,12 @@ def awaited(entry: Entry, kind: RequestKind, number: str, timeout: float) -> str
 def _place(said: Said) -> str | None:
     """Where a snapshot is, if it is complete; ``None`` while it is not, an error if it never will be."""
     if not said.is_good:
-        raise SnapshotError(said.why_not)
+        raise SnapshotError.of_text(said.why_not)
     operation = said.body["operation"]
     if operation is None:
         return None
     if "failure-cause" in operation:
-        raise SnapshotError(operation["failure-cause"]["stack-trace"])
+        raise SnapshotError.of_text(operation["failure-cause"]["stack-trace"])
     return str(operation["location"])
 
 

@@ -16,7 +16,7 @@ import click
 
 from penstock import __version__
 from penstock.core.discreet import discreet_usage, shown
-from penstock.core.errors import PenstockError, SparkLostError
+from penstock.core.errors import PenstockError, SparkLostError, coded, to_read_on
 from penstock.core.interrupts import SAID
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "state": ("penstock.cli.checkpoint:state", "Look into the state of a snapshot."),
     "topic": ("penstock.cli.topic:topic", "Work with topics of the embedded log."),
     "new": ("penstock.cli.new:new", "Make a project to begin with: a job and its tests."),
+    "explain": ("penstock.cli.explain:explain", "Say what the code of an error means, and the way out."),
     "doctor": ("penstock.cli.doctor:doctor", "Check that this machine can run jobs."),
     "demo": ("penstock.cli.demo:demo", "Watch a job survive crashes, exactly once."),
 }
@@ -97,7 +98,8 @@ class LazyGroup(click.Group):
         except PenstockError as error:
             if ctx.params.get("debug"):
                 raise
-            click.secho(shown(f"Error: {error}"), fg="red", err=True)
+            click.secho(shown(f"Error: {coded(error)}"), fg="red", err=True)
+            click.echo(to_read_on(error.code), err=True)
             ctx.exit(exit_status(error))
         except KeyboardInterrupt as error:
             if error.args != (SAID,):

@@ -9,6 +9,7 @@ from penstock.cli.output import say
 from penstock.coordinator.events import RequestKind
 from penstock.coordinator.registry import find
 from penstock.core.clock import SystemClock
+from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError, ConfigError
 
 
@@ -32,7 +33,7 @@ def rescale(job: str, parallelism: int, timeout: float, directory: str | None) -
     began = clock.monotonic()
     answer = entry.rescale(parallelism)
     if answer is None:
-        raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer")
+        raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer", code=Code.DRIVER_SILENT)
     if not answer.is_good:
         raise ConfigError(f"{answer.why_not}. It runs on as it was")
     where = awaited(entry, RequestKind.RESCALE, str(answer.body["request-id"]), timeout)

@@ -33,6 +33,7 @@ from penstock.coordinator.resuming import WAIT
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.config import Configuration
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError, PenstockError
 from penstock.core.interrupts import SAID, TERMINATED
 from penstock.core.job import JobStatus
@@ -47,7 +48,7 @@ _OWN = str(Path(penstock.__file__).parent) + os.sep
 class ProgramError(PenstockError):
     """The program raised; the message is its own traceback."""
 
-    code = "PROGRAM"
+    code = Code.PROGRAM
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -200,7 +201,8 @@ def execute(script: Path, debug: bool) -> None:
         if debug:
             raise
         line = _line_in(script, error.__traceback__)
-        raise ProgramError(f"{error}\n({script}, line {line})" if line else str(error)) from error
+        said = f"{error}\n({script}, line {line})" if line else str(error)
+        raise ProgramError(said, code=error.code) from error
     except Exception as error:
         if debug:
             raise
@@ -231,7 +233,8 @@ def _check_end(script: Path, jobs: list[RunningJob]) -> None:
     if not jobs:
         raise GraphError(
             f"{script}: the script ended without calling env.execute(); a program only describes its job "
-            "until execute(), execute_async() or execute_and_collect() is called"
+            "until execute(), execute_async() or execute_and_collect() is called",
+            code=Code.NOT_EXECUTED,
         )
     left = [job for job in _let_go(jobs) if job.status() is not JobStatus.FINISHED]
     if left:

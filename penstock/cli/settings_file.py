@@ -17,6 +17,7 @@ import yaml
 
 from penstock.coordinator.registry import home
 from penstock.core.config import SPARKS, find
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import is_flinks, with_instead
 
@@ -78,14 +79,18 @@ def _refuse_strangers(path: Path, script: Path | None) -> None:
     raise ConfigError(
         f"there is a {path} in {Path.cwd()}, and {problem}: settings can run code, so it is not read "
         "unasked. If it is yours, set it right (chown, chmod go-w); if you trust it, use --config "
-        f"{path}, and if not, --config with another"
+        f"{path}, and if not, --config with another",
+        code=Code.FOREIGN_SETTINGS_FILE,
     )
 
 
 def _in_directory(directory: Path) -> Path:
     found = [directory / name for name in NAMES if (directory / name).is_file()]
     if not found:
-        raise ConfigError(f"there is no {', '.join(NAMES[:-1])} or {NAMES[-1]} in the directory {directory}")
+        raise ConfigError(
+            f"there is no {', '.join(NAMES[:-1])} or {NAMES[-1]} in the directory {directory}",
+            code=Code.SETTINGS_FILE,
+        )
     return found[0]
 
 
@@ -115,7 +120,7 @@ def _checked(path: Path, entry: _Entry) -> str:
         option.parse(entry.text)
         return option.key
     except ConfigError as error:
-        raise ConfigError(f"{path}, line {entry.line}: {error}") from None
+        raise ConfigError(f"{path}, line {entry.line}: {error}", code=error.code) from None
 
 
 def _twice(path: Path, first: _Entry, second: _Entry) -> ConfigError:
@@ -136,7 +141,10 @@ def _entries(path: Path) -> Iterator[_Entry]:
     if root is None or root.tag == f"{_TAG}null":
         return
     if not isinstance(root, yaml.MappingNode):
-        raise ConfigError(f"{path}, line {_line(root)}: settings are lines such as 'parallelism.default: 4'")
+        raise ConfigError(
+            f"{path}, line {_line(root)}: settings are lines such as 'parallelism.default: 4'",
+            code=Code.SETTINGS_FILE,
+        )
     yield from _flat(path, root, "")
 
 
@@ -145,21 +153,32 @@ def _parsed(path: Path) -> yaml.Node | None:
         text = path.read_text(encoding="utf-8-sig")
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):  # a few of them can stand for more than there is memory
-                raise ConfigError(f"{path}, line {_line(event)}: write out what *{event.anchor} stands for")
+                raise ConfigError(
+                    f"{path}, line {_line(event)}: write out what *{event.anchor} stands for",
+                    code=Code.SETTINGS_FILE,
+                )
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the settings in {path} cannot be read: {error}") from None
+        raise ConfigError(
+            f"the settings in {path} cannot be read: {error}", code=Code.SETTINGS_FILE
+        ) from None
     except yaml.MarkedYAMLError as error:
         at = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{path}{at}: this is no YAML: {error.problem or error.context}") from None
+        raise ConfigError(
+            f"{path}{at}: this is no YAML: {error.problem or error.context}", code=Code.SETTINGS_FILE
+        ) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path}: this is no YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(
+            f"{path}: this is no YAML: {' '.join(str(error).split())}", code=Code.SETTINGS_FILE
+        ) from None
 
 
 def _flat(path: Path, node: yaml.MappingNode, before: str) -> Iterator[_Entry]:
     for name, value in node.value:
         if not isinstance(name, yaml.ScalarNode):
-            raise ConfigError(f"{path}, line {_line(name)}: the name of a setting is text")
+            raise ConfigError(
+                f"{path}, line {_line(name)}: the name of a setting is text", code=Code.SETTINGS_FILE
+            )
         key = before + name.value
         if isinstance(value, yaml.MappingNode) and value.value:
             yield from _flat(path, value, f"{key}.")
@@ -176,7 +195,8 @@ def _text(path: Path, key: str, node: yaml.Node) -> str:
         return ""
     raise ConfigError(
         f"{path}, line {_line(node)}: {key!r} has no value that is text, a number or a list of them; give it "
-        "one, or take the line out"
+        "one, or take the line out",
+        code=Code.SETTINGS_FILE,
     )
 
 

@@ -13,7 +13,7 @@ from penstock.cli.output import say
 from penstock.cli.program_options import program_options, settings_of
 from penstock.cli.settings_file import find_settings
 from penstock.core.config import Configuration
-from penstock.core.errors import ConfigError, PenstockError
+from penstock.core.errors import ConfigError, PenstockError, coded
 from penstock.datastream.job import run_as, running_program
 
 _PROMPT, _MORE = "sql> ", "  -> "
@@ -102,7 +102,7 @@ def prompt(session: object) -> None:
         try:
             run_text(session, text, say)
         except PenstockError as error:
-            say(f"Error: {error}", err=True, colour="red")
+            say(f"Error: {coded(error)}", err=True, colour="red")
         except KeyboardInterrupt:
             say("Ended.")
     if typed.strip():

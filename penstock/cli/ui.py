@@ -17,6 +17,7 @@ from penstock.cli.program_options import settings_of, settings_option
 from penstock.cli.settings_file import find_settings
 from penstock.coordinator.registry import find
 from penstock.core.config import Configuration, layered
+from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError, ConfigError
 from penstock.core.rest_options import REST_PORT
 
@@ -76,7 +77,7 @@ def _open_one(job: str, no_browser: bool) -> None:
         )
     link = entry.page_link()
     if link is None:
-        raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer")
+        raise ClusterError(f"job {entry.name!r} (pid {entry.pid}) does not answer", code=Code.DRIVER_SILENT)
     say_exactly(link)
     if not no_browser:
         webbrowser.open(link)

@@ -20,6 +20,7 @@ from penstock.coordinator.settings import JobSettings, Retention
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import JobID
 from penstock.core.log_format import chosen_format, use_format
@@ -66,7 +67,8 @@ def check_backend(config: Configuration) -> None:
     if config.get(options.STATE_BACKEND) == ROCKSDB and importlib.util.find_spec("rocksdict") is None:
         raise ConfigError(
             "state.backend.type rocksdb needs the package rocksdict, which is not installed here; install it "
-            "(pip install rocksdict) on the driver and on every worker, or use the backend hashmap"
+            "(pip install rocksdict) on the driver and on every worker, or use the backend hashmap",
+            code=Code.PACKAGE_MISSING,
         )
 
 
@@ -219,7 +221,8 @@ def _without_snapshots(config: Configuration) -> None:
     if path := config.get(options.RECOVERY_PATH):
         raise ConfigError(
             f"the job runs in BATCH mode, which knows no snapshots, so it cannot start from {path!r}; leave "
-            f"out {options.RECOVERY_PATH.key}, or set {options.RUNTIME_MODE.key} to STREAMING"
+            f"out {options.RECOVERY_PATH.key}, or set {options.RUNTIME_MODE.key} to STREAMING",
+            code=Code.BATCH_FROM_SNAPSHOT,
         )
     if config.get(options.CHECKPOINT_INTERVAL) is not None:
         _log.info(
@@ -238,13 +241,15 @@ def _check_unaligned(config: Configuration) -> None:
     if _at_least_once(config):
         raise ConfigError(
             "unaligned checkpoints need execution.checkpointing.mode EXACTLY_ONCE: with AT_LEAST_ONCE no "
-            "barrier waits for another, so there is nothing to overtake. Set one of the two back"
+            "barrier waits for another, so there is nothing to overtake. Set one of the two back",
+            code=Code.UNALIGNED,
         )
     if config.get(options.CHECKPOINT_MAX_CONCURRENT) > 1:
         raise ConfigError(
             "unaligned checkpoints are taken one at a time; set "
             "execution.checkpointing.max-concurrent-checkpoints to 1, or "
-            "execution.checkpointing.unaligned.enabled to false"
+            "execution.checkpointing.unaligned.enabled to false",
+            code=Code.UNALIGNED,
         )
 
 
@@ -276,7 +281,8 @@ def _warn_about_uids(plan: Plan, config: Configuration) -> None:
         return
     if not config.get(options.AUTO_GENERATE_UIDS):
         raise GraphError(
-            f"pipeline.auto-generate-uids is off and these steps have no uid(): {', '.join(missing)}"
+            f"pipeline.auto-generate-uids is off and these steps have no uid(): {', '.join(missing)}",
+            code=Code.UID_MISSING,
         )
     lasting = (options.CHECKPOINT_DIR, options.SAVEPOINT_DIR, options.RECOVERY_PATH)
     level = logging.WARNING if any(config.get(option) for option in lasting) else logging.INFO

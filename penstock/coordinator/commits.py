@@ -10,6 +10,7 @@ from __future__ import annotations
 from penstock.connectors.sink import CommitOutcome
 from penstock.coordinator.events import Commit, CommitDone
 from penstock.core.clock import later
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConnectorError
 from penstock.core.handles import Committable
 from penstock.core.ids import Epoch, MonoMs
@@ -97,7 +98,8 @@ class CommitQueue:
         if self._attempts > self._retries:
             raise ConnectorError(
                 f"{len(retry)} prepared outputs could not be committed in {self._retries} tries; they "
-                "stay in the newest snapshot and are committed when the job is started again"
+                "stay in the newest snapshot and are committed when the job is started again",
+                code=Code.NOT_COMMITTED,
             )
         self._not_before = later(now, self._backoff_ms * self._attempts) if retry else None
 

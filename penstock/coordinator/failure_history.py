@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from penstock.core.discreet import shown
-from penstock.core.errors import UserCodeError
+from penstock.core.errors import UserCodeError, coded
 from penstock.core.ids import SlotId, Subtask, WallMs
 
 _KEPT = 50
@@ -93,7 +93,7 @@ def failure_of(
     if isinstance(error, UserCodeError):
         lines = error.trace.strip().splitlines() or [""]
         raised = _RAISED.match(lines[-1])
-        name, stack = raised[1] if raised else type(error).__name__, str(error)
+        name, stack = raised[1] if raised else type(error).__name__, coded(error)
         record = None if error.record is None else shown(error.record)
         return Failure(now, name, shown(stack), subtask, slot, host, shown(error.step), record)
     stack = "".join(traceback.format_exception(error)).rstrip()

@@ -13,7 +13,7 @@ from enum import Enum
 from penstock.coordinator.events import AttemptEnded, Event, SlotSaid
 from penstock.core.clock import later
 from penstock.core.discreet import log_of
-from penstock.core.errors import PenstockError, ProcessLostError, TransportError, UserCodeError
+from penstock.core.errors import PenstockError, ProcessLostError, TransportError, UserCodeError, coded
 from penstock.core.ids import Generation, MonoMs
 from penstock.core.messages import TaskFailed
 
@@ -93,7 +93,7 @@ class FailureReporter:
         saying = self._counted(error, now)
         delay = max(0, self._restart_at - now) / 1000
         if saying is _Saying.IN_FULL:
-            _log.warning("job %r failed and restarts in %.1f s: %s", self._job_name, delay, error)
+            _log.warning("job %r failed and restarts in %.1f s: %s", self._job_name, delay, coded(error))
             return
         _log.warning(
             "job %r failed again in the same way, %d times by now, and restarts in %.1f s: %s",

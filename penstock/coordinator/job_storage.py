@@ -14,6 +14,7 @@ from penstock.coordinator.restore_source import RequestedSnapshot, RestorePoint,
 from penstock.coordinator.resuming import tell_beginning, tell_resuming
 from penstock.core.clock import Clock
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, CorruptSnapshotError, SnapshotError
 from penstock.core.ids import Epoch, Generation
 from penstock.graph.plan import Plan
@@ -149,13 +150,15 @@ class JobStorage(Storage):
         chosen = directory or self._options.savepoints
         if chosen is None:
             raise ConfigError(
-                "the savepoint needs a directory: name one, or set execution.checkpointing.savepoint-dir"
+                "the savepoint needs a directory: name one, or set execution.checkpointing.savepoint-dir",
+                code=Code.SAVEPOINT_DIRECTORY,
             )
         parent = self._open_store(chosen)
         if f"{parent.url}/".startswith(f"{self.url}/"):
             raise ConfigError(
                 f"{chosen} lies in the directory of the job's checkpoints, which the job empties when it "
-                f"ends; choose another directory for savepoints"
+                f"ends; choose another directory for savepoints",
+                code=Code.SAVEPOINT_DIRECTORY,
             )
         name = f"savepoint-{self._job_id[:_JOB_DIGITS]}-{self._new_name()}"
         return self._open_store(parent.sub(name).url).url

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.core.ids import OperatorId
 from penstock.graph.nodes import Node
@@ -35,13 +36,16 @@ class Planner:
     def layout(self, parallelism: int, running: Plan) -> Layout:
         """The job at this parallelism, to go on from a checkpoint of ``running``; raises if it cannot."""
         if parallelism < 1:
-            raise ConfigError(f"a parallelism of {parallelism} will not do: it is a whole number from 1")
+            raise ConfigError(
+                f"a parallelism of {parallelism} will not do: it is a whole number from 1", code=Code.RESCALE
+            )
         limit, step = parallelism_limit(running) or (parallelism, "")
         if parallelism > limit:
             raise ConfigError(
                 f"job {running.job_name!r} cannot have parallelism {parallelism}: the maximum of step "
                 f"{step!r} is {limit}, and keyed state cannot be cut into more parts than when it began. "
-                f"Rescale it to {limit} at most"
+                f"Rescale it to {limit} at most",
+                code=Code.RESCALE,
             )
         options = replace(self.options, parallelism=parallelism)
         plan = compile_plan(list(self.nodes), running.job_name, options, running.settings)
@@ -53,18 +57,20 @@ def check_rescale(layout: Layout, running: Plan, most_slots: int | None) -> None
     """Refuse what cannot be had, or makes no difference."""
     wanted, plan = layout.plan.parallelism, running.parallelism
     if wanted == plan:
-        raise ConfigError(f"job {running.job_name!r} has parallelism {wanted} already")
+        raise ConfigError(f"job {running.job_name!r} has parallelism {wanted} already", code=Code.RESCALE)
     if not running.settings.checkpointing:
         raise ConfigError(
             f"job {running.job_name!r} takes no checkpoints, so it cannot be rescaled while it runs: set "
             f"execution.checkpointing.interval; or stop it with a savepoint and start its program with "
-            f"-p {wanted} and -s"
+            f"-p {wanted} and -s",
+            code=Code.RESCALE,
         )
     if most_slots is not None and layout.plan.slots > most_slots:
         raise ConfigError(
             f"job {running.job_name!r} cannot have {layout.plan.slots} slots: Spark has room for "
             f"{most_slots}. Rescale it to {max(most_slots, 1)} at most; or, to give Spark more cores, stop "
-            f"it with a savepoint and start its program with -p {wanted} and -s"
+            f"it with a savepoint and start its program with -p {wanted} and -s",
+            code=Code.RESCALE,
         )
 
 

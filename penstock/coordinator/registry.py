@@ -22,6 +22,7 @@ from penstock.coordinator.events import RequestKind
 from penstock.coordinator.private import HAS_SOCKETS, bind_private, check_own, make_private
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, TransportError
 from penstock.core.job import normal_name
 from penstock.storage.own_files import FILE, make_directory
@@ -254,9 +255,15 @@ def find(which: str) -> Entry:
         return matches[0]
     if matches:
         listed = "; ".join(f"{entry.id} ({entry.name}, pid {entry.pid})" for entry in matches)
-        raise ConfigError(f"{which!r} fits {len(matches)} running jobs, say more exactly which: {listed}")
+        raise ConfigError(
+            f"{which!r} fits {len(matches)} running jobs, say more exactly which: {listed}",
+            code=Code.NO_SUCH_JOB,
+        )
     listed = ", ".join(f"{entry.name} ({entry.id[:8]})" for entry in running) or "none"
-    raise ConfigError(f"no running job is called {which!r} or has an id that begins so; running: {listed}")
+    raise ConfigError(
+        f"no running job is called {which!r} or has an id that begins so; running: {listed}",
+        code=Code.NO_SUCH_JOB,
+    )
 
 
 def _directory() -> Path:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from penstock.coordinator.job_directory import check_owner
 from penstock.coordinator.restore import check_restorable
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import PenstockError, SnapshotError
 from penstock.core.handles import digest
 from penstock.core.signals import SnapshotKind
@@ -103,7 +104,8 @@ def dispose(found: Found) -> None:
     if found.manifest.kind is not SnapshotKind.SAVEPOINT:
         raise SnapshotError(
             f"{found.location} is a checkpoint, not a savepoint: it belongs to job "
-            f"{found.manifest.job_name!r}, which deletes it when it is not needed"
+            f"{found.manifest.job_name!r}, which deletes it when it is not needed",
+            code=Code.CHECKPOINT_NOT_SAVEPOINT,
         )
     dispose_claimed(found)
 

@@ -20,6 +20,7 @@ from penstock.coordinator.job_view import view_of
 from penstock.coordinator.resuming import what_is_kept
 from penstock.core.clock import Clock
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, JobFailedError
 from penstock.core.ids import SlotId
 from penstock.core.job import JobID, JobStatus
@@ -62,11 +63,11 @@ class JobResult:
         if status is JobStatus.FINISHED:
             self.finished.set_result(JobExecutionResult(self._job.job_id, runtime))
         elif status is JobStatus.CANCELED:
-            self.finished.set_exception(JobFailedError(f"job {name!r} was cancelled"))
+            self.finished.set_exception(
+                JobFailedError(f"job {name!r} was cancelled", code=Code.JOB_CANCELLED)
+            )
         else:
-            failure = JobFailedError(f"job {name!r} failed: {error}")
-            failure.cause = error
-            self.finished.set_exception(failure)
+            self.finished.set_exception(JobFailedError(f"job {name!r} failed: {error}", cause=error))
 
 
 class RunningJob(ABC):

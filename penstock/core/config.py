@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from penstock.core.archive_options import ARCHIVE_OPTIONS
 from penstock.core.autoscaler_options import AUTOSCALER_OPTIONS
 from penstock.core.discreet import HIDDEN, discreet, is_secret
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import flink_keys, is_flinks
 from penstock.core.option import Kind, Option
@@ -57,7 +58,7 @@ def find(key: str) -> Option[Any] | None:
         return option
     near = difflib.get_close_matches(key, _BY_ANY_KEY.keys() | flink_keys(), n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see docs/configuration.md for all"
-    raise ConfigError(f"there is no setting {key!r}; {hint}")
+    raise ConfigError(f"there is no setting {key!r}; {hint}", code=Code.UNKNOWN_SETTING)
 
 
 def _entry_of_map(key: str) -> Option[Any] | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import TypeMismatchError
 from penstock.core.row import Row
 from penstock.core.type_tree import (
@@ -95,7 +96,8 @@ def _integers(type_info: BasicTypeInfo, bits: int) -> Convert:
         wrong = next(value for value in values if not -half <= value < half)
         raise TypeMismatchError(
             f"the stream declares {type_info!r}, which has {bits} bits, but a value is {wrong}; declare LONG "
-            "or BIG_INT"
+            "or BIG_INT",
+            code=Code.DECLARED_TYPE,
         )
 
     return _present(apply)
@@ -119,7 +121,8 @@ def _refuse_others(
             example = next(value for value in values if type(value) is kind)
             raise TypeMismatchError(
                 f"the stream declares {type_info!r}, but a value is {example!r}, a {kind.__name__}; change "
-                "the declared type or what the function returns"
+                "the declared type or what the function returns",
+                code=Code.DECLARED_TYPE,
             )
 
 
@@ -129,7 +132,8 @@ def _columns(rows: Sequence[Any], type_info: TupleTypeInfo, fields: list[Convert
         wrong = next(row for row in rows if len(row) != len(fields))
         raise TypeMismatchError(
             f"the stream declares {type_info!r}, with {len(fields)} fields, but a value has {len(wrong)}: "
-            f"{wrong!r}; change the declared type or what the function returns"
+            f"{wrong!r}; change the declared type or what the function returns",
+            code=Code.DECLARED_TYPE,
         )
     if not any(fields):
         return None

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import KeyError_
 from penstock.core.ids import KeyGroup, SubtaskIndex
 from penstock.core.keys import compared_fields, int_text, is_plain_member, number_of, time_text
@@ -134,7 +135,9 @@ def hash_array(array: pa.Array) -> Hashes:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if array.null_count:
-        raise KeyError_("a key is null; filter such records out or give them a key before key_by")
+        raise KeyError_(
+            "a key is null; filter such records out or give them a key before key_by", code=Code.KEY_NULL
+        )
     kind = array.type
     if pa.types.is_dictionary(kind):
         codes = array.indices.to_numpy(zero_copy_only=False)
@@ -188,7 +191,9 @@ def hash_values(values: Sequence[Any], kinds: set[type] | None = None) -> Hashes
 def hash_value(value: Any) -> int:
     """Hash of one key."""
     if value is None:
-        raise KeyError_("a key is None; filter such records out or give them a key before key_by")
+        raise KeyError_(
+            "a key is None; filter such records out or give them a key before key_by", code=Code.KEY_NULL
+        )
     return _scalar(value)
 
 
@@ -223,7 +228,8 @@ def _scalar(value: Any) -> int:
         return _sequence([getattr(value, name) for name in compared_fields(type(value))])
     raise KeyError_(
         f"a key of type {type(value).__name__} has no stable hash; use a number, string, bytes, "
-        "date or time, Decimal, UUID, Enum, or a tuple, Row or dataclass of these"
+        "date or time, Decimal, UUID, Enum, or a tuple, Row or dataclass of these",
+        code=Code.KEY_UNSTABLE,
     )
 
 

@@ -36,6 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import KeyError_
 from penstock.core.known_types import is_named
 from penstock.core.row import Row
@@ -134,7 +135,7 @@ def canonical_keys(keys: list[Any], kinds: set[type] | None = None) -> list[Any]
     if kinds <= _PLAIN:
         return keys
     if type(None) in kinds:
-        raise KeyError_(_NO_NONE)
+        raise KeyError_(_NO_NONE, code=Code.KEY_NULL)
     if kinds == {float}:
         return [NAN if key != key else key for key in keys] if any(map(operator.ne, keys, keys)) else keys
     if kinds == {tuple} and _PARTS.issuperset(map(type, chain.from_iterable(keys))):
@@ -175,12 +176,15 @@ def _form_of(kind: type) -> Canonical:
             found = form(kind) if base in _BY_CLASS else form
     if found is None:
         if not hasattr(kind, "__dataclass_fields__"):
-            raise KeyError_(f"a key of type {kind.__name__} has no stable hash; {_MAY_BE}")
+            raise KeyError_(
+                f"a key of type {kind.__name__} has no stable hash; {_MAY_BE}", code=Code.KEY_UNSTABLE
+            )
         found = _of_dataclass(kind)
     if not _compares_as_known(kind):
         raise KeyError_(
             f"keys of class {kind.__qualname__} are compared by an __eq__ or __hash__ of its own, which the "
-            "engine cannot follow on disk; key by a tuple of what decides instead"
+            "engine cannot follow on disk; key by a tuple of what decides instead",
+            code=Code.KEY_UNSTABLE,
         )
     return found
 
@@ -228,7 +232,8 @@ def _of_numpy(kind: type) -> Canonical:
     if issubclass(kind, _NO_KEYS):
         raise KeyError_(
             f"a key of numpy's type {kind.__name__} has no stable hash; {_MAY_BE} (value.item() of a "
-            "datetime64 or timedelta64 is one, if it has no nanoseconds)"
+            "datetime64 or timedelta64 is one, if it has no nanoseconds)",
+            code=Code.KEY_UNSTABLE,
         )
     if issubclass(kind, bytes):
         return bytes
@@ -237,7 +242,9 @@ def _of_numpy(kind: type) -> Canonical:
 
 def _of_datetime(value: dt.datetime) -> Any:
     if value != value:
-        raise KeyError_("a key is NaT, which is no time; filter such records out before key_by")
+        raise KeyError_(
+            "a key is NaT, which is no time; filter such records out before key_by", code=Code.KEY_NULL
+        )
     zone = value.tzinfo
     if zone is None or isinstance(zone, dt.timezone):
         return value
@@ -276,11 +283,14 @@ def _of_dataclass(kind: type) -> Canonical:
     """Dataclasses are equal if their class is the same one: it must be found under its name again."""
     if kind.__hash__ is None:
         raise KeyError_(
-            f"a key of class {kind.__qualname__} can change, so it has no hash; write @dataclass(frozen=True)"
+            f"a key of class {kind.__qualname__} can change, so it has no hash; "
+            "write @dataclass(frozen=True)",
+            code=Code.KEY_UNSTABLE,
         )
     if _definer(kind, "__eq__") is object:
         raise KeyError_(
-            f"two keys of class {kind.__qualname__} are never equal; leave eq=False out of its @dataclass"
+            f"two keys of class {kind.__qualname__} are never equal; leave eq=False out of its @dataclass",
+            code=Code.KEY_UNSTABLE,
         )
     _check_name(kind)
     names = compared_fields(kind)
@@ -290,7 +300,10 @@ def _of_dataclass(kind: type) -> Canonical:
         for name in names:
             part = getattr(value, name)
             if isinstance(part, list):
-                raise KeyError_(f"field {name!r} of {kind.__qualname__}, a key, is a list; use a tuple")
+                raise KeyError_(
+                    f"field {name!r} of {kind.__qualname__}, a key, is a list; use a tuple",
+                    code=Code.KEY_UNSTABLE,
+                )
             form = _canonical(part)
             if form is not part:
                 changed[name] = form
@@ -316,7 +329,8 @@ def _check_name(kind: type) -> None:
     raise KeyError_(
         f"keys of class {kind.__module__}.{kind.__qualname__} would not be found again after a restart: the "
         "class is not under that name in its module, so the next run makes another one. Define it at the top "
-        "level of the program or of a module, or key by a tuple of its fields or by the name of the member"
+        "level of the program or of a module, or key by a tuple of its fields or by the name of the member",
+        code=Code.KEY_UNSTABLE,
     )
 
 

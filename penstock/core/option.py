@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar, cast
 
 from penstock.core.durations import to_bytes, to_millis
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 
 _MOST = 65_535
@@ -97,7 +98,7 @@ class Option(Generic[T]):
         try:
             return cast(T, self._bounded(_READ[self.kind](self, value)))
         except (ConfigError, ValueError) as e:
-            raise ConfigError(f"setting {self.key!r}: {e}") from None
+            raise ConfigError(f"setting {self.key!r}: {e}", code=Code.SETTING_VALUE) from None
 
     def _bounded(self, found: Any) -> Any:
         """What was read, if it is a number that will do; NaN never does where there is a bound."""

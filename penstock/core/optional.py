@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 
 
@@ -17,5 +18,6 @@ def require(module: str, extra: str) -> ModuleType:
             raise
         raise ConfigError(
             f"this needs the Python package {module.split('.')[0]!r}, which is not installed here: "
-            f"pip install 'penstock[{extra}]' on the driver, and see that the executors have it too"
+            f"pip install 'penstock[{extra}]' on the driver, and see that the executors have it too",
+            code=Code.PACKAGE_MISSING,
         ) from e

@@ -27,6 +27,7 @@ import cloudpickle
 from cloudpickle import cloudpickle as by_value
 
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import SnapshotError
 from penstock.core.known_types import found_under, is_named
 
@@ -197,7 +198,8 @@ def stored(value: Any, what: str, dump: Callable[[Any], bytes] = dumps) -> bytes
     except Exception as error:
         raise SnapshotError(
             f"{what} cannot be stored: {culprit(value)}, which cannot be pickled ({error}). Keep only data "
-            "in state, and make files, locks and connections in the function's open()"
+            "in state, and make files, locks and connections in the function's open()",
+            code=Code.STATE_NOT_PICKLABLE,
         ) from error
 
 

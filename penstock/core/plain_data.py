@@ -30,6 +30,7 @@ from decimal import Decimal
 from itertools import accumulate, pairwise
 from typing import Any
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.keys import NAN
 from penstock.core.own_data import (
@@ -382,5 +383,6 @@ def _unpickled(loads: Callable[[bytes], Any], data: bytes) -> Any:
     except Exception as error:
         raise SnapshotError(
             f"a stored object cannot be unpickled: {error!r}. If its class is gone, bring it back under its "
-            "old name"
+            "old name",
+            code=Code.CLASS_GONE,
         ) from error

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from penstock.columns import Aggregate, Avg, Count, Max, Min, Sum
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.expressions.aggregates import AggregateCall, count_rows
 from penstock.expressions.face import Expression, names_of
@@ -41,7 +42,10 @@ class Aggregates:
         self._folded: dict[AggregateCall, str] = {}
         for name, aggregate in zip(_names(aggregates), aggregates, strict=True):
             if name in self.results or name in self.inputs or name in (WINDOW_START, WINDOW_END):
-                raise ConfigError(f"two columns of agg are called {name!r}; name one with .alias(...)")
+                raise ConfigError(
+                    f"two columns of agg are called {name!r}; name one with .alias(...)",
+                    code=Code.COLUMN_TWICE,
+                )
             self.results[name] = with_folds(aggregate.node, self.key_names, self._fold)
         self.result_schema = self._schema_of_results()
 

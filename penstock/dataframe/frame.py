@@ -12,6 +12,7 @@ import pyarrow as pa
 from penstock.connectors.sink import Sink
 from penstock.core.changes import CHANGE, ChangeMode
 from penstock.core.codes import KEY_HASH
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe import changing, emitting, ranking, window_rows
 from penstock.dataframe.ends import Ends
@@ -59,7 +60,7 @@ class DataFrame(Ends):
     ) -> None:
         doubled = [name for name in set(schema.names) if schema.names.count(name) > 1]
         if doubled:
-            raise ConfigError(f"two columns are called {sorted(doubled)[0]!r}; rename one")
+            raise ConfigError(f"two columns are called {min(doubled)!r}; rename one", code=Code.COLUMN_TWICE)
         for name in (CHANGE, KEY_HASH):
             if name in schema.names:
                 raise ConfigError(f"the column name {name!r} is taken by the engine; rename the column")
@@ -90,7 +91,9 @@ class DataFrame(Ends):
     def __getitem__(self, name: str) -> Expression:
         """A column, as an expression."""
         if name not in self.schema.names:
-            raise ConfigError(f"there is no column {name!r}; there are {', '.join(self.columns)}")
+            raise ConfigError(
+                f"there is no column {name!r}; there are {', '.join(self.columns)}", code=Code.UNKNOWN_COLUMN
+            )
         return col(name)
 
     def __repr__(self) -> str:
@@ -106,7 +109,10 @@ class DataFrame(Ends):
         names = names_of(chosen)
         doubled = {name for name in names if names.count(name) > 1}
         if doubled:
-            raise ConfigError(f"select has two columns {sorted(doubled)[0]!r}; name one with .alias(...)")
+            raise ConfigError(
+                f"select has two columns {sorted(doubled)[0]!r}; name one with .alias(...)",
+                code=Code.COLUMN_TWICE,
+            )
         return self._calc("Select", None, dict(zip(names, (it.node for it in chosen), strict=True)))
 
     def filter(self, condition: Expression) -> DataFrame:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.core.changes import CHANGE_FIELD, ChangeMode
 from penstock.core.codes import KEY_HASH, MOST_KEYS, is_comparable, key_schema
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe.aggregating import with_folds
 from penstock.expressions.aggregates import AggregateCall, without_condition
@@ -44,12 +45,17 @@ class GroupPlan:
         self._columns: dict[Node, str] = {}
         self._types: dict[str, pa.DataType] = {}
         if len(set(self.key_names)) < len(self.key_names):
-            raise ConfigError("group_by has two columns of one name; name one with .alias(...)")
+            raise ConfigError(
+                "group_by has two columns of one name; name one with .alias(...)", code=Code.COLUMN_TWICE
+            )
         if not aggregates:
             raise ConfigError("agg needs at least one aggregate, such as count()")
         for name, aggregate in zip(_names(aggregates), aggregates, strict=True):
             if name in self.results or name in self.inputs:
-                raise ConfigError(f"two columns of agg are called {name!r}; name one with .alias(...)")
+                raise ConfigError(
+                    f"two columns of agg are called {name!r}; name one with .alias(...)",
+                    code=Code.COLUMN_TWICE,
+                )
             self.results[name] = with_folds(aggregate.node, self.key_names, self._fold)
         if not self.inputs:  # a batch without columns has no rows to count
             self.inputs[_ROWS] = Literal(True, pa.bool_())

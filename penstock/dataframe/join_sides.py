@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import types as kinds
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.expressions.face import Expression, col
 from penstock.expressions.nodes import Cast, Column, Literal, Node
@@ -141,7 +142,8 @@ class Sides:
             shown = f"{name}{self.suffix}" if name in self.left.columns else name
             if shown in named:
                 raise ConfigError(
-                    f"the join would have two columns {shown!r}; rename one, or give another suffix="
+                    f"the join would have two columns {shown!r}; rename one, or give another suffix=",
+                    code=Code.COLUMN_TWICE,
                 )
             named[shown] = Column(key)
         return named

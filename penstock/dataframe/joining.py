@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.core.durations import to_millis
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe import changing
 from penstock.dataframe.join_sides import On, Sides, checked_kind, key_pairs
@@ -65,7 +66,8 @@ def _regular(left: DataFrame, right: DataFrame, on: On, how: str, ttl: Size | No
     doubled = {name for name in named.values() if [*named.values()].count(name) > 1}
     if doubled:
         raise ConfigError(
-            f"the join would have two columns {min(doubled)!r}; rename one, or give another suffix="
+            f"the join would have two columns {min(doubled)!r}; rename one, or give another suffix=",
+            code=Code.COLUMN_TWICE,
         )
     changed = {name: shown for name, shown in named.items() if name != shown}
     renamed = right.rename(changed) if changed else right

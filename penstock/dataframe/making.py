@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.core.durations import to_millis
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe.frame import DataFrame
 from penstock.dataframe.windows import Size
@@ -35,7 +36,10 @@ def event_time(schema: pa.Schema, time: str | None, max_delay: Size) -> Watermar
     if time is None:
         return WatermarkStrategy.no_watermarks()
     if time not in schema.names:
-        raise ConfigError(f"there is no column {time!r} for event time; there are {', '.join(schema.names)}")
+        raise ConfigError(
+            f"there is no column {time!r} for event time; there are {', '.join(schema.names)}",
+            code=Code.UNKNOWN_COLUMN,
+        )
     kind = schema.field(time).type
     if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind)):
         raise ConfigError(f"column {time!r} is {kind}, and event time is a timestamp or milliseconds")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.core.durations import to_millis
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe.aggregating import ALL_ROWS, Aggregates
 from penstock.dataframe.changing import only_appends
@@ -93,12 +94,16 @@ def over(
     """See ``DataFrame.over``."""
     only_appends(frame, "over")
     if not frame.has_event_time:
-        raise ConfigError("over goes in order of event time: name its column with time='ts' at the source")
+        raise ConfigError(
+            "over goes in order of event time: name its column with time='ts' at the source",
+            code=Code.NO_EVENT_TIME,
+        )
     if order_by is not None and (not isinstance(order_by, str) or order_by != frame._time):
         known = "its column is not known here" if frame._time is None else f"it is {frame._time!r}"
         raise ConfigError(
             f"over goes in order of event time, not of {order_by!r}: {known}; leave order_by out, or sort "
-            "within windows with window(...).top_n"
+            "within windows with window(...).top_n",
+            code=Code.NO_EVENT_TIME,
         )
     several = (partition_by,) if isinstance(partition_by, str | Expression) else tuple(partition_by)
     return OverDataFrame(frame, [frame._as_expression(key) for key in several], _frame(rows, range))

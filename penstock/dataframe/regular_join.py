@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.core.changes import ChangeMode, with_change
 from penstock.core.durations import to_millis
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe.grouping import comparable, partitioned
 from penstock.dataframe.windows import Size
@@ -109,7 +110,8 @@ def _columns(
     if doubled:
         raise ConfigError(
             f"both sides of the join have a column {doubled[0]!r}; rename one, as in "
-            f"other.rename({{{doubled[0]!r}: 'other_{doubled[0]}'}})"
+            f"other.rename({{{doubled[0]!r}: 'other_{doubled[0]}'}})",
+            code=Code.COLUMN_TWICE,
         )
     return tuple(found)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe.changing import only_appends
 from penstock.dataframe.join_sides import On, Sides, key_pairs
@@ -145,5 +146,6 @@ def _need_event_time(what: str, sides: Sides) -> None:
         if not frame.has_event_time:
             raise ConfigError(
                 f"{what} needs event time on both sides, and the {which} one has none: name its column with "
-                "time='ts' at the source"
+                "time='ts' at the source",
+                code=Code.NO_EVENT_TIME,
             )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe.aggregating import Aggregates
 from penstock.dataframe.window_steps import WindowStep
@@ -46,7 +47,10 @@ class WindowGroups:
         plan = Aggregates(frame.schema, others, aggregates)
         clash = [name for name in plan.results if name in of_window]
         if clash:
-            raise ConfigError(f"two columns of agg are called {clash[0]!r}; name one with .alias(...)")
+            raise ConfigError(
+                f"two columns of agg are called {clash[0]!r}; name one with .alias(...)",
+                code=Code.COLUMN_TWICE,
+            )
         kinds = [frame.schema.field(name).type for name in bounds]
         inside = dict(zip((START, END), (Cast(Column(name), pa.int64()) for name in bounds), strict=True))
         prepared = frame._calc("Prepare", None, {**inside, **plan.inputs})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe.aggregating import ALL_ROWS, WINDOW_END, WINDOW_START
 from penstock.dataframe.ordering import sort_nodes
@@ -102,7 +103,9 @@ def _ranked(
     has_bounds = window is _MOMENT
     taken = [*frame.columns, *(() if has_bounds else (WINDOW_START, WINDOW_END))]
     if len(set(taken)) < len(taken) or (rank is not None and rank in taken):
-        raise ConfigError("the ranked rows would have two columns of one name; rename one before")
+        raise ConfigError(
+            "the ranked rows would have two columns of one name; rename one before", code=Code.COLUMN_TWICE
+        )
     inputs: dict[str, Node] = {name: Column(name) for name in frame.columns}
     hashed = _hashed(frame, by, inputs)
     sorts: list[tuple[str, bool]] = []

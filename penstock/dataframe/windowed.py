@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe.aggregating import ALL_ROWS, WINDOW_END, WINDOW_START, Aggregates, window_columns
 from penstock.dataframe.changing import only_appends
@@ -24,7 +25,8 @@ def windowed(frame: DataFrame, window: Window, allowed_lateness: Size) -> Window
     if needs_event_time(window) and not frame.has_event_time:
         raise ConfigError(
             "windows need event time: name its column with time='ts' at the source, or take "
-            "windows of the clock with processing_time=True"
+            "windows of the clock with processing_time=True",
+            code=Code.NO_EVENT_TIME,
         )
     return WindowedDataFrame(frame, window, allowed_lateness)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.core.type_vars import K, R, T, V
 from penstock.core.typeinfo import DeclaredType
@@ -59,7 +60,7 @@ class ConnectedStreams(Generic[T, V]):
     def _keyed(self) -> bool:
         first, second = isinstance(self.stream1, KeyedStream), isinstance(self.stream2, KeyedStream)
         if first != second:
-            raise GraphError("connect() needs both streams keyed, or neither")
+            raise GraphError("connect() needs both streams keyed, or neither", code=Code.NOT_KEYED)
         return first
 
     def _add(self, name: str, factory: Any, output_type: DeclaredType) -> DataStream[Any]:
@@ -100,7 +101,9 @@ class ConnectedStreams(Generic[T, V]):
         """A ``CoProcessFunction``, or a ``KeyedCoProcessFunction`` if the streams are keyed."""
         if isinstance(func, KeyedCoProcessFunction):
             if not self._keyed:
-                raise GraphError("a KeyedCoProcessFunction needs keyed streams: call key_by() first")
+                raise GraphError(
+                    "a KeyedCoProcessFunction needs keyed streams: call key_by() first", code=Code.NOT_KEYED
+                )
             return self._add("Keyed Co-Process", made(KeyedCoProcessOperator, func), output_type)
         if not isinstance(func, CoProcessFunction):
             raise GraphError(f"process takes a CoProcessFunction, not {type(func).__name__}")

@@ -8,6 +8,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from penstock.core.durations import DurationLike, to_millis
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.core.typeinfo import DeclaredType, as_type_info, to_arrow
 from penstock.datastream import _keyed, _stream
@@ -35,7 +36,9 @@ ColumnTypes = tuple[DeclaredType | pa.Schema, DeclaredType | pa.Schema]
 
 def _checked(stream: Any, call: str) -> _keyed.KeyedStream:
     if not isinstance(stream, _keyed.KeyedStream):
-        raise GraphError(f"{call} needs keyed streams on both sides: call key_by() on each first")
+        raise GraphError(
+            f"{call} needs keyed streams on both sides: call key_by() on each first", code=Code.NOT_KEYED
+        )
     return stream
 
 

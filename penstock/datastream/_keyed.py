@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Generic, NoReturn, overload
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.core.type_vars import KEY, K, R, S, T_co
 from penstock.core.typeinfo import DeclaredType
@@ -124,7 +125,8 @@ class KeyedStream(DataStream[T_co], Generic[T_co, KEY]):
             return self._keyed("Process", made(ProcessOperator, func), output_type)
         if not isinstance(func, KeyedProcessFunction):
             raise GraphError(
-                f"process on a keyed stream takes a KeyedProcessFunction, not {type(func).__name__}"
+                f"process on a keyed stream takes a KeyedProcessFunction, not {type(func).__name__}",
+                code=Code.NO_STEP_HERE,
             )
         return self._keyed("Keyed Process", made(KeyedProcessOperator, func), output_type)
 
@@ -185,21 +187,31 @@ class KeyedStream(DataStream[T_co], Generic[T_co, KEY]):
 
     def broadcast(self, *args: object, **kwargs: object) -> NoReturn:
         """Broadcasting undoes keys."""
-        raise GraphError("a keyed stream is already partitioned; call broadcast() before key_by()")
+        raise GraphError(
+            "a keyed stream is already partitioned; call broadcast() before key_by()", code=Code.NO_STEP_HERE
+        )
 
     def cache(self) -> NoReturn:
         """Cached are the results of a step."""
-        raise GraphError("a keyed stream has no step of its own; call cache() before key_by()")
+        raise GraphError(
+            "a keyed stream has no step of its own; call cache() before key_by()", code=Code.NO_STEP_HERE
+        )
 
     def _partition(self, partitioning: Partitioning) -> NoReturn:
-        raise GraphError("a keyed stream is already partitioned; repartition before key_by()")
+        raise GraphError(
+            "a keyed stream is already partitioned; repartition before key_by()", code=Code.NO_STEP_HERE
+        )
 
     def _node(self) -> Node:
-        raise GraphError("a keyed stream has no step of its own; call this before key_by()")
+        raise GraphError(
+            "a keyed stream has no step of its own; call this before key_by()", code=Code.NO_STEP_HERE
+        )
 
     def get_side_output(self, output_tag: object) -> NoReturn:
         """Side outputs belong to steps."""
-        raise GraphError("a keyed stream has no side outputs; ask the step before key_by()")
+        raise GraphError(
+            "a keyed stream has no side outputs; ask the step before key_by()", code=Code.NO_STEP_HERE
+        )
 
 
 from penstock.datastream import _joined, _windowed  # noqa: E402 - see _stream.py

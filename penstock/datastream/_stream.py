@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, overload
 
 from penstock.connectors.builtin.driver_output import CollectSink, PrintSink
 from penstock.connectors.sink import Sink, TypedSink
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.core.options import RUNTIME_MODE
 from penstock.core.type_vars import K, R, S, T_co, V
@@ -71,7 +72,8 @@ def together(*streams: DataStream[Any]) -> None:
     if len({id(stream.get_execution_environment()) for stream in streams}) > 1:
         raise GraphError(
             "these streams belong to different environments, which are different jobs; make both with one "
-            "StreamExecutionEnvironment"
+            "StreamExecutionEnvironment",
+            code=Code.OTHER_ENVIRONMENT,
         )
 
 
@@ -102,7 +104,8 @@ class DataStream(StepSettings, Generic[T_co]):
         if len(self._links) != 1 or self._links[0].partitioning is not None:
             raise GraphError(
                 "name, uid, parallelism and the like belong to a step; call them right after the "
-                "transformation, before union(), key_by() or a repartitioning"
+                "transformation, before union(), key_by() or a repartitioning",
+                code=Code.NO_STEP_HERE,
             )
         return self._env.graph.get(self._links[0].source)
 

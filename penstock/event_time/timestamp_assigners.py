@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch, Times
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, TimestampError
 
 _UNITS_PER_MS = {"us": 1_000, "ns": 1_000_000}
@@ -89,7 +90,8 @@ class TimestampExtractor:
         if self._column not in batch.columns.schema.names:
             raise TimestampError(
                 f"there is no column {self._column!r} to take event time from; the columns are "
-                f"{', '.join(batch.columns.schema.names)}"
+                f"{', '.join(batch.columns.schema.names)}",
+                code=Code.TIMESTAMP_VALUE,
             )
         return column_times(batch.columns.column(self._column), self._column)
 
@@ -99,7 +101,8 @@ def column_times(column: pa.Array, name: str) -> Times:
     if column.null_count:
         raise TimestampError(
             f"column {name!r} gives event time but is null in {column.null_count} of {len(column)} "
-            "records; filter those records out before assigning timestamps"
+            "records; filter those records out before assigning timestamps",
+            code=Code.TIMESTAMP_VALUE,
         )
     kind = column.type
     if pa.types.is_integer(kind):
@@ -110,7 +113,8 @@ def column_times(column: pa.Array, name: str) -> Times:
     if not (pa.types.is_timestamp(kind) or pa.types.is_date64(kind)):
         raise TimestampError(
             f"column {name!r} of type {kind} cannot give event time; it must hold whole milliseconds, "
-            "timestamps or dates"
+            "timestamps or dates",
+            code=Code.TIMESTAMP_VALUE,
         )
     ticks: Times = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
     unit = getattr(kind, "unit", "ms")
@@ -127,7 +131,8 @@ def _to_times(found: list[Any], rows: list[Any]) -> Times:
         if isinstance(value, bool) or not (isinstance(value, dt.datetime) or _is_finite(value)):
             raise TimestampError(
                 f"event time must be a number of milliseconds or a datetime, but for the record "
-                f"{row!r:.200} it is {value!r:.80} of type {type(value).__name__}"
+                f"{row!r:.200} it is {value!r:.80} of type {type(value).__name__}",
+                code=Code.TIMESTAMP_VALUE,
             )
     return np.array([_millis(value) for value in found], dtype=np.int64)
 

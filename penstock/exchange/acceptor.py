@@ -24,6 +24,7 @@ from typing import Generic, TypeVar
 from penstock.core.accepting import begin, is_over, rest
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError, TransportError
 from penstock.core.option import ports_in
 
@@ -52,12 +53,14 @@ def listen(host: str, ports: Ports) -> socket.socket:
         raise ClusterError(
             f"{ports.setting} allows {ports.text}, and on {host} this process may not listen there, or "
             "others do already; ports below 1024 are for root: allow higher ones, or leave the setting out "
-            "for any that is free"
+            "for any that is free",
+            code=Code.PORTS,
         )
     raise ClusterError(
         f"{ports.setting} allows {'port' if tried == 1 else 'ports'} {ports.text}, and on {host} "
         f"{'it is' if tried == 1 else f'all {tried} are'} taken; allow more, as many as there are drivers or "
-        "slots on a host at once, or leave the setting out for any that is free"
+        "slots on a host at once, or leave the setting out for any that is free",
+        code=Code.PORTS,
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch
+from penstock.core.error_codes import Code
 from penstock.core.errors import SnapshotError, TransportError, TypeMismatchError
 from penstock.core.ids import ChannelId, Epoch, EventTime, WallMs
 from penstock.core.pickling import culprit, dumps, loads
@@ -107,7 +108,8 @@ def _row_bytes(batch: Batch) -> memoryview:
     except Exception as error:
         raise TypeMismatchError(
             f"a record cannot be sent to another slot: {culprit(batch.to_rows())}, which cannot be pickled "
-            f"({error}). Send only data on, and make files, locks and connections in the function's open()"
+            f"({error}). Send only data on, and make files, locks and connections in the function's open()",
+            code=Code.RECORD_NOT_PICKLABLE,
         ) from error
 
 

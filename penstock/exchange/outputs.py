@@ -158,7 +158,7 @@ class OutputEdge:
             raise self._located(error) from error
 
     def _located(self, error: PenstockError) -> PenstockError:
-        return type(error)(f"on the way to {self._name}: {error}")
+        return error.retold(f"on the way to {self._name}: {error}")
 
     def hot_groups(self) -> HotGroups | None:
         """The key groups with the most records, where the receivers are keyed and several."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.keygroups import Hashes, combine_columns, hash_nullable, hash_values, key_groups, owner
 from penstock.core.keys import NAN, canonical_keys
@@ -250,7 +251,9 @@ def _refuse_null(batch: Batch) -> None:
     """Refuse a null as a key in columns; keys of rows are looked at when they are attached."""
     columns = batch.key_columns
     if len(columns) == 1 and batch.columns.column(columns[0]).null_count:
-        raise KeyError_("a key is null; filter such records out or give them a key before key_by")
+        raise KeyError_(
+            "a key is null; filter such records out or give them a key before key_by", code=Code.KEY_NULL
+        )
 
 
 def field_selector(names: tuple[str, ...]) -> Callable[[Any], Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 
 Value = Any
@@ -23,6 +24,8 @@ Kernel = Callable[..., Value]
 
 class Unfit(ConfigError):
     """Arguments that a function does not take; the expression is added by who knows it."""
+
+    code = Code.ARGUMENT_TYPES
 
 
 @dataclass(frozen=True)

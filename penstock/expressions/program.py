@@ -20,6 +20,7 @@ import penstock.expressions.comparing
 import penstock.expressions.nested
 import penstock.expressions.strings
 import penstock.expressions.times  # noqa: F401  # each adds its functions
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, TypeMismatchError
 from penstock.expressions.aggregates import AggregateCall
 from penstock.expressions.casts import cast_kernel
@@ -143,7 +144,7 @@ class Binder:
             try:
                 found = self._bind(node)
             except (Unfit, NoCommonType) as error:
-                raise ConfigError(f"{node}: {error}") from error
+                raise ConfigError(f"{node}: {error}", code=error.code) from error
             self._bound[node] = found
         return found
 
@@ -176,9 +177,11 @@ class Binder:
         indices = self._schema.get_all_field_indices(name)
         if len(indices) != 1:
             if indices:
-                raise ConfigError(f"there are {len(indices)} columns {name!r}; rename all but one")
+                raise ConfigError(
+                    f"there are {len(indices)} columns {name!r}; rename all but one", code=Code.COLUMN_TWICE
+                )
             known = [it for it in self._schema.names if not it.startswith("$")]
-            raise ConfigError(f"there is no column {name!r}{nearest(name, known)}")
+            raise ConfigError(f"there is no column {name!r}{nearest(name, known)}", code=Code.UNKNOWN_COLUMN)
         kind = self._schema.field(indices[0]).type
         return _Input(plain(kind), False, indices[0])
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as kinds
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 
 MOST_DIGITS = 38
@@ -19,6 +20,8 @@ _UNITS = ("s", "ms", "us", "ns")
 
 class NoCommonType(ConfigError):
     """Two types that do not meet; the expression is added by who knows it."""
+
+    code = Code.ARGUMENT_TYPES
 
 
 def is_number(kind: pa.DataType) -> bool:

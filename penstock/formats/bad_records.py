@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch, Times, concat
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, ConnectorError
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class DecodeError(ConnectorError):
     ``index`` is the value's place among those given to be decoded; the reader turns it into a position.
     """
 
-    code = "DECODE"
+    code = Code.DECODE
 
     def __init__(self, index: int, reason: str) -> None:
         self.index = index

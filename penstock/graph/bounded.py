@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.exchange.partition import Broadcast, Hash
 from penstock.graph.nodes import Node
@@ -36,7 +37,8 @@ def runs_in_batch(mode: str, nodes: Sequence[Node]) -> bool:
     if endless:
         raise GraphError(
             f"BATCH mode needs sources that end; step {endless[0]!r} does not: give the source an end, or "
-            "set execution.runtime-mode to STREAMING, or to AUTOMATIC, which is BATCH if all sources end"
+            "set execution.runtime-mode to STREAMING, or to AUTOMATIC, which is BATCH if all sources end",
+            code=Code.ENDLESS_BATCH,
         )
     return True
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.core.ids import OperatorId
 from penstock.graph.nodes import Node, NodeId
@@ -29,7 +30,8 @@ def operator_ids(nodes: list[Node]) -> dict[NodeId, OperatorId]:
         if identity in used:
             raise GraphError(
                 f"steps {used[identity].name!r} and {node.name!r} have the same uid "
-                f"{node.uid or node.uid_hash!r}; uids must be unique within a job"
+                f"{node.uid or node.uid_hash!r}; uids must be unique within a job",
+                code=Code.UID_TWICE,
             )
         used[identity] = node
         ids[node.id] = identity

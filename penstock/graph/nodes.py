@@ -16,6 +16,7 @@ from typing import Any, NewType
 from penstock.connectors.sink import Sink
 from penstock.connectors.source import Source
 from penstock.core.config import Configuration
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.exchange.partition import Partitioning
 from penstock.luggage.wishes import Wishes
@@ -144,7 +145,8 @@ class GraphBuilder:
         except KeyError:
             raise GraphError(
                 "this stream belongs to another environment; build all streams of a job with one "
-                "StreamExecutionEnvironment"
+                "StreamExecutionEnvironment",
+                code=Code.OTHER_ENVIRONMENT,
             ) from None
 
     def change(self, node_id: NodeId, **changes: Any) -> None:

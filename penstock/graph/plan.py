@@ -13,6 +13,7 @@ from typing import Any
 
 import cloudpickle
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.core.ids import EdgeId, OperatorId, SlotId, Subtask, SubtaskIndex, VertexId
 from penstock.core.pickling import culprit, ship
@@ -198,7 +199,8 @@ class _Compiler:
         if not nodes:
             raise GraphError(
                 "there is nothing to run: the program has no steps since its last job, or only sources that "
-                "nobody reads; add a step behind a source, such as print(), sink_to() or map()"
+                "nobody reads; add a step behind a source, such as print(), sink_to() or map()",
+                code=Code.NOTHING_TO_RUN,
             )
         self.options = options
         self.nodes = {node.id: node for node in nodes}
@@ -219,7 +221,8 @@ class _Compiler:
             raise GraphError(
                 f"step {node.name!r} has parallelism {wanted}, above its max parallelism {limit}; "
                 "lower the parallelism or raise set_max_parallelism() (only possible for a job "
-                "without snapshots)"
+                "without snapshots)",
+                code=Code.ABOVE_MAX_PARALLELISM,
             )
         return wanted
 
@@ -230,7 +233,8 @@ class _Compiler:
                 raise GraphError(
                     f"forward into step {node.name!r} needs equal parallelism on both sides, but it "
                     f"is {self.parallelism[link.source]} and {self.parallelism[node.id]}; use "
-                    "rebalance() or rescale()"
+                    "rebalance() or rescale()",
+                    code=Code.FORWARD,
                 )
             return link.partitioning
         same = self.parallelism[link.source] == self.parallelism[node.id]
@@ -365,5 +369,6 @@ def _check_shipping(part: object, what: str) -> None:
         raise GraphError(
             f"{what} cannot be sent to the slots: {culprit(part)}, which cannot be pickled ({error}). Open "
             "files, locks, connections and Spark objects belong to one process: make them in the function's "
-            "open() instead"
+            "open() instead",
+            code=Code.FUNCTION_NOT_PICKLABLE,
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, GraphError, KeyError_
 from penstock.core.metrics import MetricGroup
 from penstock.core.type_vars import IN, OUT, K, T, V
@@ -27,7 +28,8 @@ class _NoKey:
     def __hash__(self) -> int:
         raise KeyError_(
             "keyed state and timers were used where no key is current: in open or close, or on the "
-            "broadcast side; use them in process_element or on_timer, where each call has its key"
+            "broadcast side; use them in process_element or on_timer, where each call has its key",
+            code=Code.NO_CURRENT_KEY,
         )
 
     def __repr__(self) -> str:
@@ -153,6 +155,7 @@ class RuntimeContext(KeyedStateStore):
             raise GraphError(
                 f"step {self._ctx.info.operator_name!r} asks for keyed state "
                 f"{descriptor.get_name()!r}, but its input is not keyed; put a key_by in front of it, "
-                "or use get_operator_list_state for state that belongs to no key"
+                "or use get_operator_list_state for state that belongs to no key",
+                code=Code.NOT_KEYED,
             )
         return self._ctx.keyed.private_handle(descriptor)

@@ -12,6 +12,7 @@ from enum import Enum
 
 from penstock.core.clock import Clock
 from penstock.core.durations import timer_time
+from penstock.core.error_codes import Code
 from penstock.core.errors import GraphError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.state.keyed import KeyedState
@@ -86,7 +87,8 @@ class UnkeyedTimerService(TimerService):
     def _refuse(self, timestamp: int) -> None:
         raise GraphError(
             "timers belong to a key, and this step is not keyed; put a key_by in front of it and use "
-            "a keyed process function"
+            "a keyed process function",
+            code=Code.NOT_KEYED,
         )
 
     register_processing_time_timer = register_event_time_timer = _refuse

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.core.discreet import log_of
-from penstock.core.errors import PenstockError
+from penstock.core.errors import PenstockError, coded
 from penstock.rest import openapi, outputs, overview, processes, prometheus, state, tail
 from penstock.rest.guard import Guard
 from penstock.rest.json_answer import JsonAnswer
@@ -203,7 +203,7 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return errors(400, str(error))
+    return errors(400, coded(error))
 
 
 async def _broken(request: Request, error: Exception) -> Response:

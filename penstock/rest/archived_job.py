@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.discreet import plain
+from penstock.core.error_codes import Code
 from penstock.core.errors import PenstockError
 from penstock.core.job import JobStatus
 from penstock.rest.archive import OVERVIEW
@@ -30,7 +31,7 @@ _LATEST_MS = 1 << 53
 class NoArchiveError(PenstockError):
     """A file that holds no job that could be shown."""
 
-    code = "REST"
+    code = Code.REST
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from penstock.coordinator.history_view import HistoryView
 from penstock.coordinator.settings import JobSettings
 from penstock.core.config import Configuration
+from penstock.core.error_codes import Code
 from penstock.core.errors import PenstockError
 from penstock.core.ids import Subtask
 from penstock.core.job import JobStatus
@@ -23,7 +24,7 @@ _MOST_DIGITS = 9
 class Refused(PenstockError):
     """A request that is not answered as asked: an HTTP status and a sentence."""
 
-    code = "REST"
+    code = Code.REST
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)

@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.coordinator.events import RequestKind
 from penstock.core.discreet import shown
-from penstock.core.errors import ClusterError
+from penstock.core.errors import ClusterError, coded
 from penstock.core.job import JobStatus
 from penstock.rest.look import Refused
 
@@ -148,7 +148,7 @@ def _begun(begin: _Begin, answer: Future[str]) -> None:
     error = future.exception() if future.done() else None
     if error is not None:
         status = 503 if isinstance(error, ClusterError) else 400
-        raise Refused(status, shown(str(error)))
+        raise Refused(status, shown(coded(error)))
     future.add_done_callback(lambda done: _copy(done, answer))
 
 
@@ -171,7 +171,11 @@ def _checked(trigger: str | None) -> str:
 def _operation(request: _Request) -> dict[str, Any]:
     error = request.future.exception()
     if error is not None:
-        cause = {"class": type(error).__name__, "stack-trace": shown(str(error)), "serialized-throwable": ""}
+        cause = {
+            "class": type(error).__name__,
+            "stack-trace": shown(coded(error)),
+            "serialized-throwable": "",
+        }
         return (
             {"failure-cause": cause, "failureCause": cause}
             if request.kind == "checkpoint"

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.core.discreet import HIDDEN, harmless, shown
-from penstock.core.errors import SnapshotError
+from penstock.core.errors import SnapshotError, coded
 from penstock.core.secret_fields import secret_fields
 from penstock.rest.json_answer import JsonAnswer
 from penstock.rest.look import Refused
@@ -128,12 +128,12 @@ class States:
         try:
             yield
         except TooMuch as error:
-            raise Refused(413, str(error)) from None
+            raise Refused(413, coded(error)) from None
         except NotThere as error:
-            raise Refused(404, str(error)) from None
+            raise Refused(404, coded(error)) from None
         except (SnapshotError, OSError) as error:
             reason = "perhaps a newer checkpoint took its place: ask again"
-            raise Refused(503, f"the snapshot cannot be read, {reason}: {error}") from None
+            raise Refused(503, f"the snapshot cannot be read, {reason}: {coded(error)}") from None
         except Exception as error:  # whatever a user's class raises when it is loaded
             if isinstance(error, Refused):
                 raise

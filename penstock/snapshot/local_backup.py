@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import logging
 import os
 import shutil
 import stat
@@ -25,13 +24,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from penstock.core.clock import Clock
+from penstock.core.discreet import log_of
 from penstock.core.handles import Blob, SubtaskSnapshot, digest, keyed_blobs
 from penstock.core.ids import Epoch, Generation, SlotId, Subtask
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.storage.own_files import make_directory, open_file
 from penstock.storage.work_place import default_base
 
-log = logging.getLogger(__name__)
+_log = log_of(__name__)
 
 _PREFIX = "penstock-backup-"
 _DRAFT = ".draft"
@@ -126,7 +126,7 @@ class LocalBackup:
                 for copy in attempt.iterdir():
                     found.setdefault(copy.name, []).append(copy)
         except OSError as error:
-            log.warning("no local copies of checkpoints in %s: %s", self._place, error.strerror or error)
+            _log.warning("no local copies of checkpoints in %s: %s", self._place, error.strerror or error)
             self._is_usable = False
             return {}
         return found

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import (
     Blob,
@@ -225,5 +226,6 @@ def check_inline(manifest: Manifest, limit: int | None) -> None:
             raise SnapshotError(
                 f"the state of step {' -> '.join(names[vertex])!r}, subtask {index}, has {size} bytes, the "
                 f"limit for snapshots kept in the driver's memory is {limit}; set a checkpoint directory "
-                "(execution.checkpointing.dir)"
+                "(execution.checkpointing.dir)",
+                code=Code.STATE_TOO_LARGE,
             )

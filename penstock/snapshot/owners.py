@@ -14,6 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.snapshot.store import local_path
 
@@ -40,7 +41,8 @@ def check_owners(url: str) -> None:
                 f"{local} cannot hold snapshots that are restored: {directory} {problem}, who could put "
                 "anything there, and restoring it could run their code. Choose a directory that only you can "
                 f"write to, or set it right (chown, chmod go-w {directory}); if you trust everybody who can "
-                f"write there, set {SETTING}: true"
+                f"write there, set {SETTING}: true",
+                code=Code.UNTRUSTED_PLACE,
             )
 
 
@@ -57,7 +59,8 @@ def check_files(root: str, paths: Iterable[str]) -> None:
             raise ConfigError(
                 f"the snapshot in {local} is not restored: {place} {problem}, and restoring it could run "
                 "their code. Restore one that only you could have written, or begin in an empty directory; "
-                f"if you trust everybody who could write there, set {SETTING}: true"
+                f"if you trust everybody who could write there, set {SETTING}: true",
+                code=Code.UNTRUSTED_PLACE,
             )
 
 

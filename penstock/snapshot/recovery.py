@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import digest
 from penstock.core.signals import SnapshotKind
@@ -149,7 +150,8 @@ def search(
         raise CorruptSnapshotError(
             f"none of the {len(result.broken)} snapshots of {root.url} can be used: "
             f"{'; '.join(result.broken)}. Bring the files back from a copy, restore a savepoint with -s, or "
-            f"start afresh in another directory"
+            f"start afresh in another directory",
+            code=Code.NO_WHOLE_SNAPSHOT,
         )
     _announce_fallback(root, result.found.manifest, result.broken)
     return result
@@ -249,7 +251,8 @@ def read_manifest(path: str, verify: bool = True, signing: Signing | None = None
     inside = ", ".join(sorted(top)[:8]) or "nothing"
     raise SnapshotError(
         f"there is no snapshot at {path} (it contains {inside}): name a chk-N or savepoint directory, the "
-        f"{METADATA} file in it, or the job's directory"
+        f"{METADATA} file in it, or the job's directory",
+        code=Code.NO_SNAPSHOT,
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import uuid
 
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import CorruptSnapshotError, FencedError, SnapshotError
 from penstock.core.handles import digest
 from penstock.core.ids import Epoch, Generation
@@ -390,4 +391,6 @@ def write_savepoint(directory: SnapshotStore, manifest: Manifest, signing: Signi
     """Complete a savepoint that nothing is committed for: it is a copy, not part of the history."""
     raw = signing.signed(manifest.to_json())
     if not directory.create_if_absent(METADATA, raw) and directory.read(METADATA) != raw:
-        raise SnapshotError(f"{directory.url} already holds a savepoint; choose another directory")
+        raise SnapshotError(
+            f"{directory.url} already holds a savepoint; choose another directory", code=Code.SAVEPOINT_THERE
+        )

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import SnapshotError
 from penstock.snapshot.strict_json import Malformed, canonical, parse
 
@@ -50,12 +51,14 @@ class Signing:
             raise SnapshotError(
                 f"{name} is not signed, and penstock.snapshots.key-file is set: anybody may have written it. "
                 "If it is older than the key, start the job once with penstock.snapshots.unsigned-too: true; "
-                "its next checkpoint is signed"
+                "its next checkpoint is signed",
+                code=Code.NOT_SIGNED,
             )
         if not hmac.compare_digest(found, _signature(self.key, body)):
             raise SnapshotError(
                 f"{name} is signed with another key, or was changed since: its signature does not fit "
-                "penstock.snapshots.key-file. Use the key of the job that took it, or another snapshot"
+                "penstock.snapshots.key-file. Use the key of the job that took it, or another snapshot",
+                code=Code.NOT_SIGNED,
             )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece
 from penstock.core.ids import OperatorId, SubtaskIndex
@@ -49,7 +50,8 @@ def match(
         raise SnapshotError(
             f"the snapshot has state of operators that the program does not have: {', '.join(dropped)}. "
             f"Operators of the program without state in the snapshot: {', '.join(fresh) or 'none'}. Give "
-            f"operators the uid they had, or drop that state with --allow-non-restored-state"
+            f"operators the uid they had, or drop that state with --allow-non-restored-state",
+            code=Code.UNCLAIMED_STATE,
         )
     restored = {entry.operator_id: entry for entry in manifest.operators if entry.operator_id in planned}
     fresh_ids = tuple(operator_id for operator_id in planned if operator_id not in restored)
@@ -105,13 +107,15 @@ def resolve_max_parallelism(
     if stored is not None and explicit and planned != stored:
         raise ConfigError(
             f"{name}: max parallelism {planned} is configured, but its state was written with {stored} and "
-            f"cannot be cut differently; set it to {stored}, or leave it unset"
+            f"cannot be cut differently; set it to {stored}, or leave it unset",
+            code=Code.MAX_PARALLELISM_FIXED,
         )
     if resolved < parallelism:
         raise ConfigError(
             f"{name}: parallelism {parallelism} is above max parallelism {resolved}"
             + ("" if stored is None else ", which its snapshot fixes for ever")
-            + f"; lower the parallelism to {resolved} or less"
+            + f"; lower the parallelism to {resolved} or less",
+            code=Code.ABOVE_MAX_PARALLELISM,
         )
     return resolved
 
@@ -127,7 +131,8 @@ def assign(
     if handles and entry.max_parallelism != max_parallelism:
         raise SnapshotError(
             f"{entry.name}: its state has {entry.max_parallelism} key groups, the job runs with "
-            f"{max_parallelism}; set max parallelism to {entry.max_parallelism}, or leave it unset"
+            f"{max_parallelism}; set max parallelism to {entry.max_parallelism}, or leave it unset",
+            code=Code.MAX_PARALLELISM_FIXED,
         )
     by_index = {subtask.index: subtask.state.lists for subtask in entry.subtasks}
     lists = tuple(by_index.get(SubtaskIndex(index)) for index in range(entry.parallelism))

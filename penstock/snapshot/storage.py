@@ -14,6 +14,7 @@ from copy import copy
 from types import TracebackType
 from typing import Self
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, CorruptSnapshotError, PenstockError, SnapshotError
 from penstock.core.handles import DIGEST_SIZE, Blob, digest
 from penstock.snapshot.paths import check_path
@@ -139,7 +140,8 @@ class SnapshotStore:
         if free is not None and free < needed:
             raise SnapshotError(
                 f"{self.url} has {free} bytes free, a snapshot needs about {needed}: free some space, keep "
-                f"fewer snapshots (execution.checkpointing.num-retained), or use another directory"
+                f"fewer snapshots (execution.checkpointing.num-retained), or use another directory",
+                code=Code.STORE_FULL,
             )
 
     def sub(self, path: str) -> Self:
@@ -208,7 +210,8 @@ class FileWriter:
         if most is not None and self._length + len(data) > most:
             raise SnapshotError(
                 f"{self._path} is larger than {most} bytes, the limit for snapshots kept in the driver's "
-                f"memory; set a checkpoint directory (execution.checkpointing.dir)"
+                f"memory; set a checkpoint directory (execution.checkpointing.dir)",
+                code=Code.STATE_TOO_LARGE,
             )
         with self._store.using(self._path):
             self._stream.write(data)

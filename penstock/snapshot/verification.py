@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import CorruptSnapshotError, FormatVersionError, SnapshotError
 from penstock.core.handles import Blob
 from penstock.core.signals import SnapshotKind
@@ -47,7 +48,7 @@ def check_snapshot(path: str) -> Iterator[CheckedFile]:
         yield from _check_job(store)
     else:
         read_manifest(path, verify=False)  # says what is there instead
-        raise SnapshotError(f"there is no snapshot at {path}")
+        raise SnapshotError(f"there is no snapshot at {path}", code=Code.NO_SNAPSHOT)
 
 
 def _check_directory(directory: SnapshotStore, name: str) -> Iterator[CheckedFile]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError, PenstockError, ProcessLostError
 from penstock.luggage.outfit import MARK
 
@@ -29,7 +30,10 @@ _OWN = re.compile(r"^penstock\.core\.errors\.\w+: (.+)", re.MULTILINE)
 _KNOWN: tuple[tuple[str, ClusterError], ...] = (
     (
         r"requires more slots",
-        ClusterError("Spark has fewer free cores than the job needs slots; lower the parallelism"),
+        ClusterError(
+            "Spark has fewer free cores than the job needs slots; lower the parallelism",
+            code=Code.TOO_FEW_SLOTS,
+        ),
     ),
     (
         r"was cancelled|cancelled part of|cancelled as part",
@@ -61,7 +65,9 @@ def translate(error: Exception, python: str) -> Exception:
         return error
     unfit = _OUTFIT.search(str(error))
     if unfit is not None:
-        return ClusterError(f"the Python workers of the job could not be started: {unfit[1].strip()}")
+        return ClusterError(
+            f"the Python workers of the job could not be started: {unfit[1].strip()}", code=Code.WORKER_PYTHON
+        )
     wrong = wrong_python(error, python)
     if wrong is not None:
         return wrong
@@ -75,7 +81,7 @@ def translate(error: Exception, python: str) -> Exception:
         return lost
     for pattern, known in _KNOWN:
         if re.search(pattern, sparks):
-            return type(known)(*known.args)
+            return type(known)(*known.args, code=known.code)
     return ClusterError(f"the job's Spark job failed: {gist(root_cause(text)) or type(error).__name__}")
 
 
@@ -103,7 +109,10 @@ def wrong_python(error: Exception, python: str) -> ClusterError | None:
         found = re.search(pattern, text, re.MULTILINE)
         if found:
             what = problem.format(*found.groups())
-            return ClusterError(f"the Python of the executors ({python}) {what}. {_way_out(found[1])}")
+            return ClusterError(
+                f"the Python of the executors ({python}) {what}. {_way_out(found[1])}",
+                code=Code.WORKER_PYTHON,
+            )
     return None
 
 

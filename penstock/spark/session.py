@@ -24,6 +24,7 @@ from penstock.core import interrupts, options
 from penstock.core.config import GIVEN_MASTER as MASTER
 from penstock.core.config import Configuration
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError
 from penstock.core.news import news
 from penstock.graph.nodes import Node
@@ -49,7 +50,8 @@ def check_master(master: str) -> None:
             problems.append(f"{address}: {getattr(error, 'strerror', None) or error}")
     raise ClusterError(
         f"no Spark master answers at {master} ({'; '.join(problems)}). Start it, correct the address "
-        "(--master, or penstock.spark.master), or use local[*] for this machine alone"
+        "(--master, or penstock.spark.master), or use local[*] for this machine alone",
+        code=Code.NO_SPARK,
     )
 
 
@@ -61,7 +63,8 @@ def in_one_sentence(master: str) -> Iterator[None]:
     except Exception as error:
         raise ClusterError(
             f"Spark could not be started with master {master!r}: {gist(root_cause(str(error)))}. If the "
-            "address is right, the messages of Spark above say more"
+            "address is right, the messages of Spark above say more",
+            code=Code.NO_SPARK,
         ) from None
 
 
@@ -72,7 +75,8 @@ def refuse_connect() -> None:
             "the program uses Spark Connect (SPARK_REMOTE, or a session made by .remote()), through which a "
             "job's slots can neither be started nor reach the driver. Run it with a classic session: "
             "leave these out and give the master itself (SparkSession.builder.master(...), --master or "
-            "spark-submit)"
+            "spark-submit)",
+            code=Code.SPARK_CONNECT,
         )
 
 

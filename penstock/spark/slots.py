@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.core.clock import Clock
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError, SparkLostError
 from penstock.core.news import news
 from penstock.spark.told import is_on, told
@@ -62,7 +63,8 @@ def check_cluster(spark: SparkSession) -> None:
     if _may_grow(spark):
         raise ClusterError(
             "Spark's dynamic allocation is switched on, and long-lived slots cannot use it; set "
-            "spark.dynamicAllocation.enabled=false and a fixed number of executors"
+            "spark.dynamicAllocation.enabled=false and a fixed number of executors",
+            code=Code.DYNAMIC_ALLOCATION,
         )
 
 
@@ -123,7 +125,8 @@ def check_slots(
             raise ClusterError(
                 f"the job needs {wanted} slots and Spark ({spark.sparkContext.master}) has {there}{waited}; "
                 f"lower the parallelism to {max(there, 1)} or give Spark more cores"
-                + _as_master(local, wanted)
+                + _as_master(local, wanted),
+                code=Code.TOO_FEW_SLOTS,
             )
         if not said:
             said = True

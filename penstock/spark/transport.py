@@ -31,6 +31,7 @@ from penstock.core import security_options as options
 from penstock.core.clock import Clock
 from penstock.core.config import Configuration
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.core.option import Option
 from penstock.exchange.lines import Certificate, Transport, rehearse
@@ -97,7 +98,8 @@ def from_stores(configuration: Configuration, clock: Clock) -> Certificate | Non
         if trust is not None or fingerprint is not None:
             raise ConfigError(
                 f"{lonely.key} is set without {options.TLS_KEYSTORE.key}: the job's own certificate would "
-                "not be accepted; set both, or neither and the job makes and trusts its own"
+                "not be accepted; set both, or neither and the job makes and trusts its own",
+                code=Code.CERTIFICATE,
             )
         return None
     password = configuration.get(options.TLS_KEYSTORE_PASSWORD)
@@ -108,7 +110,8 @@ def from_stores(configuration: Configuration, clock: Clock) -> Certificate | Non
         missing = "private key" if chain else "certificate"
         raise ConfigError(
             f"{options.TLS_KEYSTORE.key}: there is no {missing} in {store}; it must hold the key and the "
-            "certificate of the job's processes"
+            "certificate of the job's processes",
+            code=Code.CERTIFICATE,
         )
     chain = _own_first(store, key, chain)
     _check_dates(store, chain[0], clock)
@@ -116,7 +119,9 @@ def from_stores(configuration: Configuration, clock: Clock) -> Certificate | Non
         secret = configuration.get(options.TLS_TRUSTSTORE_PASSWORD)
         trusted = _read(options.TLS_TRUSTSTORE, trust, secret, secret)[1]
         if not trusted:
-            raise ConfigError(f"{options.TLS_TRUSTSTORE.key}: there is no certificate in {trust}")
+            raise ConfigError(
+                f"{options.TLS_TRUSTSTORE.key}: there is no certificate in {trust}", code=Code.CERTIFICATE
+            )
     else:
         trusted = chain
     found = shown(key, chain, trusted, _fingerprint(fingerprint, chain[0]))
@@ -130,7 +135,8 @@ def _own_first(store: str, key: PrivateKeyTypes, chain: list[x509.Certificate]) 
     if not own:
         raise ConfigError(
             f"{options.TLS_KEYSTORE.key}: none of the certificates in {store} belongs to the private key in "
-            "it; put the two that were made together there"
+            "it; put the two that were made together there",
+            code=Code.CERTIFICATE,
         )
     return [own[0], *(one for one in chain if one is not own[0])]
 
@@ -148,7 +154,8 @@ def _rehearse(certificate: Certificate, store: str, trust: str | None) -> None:
         raise ConfigError(
             f"{options.TLS_KEYSTORE.key}: processes of the job that show the certificate in {store} would be "
             f"refused by each other, which know peers by {known}: {why}. Have both files hold what belongs "
-            "together and is valid, or leave the settings out and the job makes and trusts its own"
+            "together and is valid, or leave the settings out and the job makes and trusts its own",
+            code=Code.CERTIFICATE,
         ) from None
 
 
@@ -159,11 +166,14 @@ def _read(
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"{option.key}: {path} cannot be read on the driver: {error.strerror}") from None
+        raise ConfigError(
+            f"{option.key}: {path} cannot be read on the driver: {error.strerror}", code=Code.CERTIFICATE
+        ) from None
     if data.startswith(_JAVA):
         raise ConfigError(
             f"{option.key}: {path} is a Java key store of the old kind; turn it into PKCS#12 with keytool "
-            "-importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
+            "-importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12",
+            code=Code.CERTIFICATE,
         )
     try:
         if _PEM in data:
@@ -172,7 +182,8 @@ def _read(
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ConfigError(
             f"{option.key}: {path} cannot be opened ({error}); is it PKCS#12 or PEM, and is the password "
-            f"right that {_passwords(option, data)} gives?"
+            f"right that {_passwords(option, data)} gives?",
+            code=Code.CERTIFICATE,
         ) from None
     own = [found.cert] if found.cert is not None else []
     return found.key, [one.certificate for one in (*own, *found.additional_certs)]
@@ -210,7 +221,8 @@ def _check_dates(store: str, certificate: x509.Certificate, clock: Clock) -> Non
         return
     raise ConfigError(
         f"{options.TLS_KEYSTORE.key}: the certificate in {store} {problem}; put a valid one there, or leave "
-        "the setting out and the job makes one for itself"
+        "the setting out and the job makes one for itself",
+        code=Code.CERTIFICATE,
     )
 
 
@@ -221,14 +233,16 @@ def _fingerprint(text: str | None, own: x509.Certificate) -> str | None:
     if not re.fullmatch("[0-9a-f]{40}", plain):
         raise ConfigError(
             f"{options.TLS_FINGERPRINT.key}: {text!r} is no SHA-1 fingerprint; keytool -list -v, or openssl "
-            "x509 -fingerprint, print it as 20 pairs of digits"
+            "x509 -fingerprint, print it as 20 pairs of digits",
+            code=Code.CERTIFICATE,
         )
     found = own.fingerprint(hashes.SHA1()).hex()
     if plain != found:
         raise ConfigError(
             f"{options.TLS_FINGERPRINT.key}: {text!r} is not of the certificate in "
             f"{options.TLS_KEYSTORE.key}, whose fingerprint is {found}: the job's processes would refuse "
-            "each other"
+            "each other",
+            code=Code.CERTIFICATE,
         )
     return plain
 

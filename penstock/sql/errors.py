@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.expressions.suggest import nearest
 
@@ -18,20 +19,22 @@ _CATALOG, _DATABASE = "default_catalog", "default_database"
 class SqlError(ConfigError):
     """A statement that cannot be used; ``line`` and ``column`` say where, from one, if that is known."""
 
-    code = "SQL"
+    code = Code.SQL
 
-    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+    def __init__(
+        self, message: str, line: int | None = None, column: int | None = None, code: str | None = None
+    ) -> None:
         where = "" if line is None else f"line {line}, column {column}: "
-        super().__init__(f"{where}{message}")
+        super().__init__(f"{where}{message}", code=code)
         self.line = line
         self.column = column
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_again, (str(self), self.line, self.column))
+        return (_again, (str(self), self.line, self.column, self.code))
 
 
-def _again(text: str, line: int | None, column: int | None) -> SqlError:
-    error = SqlError(text)
+def _again(text: str, line: int | None, column: int | None, code: str) -> SqlError:
+    error = SqlError(text, code=code)
     error.line, error.column = line, column
     return error
 
@@ -61,10 +64,11 @@ class Text:
     def __init__(self, sql: str) -> None:
         self.sql = sql
 
-    def refuse(self, node: exp.Expr | None, message: str) -> SqlError:
+    def refuse(self, node: exp.Expr | None, message: str, code: str | None = None) -> SqlError:
         """The error for a part of the statement; to be raised."""
         start = None if node is None else start_of(node)
-        return SqlError(message) if start is None else SqlError(message, *self.place(start))
+        line, column = (None, None) if start is None else self.place(start)
+        return SqlError(message, line, column, code)
 
     def place(self, start: int) -> tuple[int, int]:
         """Line and column, from one, of an offset."""
@@ -97,7 +101,7 @@ class Text:
         except SqlError:
             raise
         except ConfigError as error:
-            raise self.refuse(node, str(error)) from error
+            raise self.refuse(node, str(error), None if error.code == Code.CONFIG else error.code) from error
 
     def of_parser(self, error: ParseError | TokenError, keywords: tuple[str, ...]) -> SqlError:
         """What the parser says, in one line."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from penstock.core.error_codes import Code
 from penstock.dataframe import DataFrame
 from penstock.dataframe.windows import Window
 from penstock.expressions.face import Expression, call, col
@@ -105,7 +106,9 @@ class Relation:
         if len(parts) > 1 and parts[0] not in tables:
             raise text.refuse(node, f"there is no table {parts[0]!r} here{nearest(parts[0], tables)}")
         known = [it.name for it in self.fields if len(parts) == 1 or it.table == parts[0]]
-        raise text.refuse(node, f"there is no column {parts[-1]!r}{nearest(parts[-1], known)}")
+        raise text.refuse(
+            node, f"there is no column {parts[-1]!r}{nearest(parts[-1], known)}", Code.UNKNOWN_COLUMN
+        )
 
 
 def _only(found: Sequence[Field], node: exp.Column, text: Text) -> Field:

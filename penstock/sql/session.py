@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.core.config import Configuration
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.dataframe import DataFrame, from_arrow
 from penstock.dataframe.states import named_apart
@@ -78,7 +79,10 @@ class Session:
             raise ConfigError(f"register takes a DataFrame, not {type(frame).__name__}")
         chosen = time if time is not None else getattr(frame, "_time", None)
         if chosen is not None and chosen not in frame.columns:
-            raise ConfigError(f"there is no column {chosen!r}; there are {', '.join(frame.columns)}")
+            raise ConfigError(
+                f"there is no column {chosen!r}; there are {', '.join(frame.columns)}",
+                code=Code.UNKNOWN_COLUMN,
+            )
         if time is not None and not frame.has_event_time:
             raise ConfigError(
                 f"the rows have no event time; name its column where they come from, by time={time!r}"

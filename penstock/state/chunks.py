@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.ids import MIN_TIME
 from penstock.core.key_kinds import column_kind, fits, in_words
@@ -155,7 +156,8 @@ class ChunkStore:
         )
         return ConfigError(
             f"a column of the stream changed its type: {changed}, which state {self.name!r} cannot take "
-            f"({why}); cast the column to one type before agg, or give the step another uid to start it empty"
+            f"({why}); cast the column to one type before agg, or give the step another uid to start anew",
+            code=Code.STATE_CHANGED,
         )
 
     def append(self, pane: int, table: pa.Table) -> None:
@@ -226,7 +228,8 @@ class ChunkStore:
             if missing:
                 raise SnapshotError(
                     f"state {self.name!r} in the snapshot has no {missing[0]!r}: key columns and aggregates "
-                    "cannot be added to a running window; give the step another uid to start it empty"
+                    "cannot be added to a running window; give the step another uid to start it empty",
+                    code=Code.STATE_CHANGED,
                 )
         if not tables:
             return

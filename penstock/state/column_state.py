@@ -12,6 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from penstock.core.codes import KEY_HASH
+from penstock.core.error_codes import Code
 from penstock.core.errors import SnapshotError
 from penstock.state.chunks import KEY_GROUP, ChunkStore, FrozenChunks, groups_of
 
@@ -54,7 +55,8 @@ class ColumnState(ChunkStore):
             if missing:
                 raise SnapshotError(
                     f"state {self.name!r} in the snapshot has no {missing[0]!r}: keys, columns and "
-                    "aggregates cannot be added to a running step; give the step another uid to begin anew"
+                    "aggregates cannot be added to a running step; give the step another uid to begin anew",
+                    code=Code.STATE_CHANGED,
                 )
             if batch.num_rows:
                 self._kept.restore(batch)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import KeyError_, SnapshotError
 from penstock.core.keygroups import hash_values, key_groups
 from penstock.core.keys import canonical_keys
@@ -283,7 +284,9 @@ def canonical_entries(block: TableBlock) -> list[Any]:
     try:
         keys = canonical_keys(stored)
     except KeyError_ as error:
-        raise SnapshotError(f"state {block.name!r} in the snapshot cannot be used: {error}") from error
+        raise SnapshotError(
+            f"state {block.name!r} in the snapshot cannot be used: {error}", code=Code.STATE_CHANGED
+        ) from error
     if keys is stored or all(new is old for new, old in zip(keys, stored, strict=True)):
         return entries
     if shape is EntryShape.KEY:

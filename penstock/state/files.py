@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import CorruptSnapshotError, KeyError_, SnapshotError
 from penstock.core.keygroups import hash_values, key_groups
 from penstock.core.keys import canonical_keys
@@ -316,7 +317,8 @@ def _unpickled(header: dict[str, Any], data: memoryview) -> dict[str, list[Any]]
         raise SnapshotError(
             f"state {header['table']!r} is stored pickled and names a class that this program does not have: "
             f"{error}. Bring the class back under its old name; state with a declared type is not pickled, "
-            "so neither classes nor their modules matter to it"
+            "so neither classes nor their modules matter to it",
+            code=Code.CLASS_GONE,
         ) from error
     return found
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from penstock.core.clock import Clock, SystemClock
 from penstock.core.copying import Copier, copied, itself
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import NativeHandle
 from penstock.core.key_kinds import Kind, kinds_of
@@ -253,7 +254,8 @@ class KeyedState:
                 f"the snapshot has state {names} of this step, which it does not read as it is written now: "
                 "it worked on columns then, with another window, trigger or join. Write it as it was, or "
                 "give the step another uid to start it empty; to go on without that state, set "
-                "execution.state-recovery.ignore-unclaimed-state"
+                "execution.state-recovery.ignore-unclaimed-state",
+                code=Code.STATE_CHANGED,
             )
 
     def restore(self, blocks: StoredBlocks, rehashed: Rehashed | None = None) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import SnapshotError
 from penstock.core.ids import MIN_TIME
 from penstock.state.chunks import Chunk, ChunkStore, FrozenChunks, Merge
@@ -121,7 +122,8 @@ class SpanChunks(ChunkStore):
             if missing:
                 raise SnapshotError(
                     f"state {self.name!r} in the snapshot has no {missing[0]!r}: key columns and aggregates "
-                    "cannot be added to a running window; give the step another uid to start it empty"
+                    "cannot be added to a running window; give the step another uid to start it empty",
+                    code=Code.STATE_CHANGED,
                 )
             if batch.num_rows:
                 self.add(self.conform(pa.Table.from_batches([batch])))

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import KeyError_, SnapshotError
 from penstock.core.handles import KeyedHandle, KeyedPiece, keyed_blobs
 from penstock.core.keygroups import hash_value
@@ -34,13 +35,13 @@ _LARGEST = 1 << 53
 class TooMuch(SnapshotError):
     """A look would read more than it may, or take longer."""
 
-    code = "LOOK_LIMIT"
+    code = Code.LOOK_LIMIT
 
 
 class NotThere(SnapshotError):
     """The snapshot has no such operator or state."""
 
-    code = "LOOK_NOTHING"
+    code = Code.LOOK_NOTHING
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import penstock
 from penstock.core.clock import SystemClock
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece, OperatorSnapshot
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
@@ -193,7 +194,9 @@ class SavepointWriter:
         """Write the savepoint; gives its URL, which ``-s`` and ``open_snapshot`` take."""
         store = open_store(str(directory))
         if store.exists(METADATA):
-            raise SnapshotError(f"{store.url} already holds a savepoint; choose another directory")
+            raise SnapshotError(
+                f"{store.url} already holds a savepoint; choose another directory", code=Code.SAVEPOINT_THERE
+            )
         copier = None if self._base is None else Copier(self._base.store, store, self._base.trusted)
         operators = tuple(self._operator(draft, store, copier) for draft in self._drafts.values())
         manifest = self._manifest(operators, copier)

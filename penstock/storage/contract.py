@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from io import SEEK_END
 from typing import BinaryIO, NamedTuple
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, ConnectorError
 
 TEMPORARY = ".tmp-"
@@ -24,6 +25,8 @@ class FoundFile(NamedTuple):
 
 class MissingFileError(ConnectorError):
     """There is nothing at a path."""
+
+    code = Code.MISSING_FILE
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -42,6 +45,8 @@ class ShortFileError(ConnectorError):
 
 class NoFileSystemError(ConfigError, ConnectorError):
     """A URL of a kind that nobody knows, or whose package is not installed."""
+
+    code = Code.NO_FILE_SYSTEM
 
 
 class Storage(ABC):

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.storage.contract import temporary_name
 
@@ -107,17 +108,19 @@ def read_key(path: str, setting: str) -> bytes:
             key = file.read()
     except OSError as error:
         raise ConfigError(
-            f"{setting}: the key file {path} cannot be read ({error.strerror}); {way_out}"
+            f"{setting}: the key file {path} cannot be read ({error.strerror}); {way_out}", code=Code.KEY_FILE
         ) from None
     if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO) or found.st_uid not in (os.geteuid(), 0):
         raise ConfigError(
             f"{setting}: the key file {path} is not yours alone (mode {stat.S_IMODE(found.st_mode):o}, user "
             f"{found.st_uid}): who can read it can sign anything. Set it right with chown and chmod 600, or, "
-            "if others may have read it, make a new one"
+            "if others may have read it, make a new one",
+            code=Code.KEY_FILE,
         )
     if len(key) < _LEAST_BYTES:
         raise ConfigError(
             f"{setting}: the key file {path} holds {len(key)} bytes, and a key has at least {_LEAST_BYTES}; "
-            f"{way_out}"
+            f"{way_out}",
+            code=Code.KEY_FILE,
         )
     return key

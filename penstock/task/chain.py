@@ -51,7 +51,7 @@ def explain_failure(
         record = _record_text(operator, secret) if wrong else None
         said = secret_fields(secret).written(str(error))
         shown = f" (the record is {record})" if record is not None and record not in said else ""
-        located = type(error)(f"step {step!r}, subtask {subtask}: {said}{shown}")
+        located = error.retold(f"step {step!r}, subtask {subtask}: {said}{shown}")
         setattr(located, _LOCATED, True)
         return located
     return UserCodeError(step, subtask, _record_text(operator, secret), _trace(error, secret))

@@ -21,6 +21,7 @@ from enum import Enum
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 
 Options = tuple[tuple[str, str], ...]
@@ -121,7 +122,8 @@ def tls_settings(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
         if name not in _NAMES:
             raise ConfigError(
                 f"the option {name!r} of a MySQL URL is not known; there are {', '.join(_NAMES)}. With "
-                "ssl_ca the server's certificate and the name in it are checked"
+                "ssl_ca the server's certificate and the name in it are checked",
+                code=Code.DATABASE_URL,
             )
         found[_NAMES[name]] = value.lower() not in _NO if name == "ssl_check_hostname" else value
     return found
@@ -141,7 +143,8 @@ def mysql_options(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
             known = ", ".join((*_MYSQL_NUMBERS, *_MYSQL_TEXTS))
             raise ConfigError(
                 f"the option {name!r} cannot be set in a MySQL URL: leave it out. There are {known}, and "
-                f"those that begin with {PREFIX}"
+                f"those that begin with {PREFIX}",
+                code=Code.DATABASE_URL,
             )
     return found
 
@@ -153,10 +156,13 @@ def postgresql_options(options: Iterable[tuple[str, str]]) -> dict[str, Any]:
         if name in _POSTGRESQL_PLACES:
             raise ConfigError(
                 f"the option {name!r} says again what is in the PostgreSQL URL before the '?': leave it out, "
-                "and write postgresql://user@host:5432/database"
+                "and write postgresql://user@host:5432/database",
+                code=Code.DATABASE_URL,
             )
         if name in _POSTGRESQL_OURS:
-            raise ConfigError(f"the option {name!r} cannot be set in a PostgreSQL URL: leave it out")
+            raise ConfigError(
+                f"the option {name!r} cannot be set in a PostgreSQL URL: leave it out", code=Code.DATABASE_URL
+            )
     return found
 
 
@@ -164,7 +170,9 @@ def _number(name: str, value: str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise ConfigError(f"the option {name!r} of a MySQL URL is a whole number, not {value!r}") from None
+        raise ConfigError(
+            f"the option {name!r} of a MySQL URL is a whole number, not {value!r}", code=Code.DATABASE_URL
+        ) from None
 
 
 class DatabaseKind(Enum):
@@ -210,19 +218,26 @@ def parse_url(url: str, user: str | None = None, password: str | None = None) ->
         port = parts.port
     except ValueError:  # its text may hold the password
         raise ConfigError(
-            f"the database URL cannot be read, or its port is not a number; {_WAY_OUT}"
+            f"the database URL cannot be read, or its port is not a number; {_WAY_OUT}",
+            code=Code.DATABASE_URL,
         ) from None
     kind = _SCHEMES.get(parts.scheme)
     database = unquote(parts.path.strip("/"))
     if kind is None or not parts.hostname:
-        raise ConfigError(f"a database URL of scheme {parts.scheme!r} cannot be used; {_WAY_OUT}")
+        raise ConfigError(
+            f"a database URL of scheme {parts.scheme!r} cannot be used; {_WAY_OUT}", code=Code.DATABASE_URL
+        )
     if not database or "/" in database:
-        raise ConfigError(f"the database URL for {parts.hostname!r} names no database; {_WAY_OUT}")
+        raise ConfigError(
+            f"the database URL for {parts.hostname!r} names no database; {_WAY_OUT}", code=Code.DATABASE_URL
+        )
     options = dict(parse_qsl(parts.query, keep_blank_values=jdbc))  # Java takes a bare "ssl" for a yes
     inside_user, inside_password = options.pop("user", None), options.pop("password", None)
     user = user or inside_user or (unquote(parts.username) if parts.username else None)
     if not user:
-        raise ConfigError(f"the database URL for {parts.hostname!r} names no user; {_WAY_OUT}")
+        raise ConfigError(
+            f"the database URL for {parts.hostname!r} names no user; {_WAY_OUT}", code=Code.DATABASE_URL
+        )
     if password is None:
         password = inside_password or unquote(parts.password or "")
     kept = _FROM_JDBC[kind](options) if jdbc else tuple(options.items())

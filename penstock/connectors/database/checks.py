@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.connectors.database.dialect import ColumnInfo, Dialect, TableInfo, Target
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.type_tree import RowTypeInfo, TypeInformation
 
@@ -31,32 +32,43 @@ def check_table(dialect: Dialect, connection: Any, target: Target) -> TableInfo:
     where = f"table {target.table!r} of {dialect.address}"
     table = dialect.describe(connection, target.table)
     if table is None:
-        raise ConnectorError(f"there is no {where} that this user may see: create it, or grant rights to it")
+        raise ConnectorError(
+            f"there is no {where} that this user may see: create it, or grant rights to it",
+            code=Code.DATABASE_TABLE,
+        )
     known = ", ".join(table.columns)
     for name in target.columns:
         if name not in table.columns:
-            raise ConnectorError(f"{where} has no column {name!r}; its columns are: {known}")
+            raise ConnectorError(
+                f"{where} has no column {name!r}; its columns are: {known}", code=Code.DATABASE_TABLE
+            )
         if table.columns[name].generated:
-            raise ConnectorError(f"column {name!r} of {where} is computed by the database: leave it out")
+            raise ConnectorError(
+                f"column {name!r} of {where} is computed by the database: leave it out",
+                code=Code.DATABASE_TABLE,
+            )
     missing = [
         name for name, column in table.columns.items() if column.required and name not in target.columns
     ]
     if missing:
         raise ConnectorError(
             f"{where} wants a value for {', '.join(missing)} in every row, but the sink writes only "
-            f"{', '.join(target.columns)}: write these too, or give them defaults"
+            f"{', '.join(target.columns)}: write these too, or give them defaults",
+            code=Code.DATABASE_TABLE,
         )
     if target.keys and not table.has_unique(target.keys):
         raise ConnectorError(
             f"{where} has no primary key or unique index on exactly {', '.join(target.keys)}, so rows "
             "cannot be found by these key columns: "
-            f"ALTER TABLE {target.table} ADD UNIQUE ({', '.join(target.keys)})"
+            f"ALTER TABLE {target.table} ADD UNIQUE ({', '.join(target.keys)})",
+            code=Code.DATABASE_TABLE,
         )
     unsure = [name for name in target.keys if table.columns[name].nullable]
     if unsure:
         raise ConnectorError(
             f"key column {', '.join(unsure)} of {where} may be NULL, and a row with NULL in its key is never "
-            "found again, so a repeated one is a second row: make it NOT NULL"
+            "found again, so a repeated one is a second row: make it NOT NULL",
+            code=Code.DATABASE_TABLE,
         )
     return table
 
@@ -77,7 +89,8 @@ def check_types(table: TableInfo, target: Target, type_info: TypeInformation | N
         if arrow is not None and not _fits(arrow, table.columns[name]):
             raise ConnectorError(
                 f"column {name!r} of {where} is {table.columns[name].declared}, which cannot hold the "
-                f"stream's {types[name]!r}: change the column's type, or map the field before the sink"
+                f"stream's {types[name]!r}: change the column's type, or map the field before the sink",
+                code=Code.DATABASE_TABLE,
             )
 
 
@@ -122,5 +135,6 @@ def check_transactional(table: TableInfo, where: str) -> None:
     if not table.transactional:
         raise ConnectorError(
             f"{where} takes no part in transactions, so nothing written to it can be taken back: "
-            "ALTER TABLE ... ENGINE=InnoDB"
+            "ALTER TABLE ... ENGINE=InnoDB",
+            code=Code.DATABASE_TABLE,
         )

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from penstock.connectors.database.address import DatabaseAddress
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConnectorError
 
 LOCK_WAIT_S = 10
@@ -228,7 +229,9 @@ class Dialect(ABC):
                 raise
             raise ConnectorError(
                 f"{self.product} at {self.address} cannot be used: {self.sentence(e)}. See that the server "
-                "runs, is reachable from the driver and all executors, and knows user, password and database."
+                "runs, is reachable from the driver and all executors, and knows user, password and "
+                "database.",
+                code=Code.DATABASE_UNREACHABLE,
             ) from e
 
 

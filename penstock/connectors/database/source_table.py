@@ -26,6 +26,7 @@ from penstock.connectors.database.source_types import (
     postgresql_column,
     to_batch,
 )
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConnectorError
 
 Key = tuple[Any, ...]
@@ -181,7 +182,8 @@ def find_shape(sql: ReadingSql, info: TableInfo | None, request: TableRequest) -
     if info is None:
         raise ConnectorError(
             f"there is no table {request.table!r} in this database, or this user may not see it; give its "
-            "name as the database spells it, with the schema in front if it is in another one"
+            "name as the database spells it, with the schema in front if it is in another one",
+            code=Code.DATABASE_TABLE,
         )
     columns = {name: sql.column(column) for name, column in info.columns.items()}
 
@@ -189,7 +191,8 @@ def find_shape(sql: ReadingSql, info: TableInfo | None, request: TableRequest) -
         unknown = [name for name in names if name not in columns]
         if unknown:
             raise ConnectorError(
-                f"table {request.table!r} has no column {', '.join(unknown)}; it has {', '.join(columns)}"
+                f"table {request.table!r} has no column {', '.join(unknown)}; it has {', '.join(columns)}",
+                code=Code.DATABASE_TABLE,
             )
         return tuple(columns[name] for name in names)
 
@@ -197,7 +200,8 @@ def find_shape(sql: ReadingSql, info: TableInfo | None, request: TableRequest) -
     if not identity:
         raise ConnectorError(
             f"table {request.table!r} has no primary key, so its rows have no order in which reading could "
-            "go on after a failure; name the columns that identify a row with set_key_columns(...)"
+            "go on after a failure; name the columns that identify a row with set_key_columns(...)",
+            code=Code.DATABASE_TABLE,
         )
     if info.is_view:  # the user's word is all there is
         columns |= {column.name: replace(column, nullable=False) for column in named(identity)}
@@ -212,10 +216,12 @@ def _refuse_unfit(table: str, column: Column, may_be_null: bool) -> None:
     if column.kind is KeyKind.UNFIT:
         raise ConnectorError(
             f"table {table!r} cannot be read in the order of {column.name!r}, which is {column.declared}: "
-            f"{KeyKind.UNFIT.value}; choose a column of numbers, dates, timestamps or text"
+            f"{KeyKind.UNFIT.value}; choose a column of numbers, dates, timestamps or text",
+            code=Code.DATABASE_TABLE,
         )
     if column.nullable and not may_be_null:
         raise ConnectorError(
             f"column {column.name!r} of table {table!r} may be NULL and cannot identify a row; name columns "
-            "that are NOT NULL with set_key_columns(...)"
+            "that are NOT NULL with set_key_columns(...)",
+            code=Code.DATABASE_TABLE,
         )

@@ -28,6 +28,7 @@ from penstock.connectors.files.partitions import folder_of, split_by_columns
 from penstock.connectors.sink import WriterContext
 from penstock.core.batch import Batch
 from penstock.core.discreet import log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, ConnectorError, TimestampError
 from penstock.core.ids import MIN_TIME
 from penstock.storage.places import storage_of
@@ -100,7 +101,8 @@ class DateTimeBuckets(BucketAssigner):
         if batch.times is None or bool((batch.times == MIN_TIME).any()):
             raise TimestampError(
                 "buckets by event time need a timestamp on every record; "
-                "call assign_timestamps_and_watermarks before the sink"
+                "call assign_timestamps_and_watermarks before the sink",
+                code=Code.NO_TIMESTAMP,
             )
         seconds, which = np.unique(batch.times // 1000, return_inverse=True)
         names = [self._text(second) for second in seconds.tolist()]

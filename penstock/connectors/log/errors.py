@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConnectorError, PositionGoneError
 from penstock.formats.bad_records import DecodeError
 
@@ -11,10 +12,10 @@ __all__ = ["CorruptLogError", "DecodeError", "OffsetTruncatedError"]
 class CorruptLogError(ConnectorError):
     """Bytes in a segment that no crash of a writer can explain. The message names file and position."""
 
-    code = "LOG_CORRUPT"
+    code = Code.LOG_CORRUPT
 
 
 class OffsetTruncatedError(PositionGoneError):
     """Retention has deleted the records that were asked for."""
 
-    code = "LOG_TRUNCATED"
+    code = Code.POSITION_GONE

@@ -18,6 +18,7 @@ from itertools import repeat
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.metrics import LATE_COUNTER
@@ -132,7 +133,8 @@ class PatternOperator(FunctionOperator):
             raise TimestampError(
                 f"step {self.ctx.info.operator_name!r} looks for a pattern by event time, but a record has "
                 "no timestamp; give the source a WatermarkStrategy with a timestamp assigner, or call "
-                "in_processing_time()"
+                "in_processing_time()",
+                code=Code.NO_TIMESTAMP,
             )
         self._gathered.late(value, time)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, PenstockError
 
 
@@ -26,7 +27,7 @@ class SkipTo(Enum):
 class SkipError(PenstockError):
     """A match holds no event to skip to, and the strategy was asked to throw then."""
 
-    code = "CEP_SKIP"
+    code = Code.CEP_SKIP
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.batch import Batch, Times
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, KeyError_, TimestampError
 from penstock.core.ids import MIN_TIME
 from penstock.core.keys import canonical_column
@@ -140,7 +141,8 @@ class AggregatePlan:
             values = values.dictionary_decode()
         if values.null_count and self._refuses_null:
             raise KeyError_(
-                f"key column {name!r} has a null; filter such records out or give them a key before key_by"
+                f"key column {name!r} has a null; filter such records out or give them a key before key_by",
+                code=Code.KEY_NULL,
             )
         return canonical_column(values)
 
@@ -200,6 +202,7 @@ def event_times(batch: Batch) -> Times:
     if times is None or (len(times) and int(times.min()) == MIN_TIME):
         raise TimestampError(
             "event-time windows need a timestamp on every record, and a record has none; call "
-            "assign_timestamps_and_watermarks before key_by"
+            "assign_timestamps_and_watermarks before key_by",
+            code=Code.NO_TIMESTAMP,
         )
     return times

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.keys import canonical_column
 from penstock.operators.join.functions import JoinKind
@@ -210,7 +211,8 @@ def _key(table: pa.Table, name: str) -> pa.ChunkedArray:
         values = values.cast(values.type.value_type)
     if values.null_count:
         raise KeyError_(
-            f"key column {name!r} has a null; filter such records out or give them a key before the join"
+            f"key column {name!r} has a null; filter such records out or give them a key before the join",
+            code=Code.KEY_NULL,
         )
     return canonical_column(values)
 

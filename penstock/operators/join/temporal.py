@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.error_codes import Code
 from penstock.core.errors import TimestampError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.row import Row, RowKind
@@ -61,7 +62,8 @@ class TemporalJoinOperator(FunctionOperator):
                 self.blame(value)
                 raise TimestampError(
                     "a temporal join needs a timestamp on every record of both streams, and one has none; "
-                    "call assign_timestamps_and_watermarks before key_by"
+                    "call assign_timestamps_and_watermarks before key_by",
+                    code=Code.NO_TIMESTAMP,
                 )
             take(key, value, time)
         self._late.flush()

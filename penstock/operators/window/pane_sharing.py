@@ -19,6 +19,7 @@ from typing import Any
 
 from penstock.core.batch import Batch
 from penstock.core.copying import copied
+from penstock.core.error_codes import Code
 from penstock.core.errors import SnapshotError
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime
 from penstock.operators.columnar.panes import Panes
@@ -55,7 +56,8 @@ def check_restored(ctx: OperatorContext, panes: Panes | None) -> None:
         raise SnapshotError(
             "the snapshot holds sliding windows as shared panes, which windows with another size, slide or "
             "trigger cannot be made of; restore with the windows of then, or give the step another uid to "
-            "start it empty"
+            "start it empty",
+            code=Code.STATE_CHANGED,
         )
 
 

@@ -30,6 +30,7 @@ from penstock.batch.runner import Progress, Stage
 from penstock.batch.wire import FIRST_PART, HERE, SORTED_BY, TO_DRIVER
 from penstock.batch.work import Feed
 from penstock.connectors.source import Source
+from penstock.core.error_codes import Code
 from penstock.core.errors import JobFailedError
 from penstock.core.ids import VertexId
 from penstock.core.pickling import ship
@@ -236,7 +237,7 @@ class SparkStages:
     def _describe(self, vertices: Sequence[str]) -> None:
         """What the next Spark job is called."""
         if self._cancelled:
-            raise JobFailedError("the job was cancelled")
+            raise JobFailedError("the job was cancelled", code=Code.JOB_CANCELLED)
         text = self._description.of("batch", vertices)
         self._spark.sparkContext.setJobGroup(self._group, text, True)
 

@@ -26,6 +26,7 @@ from penstock.batch.wire import HERE
 from penstock.batch.work import TaskAttempt, VertexWork
 from penstock.core import errors
 from penstock.core.clock import SystemClock
+from penstock.core.error_codes import Code
 from penstock.core.errors import PenstockError, UserCodeError
 from penstock.core.log_format import all_formatted
 from penstock.core.log_place import LogPlace, placed
@@ -36,6 +37,7 @@ _KNOWN: dict[str, type[PenstockError]] = {
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, PenstockError) and kind is not UserCodeError
 }
+_CODES = frozenset(Code)
 
 
 def new_mark() -> str:
@@ -61,13 +63,14 @@ def unpacked(error: Exception, mark: str) -> Exception | None:
 
 
 def _said(error: Exception) -> tuple[str, tuple[str | None, ...]]:
-    """The name of the nearest class that :func:`_made` knows, and the texts it is made of."""
+    """The name of the nearest class that :func:`_made` knows, and the texts it is made of, with its code."""
     if isinstance(error, UserCodeError):
         return UserCodeError.__name__, (error.step, error.subtask, error.record, error.trace)
+    code = str(error.code) if isinstance(error, PenstockError) else None
     for kind in type(error).__mro__:
         if _KNOWN.get(kind.__name__) is kind:
-            return kind.__name__, (_text(error),)
-    return PenstockError.__name__, (f"{type(error).__name__}: {_text(error)}",)
+            return kind.__name__, (_text(error), code)
+    return PenstockError.__name__, (f"{type(error).__name__}: {_text(error)}", None)
 
 
 def _text(error: Exception) -> str:
@@ -81,8 +84,8 @@ def _made(said: object) -> Exception | None:
     match said:
         case ["UserCodeError", [str(step), str(subtask), str() | None as record, str(trace)]]:
             return UserCodeError(step, subtask, record, trace)
-        case [str(name), [str(text)]] if name in _KNOWN:
-            return _KNOWN[name](text)
+        case [str(name), [str(text), str() | None as code]] if name in _KNOWN:
+            return _KNOWN[name](text, code=code if code in _CODES else None)
     return None
 
 

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.packed_rows import dumps_packed
 from penstock.core.pickling import dumps, loads, stored
@@ -137,7 +138,8 @@ def unpickled(data: bytes) -> Any:
     except (AttributeError, ImportError) as error:
         raise SnapshotError(
             f"keyed state is stored pickled and names a class that this program does not have: {error}. "
-            "Bring the class back under its old name"
+            "Bring the class back under its old name",
+            code=Code.CLASS_GONE,
         ) from error
 
 
