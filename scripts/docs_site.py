@@ -47,6 +47,8 @@ ENDS = [
 ]
 REFERENCE += [f"datastream.connectors.{name}" for name in [*ENDS, "log", "redis"]]
 REFERENCE += [f"datastream.formats.{name}" for name in ["avro", "csv", "json", "orc", "parquet"]]
+BOOKS = ["first-stream", "state-as-dataframes", "what-if-from-a-savepoint"]
+"""The notebooks, in the order in which they are read."""
 FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 LIST = re.compile(r"^(?![*\-|#>\s]|\d+\. )(.+)\n(?=(?:[*-]|\d+\.) )", re.MULTILINE)
@@ -64,6 +66,7 @@ def on_config(config: Any) -> Any:
     explained = json.loads(EXPLAINED.read_text(encoding="utf-8")).values()
     families = dict.fromkeys(it["page"].partition("#")[0].removeprefix("docs/") for it in explained)
     inside["errors/"] = ["errors/index.md", *families]  # in the order of their codes
+    inside["notebooks/"] = [f"notebooks/{name}.md" for name in BOOKS]
     inside["examples/"] = sorted(example_pages(), key=lambda name: (not name.endswith("s/index.md"), name))
     inside["reference/"] = [{"Modules": "reference/index.md"}]
     for name in REFERENCE:  # in full, most would be cut off
@@ -89,7 +92,7 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(File.generated(config, page, content=text))
     worker = (ROOT / "scripts" / "docs_worker.js").read_text(encoding="utf-8")
     files.append(File.generated(config, "assets/iframe-worker.js", content=worker))
-    for name, text in {**example_pages(), **reference_pages()}.items():
+    for name, text in {**example_pages(), **reference_pages(), **notebook_pages()}.items():
         files.append(File.generated(config, name, content=text))
     return files
 
@@ -107,6 +110,25 @@ def example_pages() -> dict[str, str]:
     for folder, lines in folders.items():
         found[f"{folder}/index.md"] = f"# {folder}\n\n{''.join(lines)}"
     return found
+
+
+def notebook_pages() -> dict[str, str]:
+    """A page for each notebook, with what its cells show."""
+    return {f"notebooks/{name}.md": notebook_page(name) for name in BOOKS}
+
+
+def notebook_page(name: str) -> str:
+    """A notebook as Markdown; outputs are texts, as ``scripts/run_notebooks.py`` keeps them."""
+    parts = []
+    path = ROOT / "docs" / "notebooks" / f"{name}.ipynb"
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", []):
+            shown = "".join(output["text"] if "text" in output else output["data"]["text/plain"]).rstrip()
+            parts.append(f"```text\n{shown}\n```")
+    parts.append(f'<a href="{name}.ipynb" download>This page as a notebook</a>')
+    return "\n\n".join(parts) + "\n"
 
 
 def first_paragraph(path: Path) -> str:
@@ -140,7 +162,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         if re.match(r"[a-z]+:", target):
             return match[0]
         path = posixpath.normpath(posixpath.join(here, target))
-        if path.startswith("examples") and files.get_file_from_path(f"{path}/index.md"):
+        if path.startswith("docs/notebooks/"):
+            inner = path.removeprefix("docs/").replace(".ipynb", ".md")
+        elif path.startswith("examples") and files.get_file_from_path(f"{path}/index.md"):
             inner = f"{path}/index.md"
         elif path in PAGES:
             inner = PAGES[path]

@@ -99,7 +99,7 @@ class LazyGroup(click.Group):
             if ctx.params.get("debug"):
                 raise
             click.secho(shown(f"Error: {coded(error)}"), fg="red", err=True)
-            click.echo(to_read_on(error.code), err=True)
+            click.echo(shown(to_read_on(error.code)), err=True)
             ctx.exit(exit_status(error))
         except KeyboardInterrupt as error:
             if error.args != (SAID,):

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Any
 
 from penstock.core.discreet import HIDDEN, discreet, is_secret, log_of
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
 
@@ -179,14 +180,16 @@ class Trouble:
         if self._refused is not None:
             return ConnectorError(
                 f"{what}: the Kafka brokers at {servers} refused the login ({self._refused.str()}). Check "
-                "security.protocol, sasl.mechanism, sasl.username and sasl.password."
+                "security.protocol, sasl.mechanism, sasl.username and sasl.password.",
+                code=Code.KAFKA_UNREACHABLE,
             )
         if error is not None and error.code() > 0:
             return ConnectorError(f"{what}: the Kafka brokers at {servers} refused: {error.str()}")
         said = "; ".join(dict.fromkeys(e.str() for e in (self._last, error) if e is not None))
         return ConnectorError(
             f"{what}: the Kafka brokers at {servers} do not answer ({said or 'no answer in time'}). Check "
-            "bootstrap.servers, the network, and security.protocol if the brokers want TLS or a login."
+            "bootstrap.servers, the network, and security.protocol if the brokers want TLS or a login.",
+            code=Code.KAFKA_UNREACHABLE,
         )
 
 

@@ -19,6 +19,7 @@ from penstock.connectors.kafka.admin import Brokers
 from penstock.connectors.kafka.client import log
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from penstock.connectors.source import OnTruncated, Split, SplitEnumerator
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, ConnectorError, PositionGoneError
 
 
@@ -150,7 +151,8 @@ class Subscription:
             known = ", ".join(sorted(name for name in found if not name.startswith("__"))[:20]) or "none"
             raise ConnectorError(
                 f"there is no Kafka topic {missing[0]!r}: create it first, or correct its name "
-                f"(topics there: {known})"
+                f"(topics there: {known})",
+                code=Code.NO_TOPIC,
             )
 
 

@@ -42,6 +42,7 @@ from penstock.connectors.sink import (
     SinkWriter,
     WriterContext,
 )
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.core.optional import require
 
@@ -201,7 +202,8 @@ def _check_topic(topic: str, known: Container[str], told: dict[str, str]) -> Non
     if told.get("auto.create.topics.enable") != "true":
         raise ConnectorError(
             f"the Kafka topic {topic!r} does not exist, or this user may not see it, and the brokers do not "
-            "create topics by themselves: create it, or allow WRITE and DESCRIBE on it to this user"
+            "create topics by themselves: create it, or allow WRITE and DESCRIBE on it to this user",
+            code=Code.NO_TOPIC,
         )
     log.info("the Kafka topic %s does not exist yet; the brokers create it", topic)
 

@@ -25,6 +25,7 @@ from penstock.connectors.log.reader import PartitionReader
 from penstock.connectors.log.segment import segment_bases, segment_path
 from penstock.connectors.source import OnTruncated
 from penstock.core.clock import Clock, SystemClock
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, ConnectorError
 from penstock.storage.own_files import make_directory, sync_path, write_durably
 
@@ -169,7 +170,8 @@ class Log:
             known = ", ".join(self.topics()) or "none"
             raise ConnectorError(
                 f"there is no topic {name!r} in the log {self.root} (topics there: {known}). Create it with "
-                f"`penstock topic create {name}` or Log.create_topic."
+                f"`penstock topic create {name}` or Log.create_topic.",
+                code=Code.NO_TOPIC,
             ) from None
         except (ValueError, KeyError, TypeError) as e:
             raise CorruptLogError(f"{path / _META} is not a topic's settings: {e!r}") from e

@@ -20,6 +20,7 @@ import numpy as np
 
 from penstock.core.batch import Batch
 from penstock.core.copying import itself
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, TimestampError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.join.buffers import SideBuffer
@@ -204,5 +205,6 @@ class IntervalJoinOperator(FunctionOperator):
 def _no_time() -> TimestampError:
     return TimestampError(
         "an interval join needs a timestamp on every record, and one has none; call "
-        "assign_timestamps_and_watermarks on both streams before key_by"
+        "assign_timestamps_and_watermarks on both streams before key_by",
+        code=Code.NO_TIMESTAMP,
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Generic
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import TimestampError
 from penstock.core.metrics import MetricGroup
 from penstock.core.type_vars import T
@@ -23,7 +24,8 @@ def no_timestamp() -> TimestampError:
     """The error for an element that event time cannot place."""
     return TimestampError(
         "a record without a timestamp reached an event-time window; call "
-        "assign_timestamps_and_watermarks before the window, or use a processing-time window"
+        "assign_timestamps_and_watermarks before the window, or use a processing-time window",
+        code=Code.NO_TIMESTAMP,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import threading
 import traceback
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from penstock import dataframe, sql
 from penstock.cli.main import cli
-from penstock.common import Configuration, Types
+from penstock.common import Configuration, Time, Types
 from penstock.coordinator.failure_history import failure_of
 from penstock.core import errors
 from penstock.core.config import find
@@ -32,7 +33,9 @@ from penstock.core.errors import (
     coded,
 )
 from penstock.core.ids import WallMs
+from penstock.core.keys import canonical_keys
 from penstock.datastream import CoProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.spark.batch.task import packed, unpacked
 from penstock.storage.contract import MissingFileError
 from penstock.testing.local import local_cluster
@@ -223,14 +226,39 @@ def more_than_the_most() -> None:
     job.execute()
 
 
-def another_type() -> None:
-    job = env()
-    job.from_collection([1]).map(str, output_type=Types.INT()).print()
-    try:
+def cause_of(job: StreamExecutionEnvironment) -> Exception | None:
+    with pytest.raises(JobFailedError) as caught:
         job.execute()
-    except JobFailedError as error:
-        assert error.cause is not None
-        raise error.cause from None
+    return caught.value.cause
+
+
+def another_type() -> Exception | None:
+    job = env().set_parallelism(1)
+    job.from_collection([1]).map(str, output_type=Types.INT()).print()
+    return cause_of(job)
+
+
+def without_a_timestamp() -> Exception | None:
+    job = env().set_parallelism(1)
+    keyed = job.from_collection([1]).key_by(same)
+    keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).reduce(min).print()
+    return cause_of(job)
+
+
+def with_a_lock() -> None:
+    lock = threading.Lock()
+
+    def tag(value: int) -> int:
+        with lock:
+            return value
+
+    tag.__qualname__ = "tag"
+    job = env()
+    job.from_collection([1]).map(tag).print()
+    job.execute()
+
+
+class Order: ...
 
 
 def unaligned_at_least_once() -> None:
@@ -253,9 +281,14 @@ PROVOKED: dict[str, Callable[[], object]] = {
     "PEN-0208": two_environments,
     "PEN-0210": forward_into_another_parallelism,
     "PEN-0211": lambda: env().from_collection([1]).key_by(same).broadcast(),
+    "PEN-0203": with_a_lock,
+    "PEN-0301": lambda: canonical_keys([None]),
+    "PEN-0302": lambda: canonical_keys([Order()]),
+    "PEN-0311": without_a_timestamp,
     "PEN-0321": another_type,
     "PEN-0504": lambda: MissingFileError("/data/clicks"),
     "PEN-0800": lambda: sql.Session().sql("SELEC 1"),
+    "PEN-0802": lambda: dataframe.from_records([{"a": 1, "b": 2}]).rename({"a": "amount", "b": "amount"}),
     "PEN-0801": lambda: dataframe.from_records([{"country": "de", "amount": 1.5}])["cuntry"],
 }
 

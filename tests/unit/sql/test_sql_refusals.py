@@ -265,7 +265,7 @@ def test_a_mistyped_option_is_named_with_the_right_one(
 
 def test_an_option_that_is_left_out_is_missing_whatever_others_there_are() -> None:
     without = {name: it for name, it in _UPSERT.items() if name != "key.format"}
-    with pytest.raises(ConfigError, match=r"table 't' needs the option 'key.format'$"):
+    with pytest.raises(ConfigError, match=r"(?m)table 't' needs the option 'key.format'$"):
         _sink("upsert-kafka", without)
 
 
