@@ -31,8 +31,8 @@ from penstock.testing.sim.simulation import Simulation  # noqa: E402
 
 CHUNK = 25
 EVERY_S = 10.0
-KINDS = ("", "_savepoints", "_rescale", "_unaligned", "_sharing", "_rocks", "_sinks", "_world")
-"""Of planted bugs."""
+KINDS = sorted(path.stem for path in (ROOT / "tests" / "sim").glob("test_sim_mutations*.py"))
+"""Modules with planted bugs."""
 Outcome = tuple[str, int, list[tuple[int, str]], Counter[str]]
 
 
@@ -147,7 +147,7 @@ def find_mutations(names: str) -> int:
     """For each planted bug whose name contains ``names``, the first seed from 0 on that shows it."""
     missed = 0
     for kind in KINDS:
-        for name, planted in import_module(f"test_sim_mutations{kind}").MUTATIONS.items():
+        for name, planted in import_module(kind).MUTATIONS.items():
             if names not in name:
                 continue
             with MonkeyPatch.context() as patch:

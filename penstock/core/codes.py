@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.keygroups import hash_array, hash_values
+from penstock.core.keygroups import hash_array, hash_integers, hash_values
 
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -116,7 +116,7 @@ def row_hashes(columns: Sequence[pa.Array]) -> Codes:
             if mixed is None:
                 mixed = hashes
             else:
-                mixed = hash_array(pa.array((mixed * _P + hashes).view(np.int64)))
+                mixed = hash_integers((mixed * _P + hashes).view(np.int64))
     assert mixed is not None
     return mixed.view(np.int64)
 
@@ -124,7 +124,7 @@ def row_hashes(columns: Sequence[pa.Array]) -> Codes:
 def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
     valid = validity(column)
     if has_codes(column.type):
-        hashes = hash_array(pa.array(codes_of(column)))
+        hashes = hash_integers(codes_of(column))
     elif pa.types.is_nested(column.type):
         hashes = hash_values([_plain(value) for value in column.to_pylist()])
     elif valid is None:

@@ -55,7 +55,8 @@ def _mix_int(x: int) -> int:
     return x ^ (x >> 31)
 
 
-def _hash_int64(values: npt.NDArray[np.int64]) -> Hashes:
+def hash_integers(values: npt.NDArray[np.int64]) -> Hashes:
+    """Hash of each number, as :func:`hash_array` has it."""
     return _mix(values.astype(np.uint64, copy=False) + _P)
 
 
@@ -68,7 +69,7 @@ def _hash_float64(values: npt.NDArray[np.float64]) -> Hashes:
     fits = whole & (values >= -(2.0**63)) & (values < 2.0**63)
     as_int = np.where(fits, values, 0.0).astype(np.int64)
     bits = values.view(np.uint64) + np.uint64(_TAG_FLOAT)
-    hashes = np.where(fits, _hash_int64(as_int), _mix(bits * _P))
+    hashes = np.where(fits, hash_integers(as_int), _mix(bits * _P))
     for place in np.nonzero(whole & ~fits & np.isfinite(values))[0]:
         hashes[place] = _scalar(int(values[place]))
     return hashes
@@ -144,9 +145,9 @@ def hash_array(array: pa.Array) -> Hashes:
         hashes: Hashes = hash_array(array.dictionary)[codes]
         return hashes
     if pa.types.is_boolean(kind):
-        return _hash_int64(array.cast(pa.int8()).to_numpy(zero_copy_only=False).astype(np.int64))
+        return hash_integers(array.cast(pa.int8()).to_numpy(zero_copy_only=False).astype(np.int64))
     if pa.types.is_integer(kind) and kind != pa.uint64():
-        return _hash_int64(array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
+        return hash_integers(array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
     if pa.types.is_floating(kind):
         return _hash_float64(array.to_numpy(zero_copy_only=False).astype(np.float64))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -182,7 +183,7 @@ def hash_values(values: Sequence[Any], kinds: set[type] | None = None) -> Hashes
             return _hash_float64(np.array(values, np.float64))
         if kind is int or kind is bool:
             try:
-                return _hash_int64(np.array(values, np.int64))
+                return hash_integers(np.array(values, np.int64))
             except OverflowError:
                 pass
     return np.array([hash_value(value) for value in values], np.uint64)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -30,6 +29,7 @@ from penstock.operators.changes.regular_join import KINDS, RegularJoin, RegularJ
 from penstock.operators.changes.top_rows import TopRowsOperator
 from penstock.state import buckets, interning, row_log
 from tests.changes_rig import Rig
+from tests.duck import connected
 
 SCHEMA = pa.schema(
     {
@@ -105,7 +105,7 @@ def columns(batch: list[Any], deletes: bool) -> pa.RecordBatch:
 
 
 def asked(query: str, **tables: list[tuple[Any, ...]]) -> list[Any]:
-    with duckdb.connect() as db:
+    with connected() as db:
         for name, rows in tables.items():
             found = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
             db.register(name, pa.Table.from_pylist(found, schema=SCHEMA))

@@ -19,8 +19,8 @@ from penstock.common import Configuration
 from penstock.dataframe import Cumulate, DataFrame, Slide, Tumble, col
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
+from tests.duck import connected
 
-duckdb = pytest.importorskip("duckdb")
 SEEDS = 20
 DELAY = 30
 
@@ -70,10 +70,10 @@ def _number(value: Any) -> Any:
 
 
 def said(query: str, **tables: pa.Table) -> Counter[Any]:
-    connection = duckdb.connect()
-    for name, table in tables.items():
-        connection.register(name, table)
-    return Counter(connection.sql(query).fetchall())
+    with connected() as db:
+        for name, table in tables.items():
+            db.register(name, table)
+        return Counter(db.sql(query).fetchall())
 
 
 TABLES: dict[str, pa.Table] = {}

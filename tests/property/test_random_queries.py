@@ -16,6 +16,7 @@ from queries_in_duckdb import RandomQueries, random_table
 import penstock.dataframe as pf
 from penstock.sql import Session
 from penstock.testing.local import local_cluster
+from tests.duck import connected
 
 duckdb = pytest.importorskip("duckdb")
 SEEDS = int(os.environ.get("PENSTOCK_TEST_QUERIES", "48"))
@@ -48,14 +49,15 @@ def test_queries_of_queries(part: int) -> None:
         rng = random.Random(f"queries {seed}")
         tables = {name: random_table(rng, rng.choice([0, 1, 5, 12, 30])) for name in "tu"}
         query = RandomQueries(rng).query(rng.choice([1, 2, 2, 3]))
-        session, connection = Session(), duckdb.connect()
-        for name, table in tables.items():
-            session.register(name, pf.from_arrow(table, time="ts"))
-            connection.register(name, table)
-        try:
-            said = connection.sql(query.theirs).to_arrow_table().to_pylist()
-        except duckdb.OutOfRangeException:  # an overflow; which rows are computed at all is up to each engine
-            continue
+        session = Session()
+        with connected() as db:
+            for name, table in tables.items():
+                session.register(name, pf.from_arrow(table, time="ts"))
+                db.register(name, table)
+            try:
+                said = db.sql(query.theirs).to_arrow_table().to_pylist()
+            except duckdb.OutOfRangeException:  # an overflow; which rows are computed is up to each engine
+                continue
         found = session.sql(query.mine).to_pylist()
         assert rows_of(found) == rows_of(said), f"seed {seed}: {query.mine}"
         checked += 1

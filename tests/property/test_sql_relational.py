@@ -15,9 +15,9 @@ import pytest
 import penstock.dataframe as pf
 from penstock.sql import Session
 from penstock.testing.local import local_cluster
+from tests.duck import connected
 from tests.sql_kit import needs
 
-duckdb = pytest.importorskip("duckdb")
 START = 1_700_000_000_000
 
 
@@ -123,9 +123,9 @@ def same(found: list[dict[str, Any]], said: pa.Table) -> bool:
 def check(seed: object, rows: pa.Table, query: str, theirs: str | None = None) -> None:
     session = Session()
     session.register("t", pf.from_arrow(rows, time="ts"), time="ts")
-    connection = duckdb.connect()
-    connection.register("t", rows)
-    said = connection.sql(theirs or query).to_arrow_table()
+    with connected() as db:
+        db.register("t", rows)
+        said = db.sql(theirs or query).to_arrow_table()
     found = session.sql(query).to_pylist()
     assert same(found, said), f"seed {seed}: {query}"
 

@@ -19,7 +19,7 @@ Patch = pytest.MonkeyPatch
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One bug. ``near`` is a seed from which a quick search finds it soon."""
+    """One bug. ``near`` is a seed that shows it, or from which a quick search finds it soon."""
 
     mutate: Callable[[Patch], None]
     graph: str
@@ -53,6 +53,11 @@ def first_failure(planted: Planted, first: int, patch: Patch) -> SimulationFaile
             assert misfit is None, f"the bug does not fit the engine: {misfit}"
             return failed
     return None
+
+
+def by_name(*bugs: Planted) -> dict[str, Planted]:
+    """Bugs whose function says what they are; one may be planted into several graphs."""
+    return {f"{bug.mutate.__name__} in {bug.graph}": bug for bug in bugs}
 
 
 def must_be_found(planted: Planted, patch: Patch) -> None:

@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(15)
 FEWER_SEEDS = range(4)
 """For graphs whose state is on disk, and others of which a run takes long."""
-LONG = {"columns_interval_join", "pressed_windows", *FRAME_GRAPHS}
-"""Their parts are played by others: ``columns_window_join`` and ``interval_join``, ``pressed_timers``."""
+LONG = {"columns_interval_join", "pressed_windows", "changing_semi", *FRAME_GRAPHS}
+"""Their parts are played by others: ``columns_window_join`` and ``interval_join``, ``pressed_timers``,
+``changing_join`` and ``changing_latest``."""
 _reports: dict[str, Report] = {}
 
 

@@ -182,8 +182,8 @@ def no_commit_on_restore(patch: Patch) -> None:
 
 
 MUTATIONS: dict[str, Planted] = {
-    "skip alignment": Planted(skip_alignment, "repartition"),
-    "no deadline for deploying": Planted(no_deadline_for_deploying, "chain", oftener={"stuck_open": 0.3}),
+    "skip alignment": Planted(skip_alignment, "repartition", 6),
+    "no deadline for deploying": Planted(no_deadline_for_deploying, "chain", 4, oftener={"stuck_open": 0.3}),
     "acknowledge before the file is written": Planted(acknowledge_before_writing, "repartition"),
     "commit before publication": Planted(commit_before_publication, "chain"),
     "no generation fence for messages": Planted(
@@ -192,13 +192,13 @@ MUTATIONS: dict[str, Planted] = {
         3,
         oftener={"zombie": 1.0, "delayed_message": 0.1, "slot_crash": 0.01, "connection_loss": 0.03},
     ),
-    "no generation fence in the journal": Planted(no_fence_in_the_journal, "repartition", 78),
+    "no generation fence in the journal": Planted(no_fence_in_the_journal, "repartition", 81),
     "forget the timers": Planted(forget_timers, "two_inputs"),
     "no redistribution of list state": Planted(no_redistribution, "chain", 25),
     "retention deletes one file too many": Planted(delete_one_too_many, "repartition"),
     "end of input is no barrier": Planted(end_is_no_barrier, "union"),
-    "a late acknowledgement completes an expired snapshot": Planted(late_ack_completes, "repartition", 54),
-    "no commit on restore": Planted(no_commit_on_restore, "chain", 4),
+    "a late acknowledgement completes an expired snapshot": Planted(late_ack_completes, "repartition", 131),
+    "no commit on restore": Planted(no_commit_on_restore, "chain", 6),
 }
 
 

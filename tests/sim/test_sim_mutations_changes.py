@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from sim_graphs_changes import CHANGING_GRAPHS
+from sim_planted import Patch, Planted, by_name, must_be_found
 
 from penstock.operators.changes import group_agg, regular_join, top_rows
 from penstock.operators.changes.first_rows import SeenKeys
@@ -17,11 +16,6 @@ from penstock.operators.changes.join_side import JoinSide
 from penstock.operators.changes.rank_state import RankState
 from penstock.operators.changes.regular_join import RegularJoinOperator
 from penstock.operators.changes.value_sets import ValueSets
-from penstock.testing import Faults, SimulationFailed
-from penstock.testing.sim.simulation import Simulation
-
-MOST_SEEDS = 40
-Patch = pytest.MonkeyPatch
 
 
 def forget_a_retraction(patch: Patch) -> None:
@@ -125,30 +119,24 @@ def see_the_last(patch: Patch) -> None:
     patch.setattr(SeenKeys, "new", new)
 
 
-BUGS: list[tuple[Callable[[Patch], None], str]] = [
-    (forget_a_retraction, "changing_groups"),
-    (drop_the_old_row, "changing_groups"),
-    (forget_values, "changing_groups"),
-    (forget_counts, "changing_groups"),
-    (forget_a_retraction_of_ranks, "changing_top"),
-    (keep_too_few, "changing_latest"),
-    (forget_a_retraction_of_a_join, "changing_join"),
-    (lose_the_lonely, "changing_join"),
-    (restore_one_side, "changing_join"),
-    (lose_the_lonely, "changing_semi"),
-    (keep_what_is_taken_back, "changing_semi"),
-    (restore_one_side, "changing_pairs"),
-    (see_keys_again, "changing_first"),
-    (see_the_last, "changing_first"),
-]
+MUTATIONS = by_name(
+    Planted(forget_a_retraction, "changing_groups"),
+    Planted(drop_the_old_row, "changing_groups"),
+    Planted(forget_values, "changing_groups", 3),
+    Planted(forget_counts, "changing_groups", 3),
+    Planted(forget_a_retraction_of_ranks, "changing_top"),
+    Planted(keep_too_few, "changing_latest"),
+    Planted(forget_a_retraction_of_a_join, "changing_join"),
+    Planted(lose_the_lonely, "changing_join"),
+    Planted(restore_one_side, "changing_join", 3),
+    Planted(lose_the_lonely, "changing_semi"),
+    Planted(keep_what_is_taken_back, "changing_semi"),
+    Planted(restore_one_side, "changing_pairs", 1),
+    Planted(see_keys_again, "changing_first", 1),
+    Planted(see_the_last, "changing_first", 13),
+)
 
 
-@pytest.mark.parametrize(("bug", "graph"), BUGS, ids=lambda value: getattr(value, "__name__", value))
-def test_the_bug_is_found(bug: Callable[[Patch], None], graph: str, monkeypatch: Patch) -> None:
-    simulation = Simulation(CHANGING_GRAPHS[graph], name=graph)
-    expected = simulation.expected
-    assert expected
-    bug(monkeypatch)
-    with pytest.raises(SimulationFailed):
-        for seed in range(MOST_SEEDS):
-            simulation.check(seed, Faults.all())
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
+    must_be_found(MUTATIONS[name], monkeypatch)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sim_graphs_frames import FRAME_GRAPHS
+from sim_planted import Patch, Planted, by_name, must_be_found
 
 from penstock.core.ids import MAX_TIME
 from penstock.operators.columnar.over import OverOperator
@@ -15,11 +14,7 @@ from penstock.operators.columnar.window_agg import ColumnarWindowOperator
 from penstock.operators.columnar.window_ranks import WindowRanksOperator
 from penstock.operators.join.columnar import ColumnarIntervalJoinOperator, ColumnarWindowJoinOperator
 from penstock.operators.join.met_rows import _Marks
-from penstock.testing import Faults, SimulationFailed
-from penstock.testing.sim.simulation import Simulation
 
-MOST_SEEDS = 60
-Patch = pytest.MonkeyPatch
 _EARLY_MS = 100
 _BY_WATERMARK = (
     ColumnarWindowOperator,
@@ -72,26 +67,20 @@ def show_again_after_a_restore(patch: Patch) -> None:
     patch.setattr(WindowRanksOperator, "_fire", fire)
 
 
-BUGS: list[tuple[Callable[[Patch], None], str]] = [
-    (emit_before_the_watermark, "frames_windows_of_windows"),
-    (emit_before_the_watermark, "frames_growing_windows"),
-    (emit_before_the_watermark, "frames_first_of_windows"),
-    (emit_before_the_watermark, "frames_sums_so_far"),
-    (emit_before_the_watermark, "frames_sessions"),
-    (emit_before_the_watermark, "frames_anti_join"),
-    (emit_before_the_watermark, "frames_looked_up"),
-    (forget_what_was_shown, "frames_sums_of_a_while"),
-    (lose_marks, "frames_semi_join"),
-    (show_again_after_a_restore, "frames_first_of_windows"),
-]
+MUTATIONS = by_name(
+    Planted(emit_before_the_watermark, "frames_windows_of_windows"),
+    Planted(emit_before_the_watermark, "frames_growing_windows"),
+    Planted(emit_before_the_watermark, "frames_first_of_windows"),
+    Planted(emit_before_the_watermark, "frames_sums_so_far"),
+    Planted(emit_before_the_watermark, "frames_sessions"),
+    Planted(emit_before_the_watermark, "frames_anti_join"),
+    Planted(emit_before_the_watermark, "frames_looked_up"),
+    Planted(forget_what_was_shown, "frames_sums_of_a_while"),
+    Planted(lose_marks, "frames_semi_join"),
+    Planted(show_again_after_a_restore, "frames_first_of_windows"),
+)
 
 
-@pytest.mark.parametrize(("bug", "graph"), BUGS, ids=lambda value: getattr(value, "__name__", value))
-def test_the_bug_is_found(bug: Callable[[Patch], None], graph: str, monkeypatch: Patch) -> None:
-    simulation = Simulation(FRAME_GRAPHS[graph], name=graph)
-    expected = simulation.expected
-    assert expected
-    bug(monkeypatch)
-    with pytest.raises(SimulationFailed):
-        for seed in range(MOST_SEEDS):
-            simulation.check(seed, Faults.all())
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
+    must_be_found(MUTATIONS[name], monkeypatch)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sim_graphs_joins import JOIN_GRAPHS
+from sim_planted import Patch, Planted, by_name, must_be_found
 
 from penstock.operators.async_io.operator import AsyncWaitOperator
 from penstock.operators.async_io.queues import Mark, UnorderedQueue
@@ -15,11 +14,6 @@ from penstock.operators.join.columnar import ColumnarIntervalJoinOperator, Colum
 from penstock.operators.join.columnar_temporal import ColumnarTemporalJoinOperator
 from penstock.operators.join.interval import IntervalJoinOperator
 from penstock.operators.join.met_rows import _Marks
-from penstock.testing import Faults, SimulationFailed
-from penstock.testing.sim.simulation import Simulation
-
-MOST_SEEDS = 100
-Patch = pytest.MonkeyPatch
 
 
 def forget_requests(patch: Patch) -> None:
@@ -122,30 +116,24 @@ def join_before_all_versions_are_known(patch: Patch) -> None:
     patch.setattr(ColumnarTemporalJoinOperator, "_due", lambda self, time: original(self, time + 100))
 
 
-BUGS: list[tuple[Callable[[Patch], None], str]] = [
-    (forget_requests, "async_ordered"),
-    (keep_answered_requests, "async_ordered"),
-    (end_before_the_answers, "async_unordered"),
-    (watermarks_overtake, "async_unordered"),
-    (drop_too_early, "interval_join"),
-    (drop_too_early, "temporal_join"),
-    (forget_who_met, "interval_join_full"),
-    (register_no_timer_again, "interval_join_full"),
-    (fire_again_after_a_restore, "columns_window_join"),
-    (state_in_the_object, "interval_join"),
-    (mark_no_columns, "columns_interval_join_full"),
-    (lose_marks_of_columns, "columns_interval_join_full"),
-    (fire_again_after_a_restore, "columns_window_join_full"),
-    (join_before_all_versions_are_known, "columns_temporal_join"),
-]
+MUTATIONS = by_name(
+    Planted(forget_requests, "async_ordered"),
+    Planted(keep_answered_requests, "async_ordered"),
+    Planted(end_before_the_answers, "async_unordered"),
+    Planted(watermarks_overtake, "async_unordered"),
+    Planted(drop_too_early, "interval_join"),
+    Planted(drop_too_early, "temporal_join"),
+    Planted(forget_who_met, "interval_join_full"),
+    Planted(register_no_timer_again, "interval_join_full"),
+    Planted(fire_again_after_a_restore, "columns_window_join", 1),
+    Planted(state_in_the_object, "interval_join"),
+    Planted(mark_no_columns, "columns_interval_join_full"),
+    Planted(lose_marks_of_columns, "columns_interval_join_full", 1),
+    Planted(fire_again_after_a_restore, "columns_window_join_full", 1),
+    Planted(join_before_all_versions_are_known, "columns_temporal_join"),
+)
 
 
-@pytest.mark.parametrize(("bug", "graph"), BUGS, ids=lambda value: getattr(value, "__name__", value))
-def test_the_bug_is_found(bug: Callable[[Patch], None], graph: str, monkeypatch: Patch) -> None:
-    simulation = Simulation(JOIN_GRAPHS[graph], name=graph)
-    expected = simulation.expected
-    assert expected
-    bug(monkeypatch)
-    with pytest.raises(SimulationFailed):
-        for seed in range(MOST_SEEDS):
-            simulation.check(seed, Faults.all())
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_planted_bugs_are_found(name: str, monkeypatch: Patch) -> None:
+    must_be_found(MUTATIONS[name], monkeypatch)

@@ -71,10 +71,10 @@ def the_way_back_is_half_gone(patch: Patch) -> None:
 OFTEN = {"rescale_in_place": 0.3}
 
 MUTATIONS: dict[str, Planted] = {
-    "the output of the checkpoint is forgotten": Planted(output_forgotten, "chain", oftener=OFTEN),
-    "splits for the old subtasks": Planted(splits_for_the_old_subtasks, "discovery", oftener=OFTEN),
-    "state for the old subtasks": Planted(state_for_the_old_subtasks, "chain", oftener=OFTEN),
-    "slots build the old plan": Planted(slots_build_the_old_plan, "chain", oftener=OFTEN),
+    "the output of the checkpoint is forgotten": Planted(output_forgotten, "chain", 5, oftener=OFTEN),
+    "splits for the old subtasks": Planted(splits_for_the_old_subtasks, "discovery", 2, oftener=OFTEN),
+    "state for the old subtasks": Planted(state_for_the_old_subtasks, "chain", 4, oftener=OFTEN),
+    "slots build the old plan": Planted(slots_build_the_old_plan, "chain", 5, oftener=OFTEN),
     "the way back is half gone": Planted(
         the_way_back_is_half_gone, "chain", 66, oftener=OFTEN | {"slots_missing": 0.5}
     ),

@@ -68,14 +68,17 @@ def prepared_output_given_away(patch: Patch) -> None:
 
 MUTATIONS: dict[str, Planted] = {
     "no checkpoint behind a savepoint": Planted(
-        no_checkpoint_behind_it, "chain", oftener={"savepoint": 0.1, "slot_crash": 0.05}
+        no_checkpoint_behind_it, "chain", 19, oftener={"savepoint": 0.1, "slot_crash": 0.05}
     ),
     "the named savepoint always wins": Planted(the_named_one_always_wins, "chain", 91),
     "a replaced driver says the job has stopped": Planted(
-        never_looks_back, "chain", oftener={"stop": 0.05, "driver_hang": 0.05, "driver_hang_in_storage": 0.05}
+        never_looks_back,
+        "chain",
+        99,
+        oftener={"stop": 0.05, "driver_hang": 0.05, "driver_hang_in_storage": 0.05},
     ),
     "a savepoint lacks the prepared output": Planted(prepared_output_left_out, "chain", 35),
-    "checkpoints lack what a savepoint prepared": Planted(prepared_output_given_away, "chain", 4),
+    "checkpoints lack what a savepoint prepared": Planted(prepared_output_given_away, "chain", 15),
 }
 
 

@@ -41,8 +41,8 @@ def forget_what_is_chained_now(patch: Patch) -> None:
 MUTATIONS: dict[str, Planted] = {
     "share records between branches": Planted(share_between_branches, "careless_branches"),
     "share records with state": Planted(share_with_state, "careless_state"),
-    "hand out requests": Planted(hand_out_requests, "careless_requests"),
-    "forget what is chained now": Planted(forget_what_is_chained_now, "unaligned_chains", 290),
+    "hand out requests": Planted(hand_out_requests, "careless_requests", 1),
+    "forget what is chained now": Planted(forget_what_is_chained_now, "unaligned_chains", 297),
 }
 
 

@@ -181,18 +181,18 @@ MUTATIONS: dict[str, Planted] = {
     "cancelled: abandons what is in doubt": Planted(
         abandons_what_is_in_doubt, "two_phase_broker_crowded", 38, oftener={"interrupt": 0.1}
     ),
-    "broker: the producer's epoch is ignored": Planted(epoch_of_the_producer_ignored, "two_phase_broker"),
+    "broker: the producer's epoch is ignored": Planted(epoch_of_the_producer_ignored, "two_phase_broker", 1),
     "broker: ids without the attempt": Planted(ids_without_the_attempt, "two_phase_broker_crowded", 57),
     "broker: ids used again too soon": Planted(ids_used_again_too_soon, "two_phase_broker"),
     "database: closing rolls back": Planted(closing_rolls_back, "two_phase_database", 27),
     "database: no table of commits": Planted(no_table_of_commits, "two_phase_database"),
-    "database: names without the attempt": Planted(names_without_the_attempt, "two_phase_database", 76),
+    "database: names without the attempt": Planted(names_without_the_attempt, "two_phase_database", 78),
     "table format: no transaction number": Planted(no_transaction_number, "two_phase_lake"),
     "table format: newest epoch first": Planted(newest_epoch_first, "two_phase_lake"),
-    "generic: epochs instead of handles": Planted(epochs_instead_of_handles, "two_phase_generic", 3),
+    "generic: epochs instead of handles": Planted(epochs_instead_of_handles, "two_phase_generic", 9),
     "generic: rows of the epoch before": Planted(rows_of_the_epoch_before, "two_phase_generic"),
-    "epochs: no mark": Planted(no_mark, "two_phase_epochs", 43),
-    "epochs: mark before the function": Planted(mark_before_the_function, "two_phase_epochs", 31),
+    "epochs: no mark": Planted(no_mark, "two_phase_epochs", 54),
+    "epochs: mark before the function": Planted(mark_before_the_function, "two_phase_epochs", 39),
     "epochs: closing removes files": Planted(closing_removes_files, "two_phase_epochs", 7),
 }
 

@@ -119,13 +119,13 @@ def pour_over(patch: Patch) -> None:
 
 
 MUTATIONS: dict[str, Planted] = {
-    "forget queued output": Planted(forget_queued_output, "unaligned_chain"),
-    "forget queued input": Planted(forget_queued_input, "unaligned_chain", 3),
-    "forget what arrives": Planted(forget_what_arrives, "unaligned_inputs"),
-    "record behind the barrier": Planted(record_behind_the_barrier, "unaligned_timeout", 7),
-    "replay after new data": Planted(replay_after_new_data, "unaligned_chain", 11),
+    "forget queued output": Planted(forget_queued_output, "unaligned_chain", 3),
+    "forget queued input": Planted(forget_queued_input, "unaligned_chain", 8),
+    "forget what arrives": Planted(forget_what_arrives, "unaligned_inputs", 9),
+    "record behind the barrier": Planted(record_behind_the_barrier, "unaligned_timeout", 8),
+    "replay after new data": Planted(replay_after_new_data, "unaligned_chain", 16),
     "pour over": Planted(pour_over, "unaligned_limping"),
-    "no rerouting of records in flight": Planted(no_rerouting, "unaligned_window", 59),
+    "no rerouting of records in flight": Planted(no_rerouting, "unaligned_window", 91),
 }
 
 

@@ -147,7 +147,7 @@ MUTATIONS: dict[str, Planted] = {
     "names that read alike share a directory": Planted(
         directories_of_readable_letters, "names_brackets", early=True
     ),
-    "a start fences before it looks": Planted(fence_before_the_look, "chain", 7),
+    "a start fences before it looks": Planted(fence_before_the_look, "chain", 9),
     "rows weigh 64 bytes": Planted(rows_weigh_64_bytes, "heavy_rows"),
     "batches above a frame are not cut": Planted(batches_are_not_cut, "heavy_rows"),
     "timers fire however full the outputs are": Planted(never_suspend, "pressed_timers"),
@@ -155,7 +155,7 @@ MUTATIONS: dict[str, Planted] = {
     "all results of a record are gathered": Planted(gather_all_results, "many_lines"),
     "splits that were read are kept": Planted(keep_splits_that_were_read, "many_splits"),
     "the journal is never compacted": Planted(never_compact_the_journal, "stumbling"),
-    "classes of the script travel by value": Planted(classes_travel_by_value, "keys"),
+    "classes of the script travel by value": Planted(classes_travel_by_value, "keys", 4),
     "every NaN is its own key": Planted(every_nan_is_its_own_key, "keys"),
     "fields that do not compare are hashed": Planted(fields_that_do_not_compare_are_hashed, "keys"),
     "decimals are hashed as the thread rounds": Planted(decimals_are_hashed_as_the_thread_rounds, "keys"),

@@ -14,7 +14,7 @@ from drivers import JOBS, Driver
 from penstock.connectors.log import Log, Producer
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 BEGIN = time.time_ns() // 1_000_000_000 * 1000 - 3_600_000
 """An hour ago: a broker deletes records that are older than it keeps any."""

@@ -222,9 +222,9 @@ def test_a_killed_server(tmp_path: Path) -> None:
         job = env.execute_async()
         _until(lambda: opened.xlen("out") > 0)
         server.kill()
+        gate.touch()
         _until(lambda: cluster.jobs[0].driver.restarts > 0)
         server.restart()
-        gate.touch()
         job.get_job_execution_result().result(PATIENCE_S)
         again = place.open()
         out = [int(fields[b"i"]) for _, fields in again.xrange("out")]
@@ -234,7 +234,7 @@ def test_a_killed_server(tmp_path: Path) -> None:
 
 
 class _Slow(RedisStreamSource):
-    """A few entries at a time, and half of them only once the gate is open: the server dies before."""
+    """A few entries at a time, and half of them only once the gate is open: the server is dead by then."""
 
     gate: Path
 
