@@ -29,7 +29,11 @@ _WORTH_FOLDING = 64
 _HARDLY_FOLDED = 0.5
 """Groups per record above which folding is given up for a while."""
 _PROBE_EVERY = 32
-"""How many batches pass through unfolded before folding is tried again."""
+"""How many times as many rows pass through unfolded before folding is tried again.
+
+By rows, as the first batches of a source are small: a hundred rows of fifty keys hardly fold, and must not
+speak for the millions behind them.
+"""
 
 
 class Folder:
@@ -38,7 +42,8 @@ class Folder:
     def __init__(self, plan: AggregatePlan, panes: Panes) -> None:
         self._plan = plan
         self._panes = panes
-        self._pass_through = 0
+        self._unfolded = 0
+        """How many rows are still to pass through before folding is tried again."""
 
     def fold(self, columns: pa.RecordBatch, times: Times) -> tuple[pa.Table, Times]:
         """The plan's partial columns and ``__pane`` for a batch that is not empty, and a time per row.
@@ -48,8 +53,8 @@ class Folder:
         table = pa.table(self._plan.raw_partials(columns))
         first = self._panes.pane_of(int(times.min()))
         one_pane = first == self._panes.pane_of(int(times.max()))
-        if self._pass_through > 0 or len(times) < _WORTH_FOLDING:
-            self._pass_through = max(0, self._pass_through - 1)
+        if self._unfolded > 0 or len(times) < _WORTH_FOLDING:
+            self._unfolded = max(0, self._unfolded - len(times))
             starts = np.full(len(times), first) if one_pane else self._panes.floor(times)
             return _with(table, PANE, starts), times
         table = _with(table, _TIME, times)
@@ -60,7 +65,7 @@ class Folder:
             table = _with(table, PANE, self._panes.floor(times))
             folded = self._plan.merge([table], by=[*self._plan.keys, PANE], latest=_TIME)
         if folded.num_rows > _HARDLY_FOLDED * len(times):
-            self._pass_through = _PROBE_EVERY
+            self._unfolded = _PROBE_EVERY * len(times)
         latest = folded.column(_TIME).to_numpy()
         # In one order, whatever was grouped by: batches that look alike travel together.
         return folded.select([*self._plan.columns, PANE]), latest

@@ -55,6 +55,18 @@ def test_folding_stops_when_keys_hardly_repeat_and_is_tried_again():
     assert folded[32:] == [1, 1]
 
 
+def test_a_small_batch_of_many_keys_does_not_speak_for_large_ones_behind_it():
+    folder, keys = Folder(PLAN, PANES), 50
+
+    def rows(count):
+        times = np.zeros(count, np.int64)
+        return folder.fold(batch([n % keys for n in range(count)])[0], times)[0].num_rows
+
+    assert rows(80) == keys  # more than half of them: it is hardly worth it
+    assert rows(2_560) == 2_560
+    assert rows(10_000) == keys
+
+
 def test_small_batches_pass_through_with_their_own_times():
     columns, times = batch([1] * 5, first_time=8)
     folded, latest = Folder(PLAN, PANES).fold(columns, times)
