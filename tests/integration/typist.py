@@ -2,8 +2,8 @@
 
 A block of Python begins with a comment: ``# FILE`` makes the file, ``# FILE, at its end`` adds to it,
 ``# FILE, NAME now`` puts the block in place of the function or class, ``# FILE, above NAME`` before it.
-Of a console block each ``$`` line is typed, and what is below it must come out.  ``sh`` is for the shell;
-what stands in ``bash`` is about the reader's machine and not typed.
+Of a console block each ``$`` line is typed, and what is below it must come out, where ``...`` is anything.
+``sh`` is for the shell; what stands in ``bash`` is about the reader's machine and not typed.
 
 Programs run without Spark, in this process; what ``penstock run -d`` leaves running has one of its own.
 """
@@ -19,8 +19,8 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -78,15 +78,19 @@ class Typist:
         return shown
 
     def _check(self, command: str, expected: str) -> None:
-        found = self.type_in(command)
-        assert VARYING.sub("*", found.strip()) == VARYING.sub("*", expected.strip()), command
-        self._mine |= zip(VARYING.findall(expected), VARYING.findall(found), strict=True)
+        found, wanted = self.type_in(command).strip(), expected.strip()
+        same, shown = VARYING.sub("*", found), VARYING.sub("*", wanted)
+        if "..." in wanted:
+            assert re.fullmatch(re.escape(shown).replace(re.escape("..."), ".*"), same, re.DOTALL), same
+        else:
+            assert same == shown, command
+        self._mine |= zip(VARYING.findall(wanted), VARYING.findall(found), strict="..." not in wanted)
 
     def type_in(self, command: str) -> str:
         """Run a line; what it prints, as the page would show it."""
-        for on_page, mine in self._mine.items():
-            command = command.replace(on_page, mine)
-        program, *arguments = shlex.split(command)
+        on_page = "|".join(map(re.escape, self._mine))
+        mine = re.sub(on_page, lambda found: self._mine[found[0]], command) if on_page else command
+        program, *arguments = shlex.split(mine)
         does = {"python": self._python, "penstock": self._penstock, "pytest": _pytest}
         does |= {"kill": self._kill, "cat": _cat}
         said = does[program](arguments)
@@ -96,24 +100,26 @@ class Typist:
     def _python(self, arguments: list[str]) -> str:
         self._read()
         sys.argv = arguments
-        with local_cluster(slots=2):
+        with local_cluster(slots=2), self._modules_of_its_own():
             runpy.run_path(arguments[0], run_name="__main__")
-        self._forget_modules()
         return self._read()
 
     def _penstock(self, arguments: list[str]) -> str:
         """What it says on standard error is a problem, or all that it says, or about how a job starts."""
-        with local_cluster(slots=2):
+        with local_cluster(slots=2), self._modules_of_its_own():
             said = CliRunner().invoke(cli, arguments)
-        self._forget_modules()
         beside = said.stderr
         return said.stdout or beside[max(0, beside.find("Error: ")) :]
 
-    def _forget_modules(self) -> None:
-        """The next command is another process, and their files may have changed."""
-        for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", None)).startswith(str(self._here)):
-                del sys.modules[name]
+    @contextmanager
+    def _modules_of_its_own(self) -> Iterator[None]:
+        """The next command is as good as another process: files may have changed."""
+        try:
+            yield
+        finally:
+            for name, module in list(sys.modules.items()):
+                if str(getattr(module, "__file__", None)).startswith(str(self._here)):
+                    del sys.modules[name]
 
     def _kill(self, arguments: list[str]) -> str:
         number, pid = arguments
