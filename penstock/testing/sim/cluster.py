@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.coordinator.ports import Cluster, Notify
-from penstock.core.errors import ClusterError
+from penstock.core.errors import ClusterError, ProcessLostError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.testing.sim.environment import SimulatedEnvironment
@@ -107,7 +107,7 @@ class SimCluster(Cluster):
     def _lost(self, group: _WorkerGroup, slot: SlotId, reason: str) -> None:
         self._world.tell(reason)
         if self._world.rng.random() < _GROUP_FAILS:
-            self._end(group, ClusterError(reason))
+            self._end(group, ProcessLostError(reason))
         else:
             group.notify(SlotLost(group.generation, slot, reason))
 
