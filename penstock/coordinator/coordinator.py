@@ -282,7 +282,7 @@ class Coordinator:
         if isinstance(message, WatermarkReport):
             return self._watermarks.on_report(event.slot, message, now.mono, self.phase is JobPhase.RUNNING)
         if isinstance(message, SnapshotAck):
-            return self.checkpoints.on_ack(message, now, self.commits.unconfirmed())
+            return self.checkpoints.on_ack(message, now)
         if isinstance(message, SnapshotDeclined):
             return self._or_fail(*self.checkpoints.on_declined(message), now)
         return []
