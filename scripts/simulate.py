@@ -2,6 +2,7 @@
 
 ``python scripts/simulate.py --seeds 10000 --jobs 2`` plays 10000 seeds, dealt to the graphs in turn, and says
 every ten seconds how far it is; ``--graph G --seed N`` plays one seed again and prints its story;
+``--often slots_leave=0.2`` adds a kind of fault that is not among all, or makes one more frequent;
 ``--mutations`` plants bugs in the engine and says which seed of each first shows it.
 """
 
@@ -11,7 +12,9 @@ import argparse
 import gc
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from itertools import cycle
@@ -46,25 +49,29 @@ def compiled(graph: str, slots: int) -> Simulation:
     return simulation
 
 
-def play_chunk(task: tuple[str, int, int, int]) -> Outcome:
+Rates = Mapping[str, float]
+
+
+def play_chunk(task: tuple[str, int, int, int, Rates]) -> Outcome:
     """Seeds ``first`` up to ``last`` of a graph: how many, which failed and why, which faults."""
-    graph, first, last, slots = task
+    graph, first, last, slots, often = task
+    chances = replace(faults_of(graph), **often)
     simulation = compiled(graph, slots)
     failures: list[tuple[int, str]] = []
     faults: Counter[str] = Counter()
     for seed in range(first, last):
         try:
-            faults += simulation.check(seed, faults_of(graph)).faults
+            faults += simulation.check(seed, chances).faults
         except SimulationFailed as failed:
             failures.append((failed.seed, failed.problem))
     return graph, last - first, failures, faults
 
 
-def replay(graph: str, seed: int, slots: int) -> int:
+def replay(graph: str, seed: int, slots: int, often: Rates) -> int:
     """Play one seed and tell its story."""
     simulation = simulation_of(graph, slots)
     try:
-        print(tell_story(simulation.check(seed, faults_of(graph)).story))
+        print(tell_story(simulation.check(seed, replace(faults_of(graph), **often)).story))
     except SimulationFailed as failed:
         print(tell_story(failed.story))
         print(f"{graph}, seed {seed}: {failed.problem}")
@@ -119,12 +126,12 @@ def turns(graphs: list[str]) -> list[str]:
     return [graph for turn in range(4) for graph in (*often, *seldom[turn::4])]
 
 
-def play_all(graphs: list[str], first: int, seeds: int, jobs: int, slots: int) -> int:
+def play_all(graphs: list[str], first: int, seeds: int, jobs: int, slots: int, often: Rates) -> int:
     """Play ``seeds`` seeds, some of them in each graph."""
     progress = Progress(seeds, SystemClock())
     starts = range(first, first + seeds, CHUNK)
     tasks = [
-        (graph, start, min(start + CHUNK, first + seeds), slots)
+        (graph, start, min(start + CHUNK, first + seeds), slots, often)
         for graph, start in zip(cycle(turns(graphs)), starts, strict=False)
     ]
     with ProcessPoolExecutor(jobs) as pool:
@@ -175,17 +182,21 @@ def main() -> int:
     parser.add_argument(
         "--mutations", nargs="?", const="", help="find each planted bug (or those with this in their name)"
     )
+    parser.add_argument(
+        "--often", action="append", default=[], metavar="KIND=CHANCE", help="the chance of a kind of fault"
+    )
     parser.add_argument("--slots", type=int, default=2, help="parallelism of the first driver")
     options = parser.parse_args()
+    often = {kind: float(chance) for kind, _, chance in (each.partition("=") for each in options.often)}
     if options.mutations is not None:
         return find_mutations(options.mutations)
     if options.seed is not None:
-        return replay(options.graph or "chain", options.seed, options.slots)
+        return replay(options.graph or "chain", options.seed, options.slots, often)
     wanted = options.only.replace("-", "_")
     graphs = [options.graph] if options.graph else [name for name in GRAPHS if wanted in name]
     if not graphs:
         parser.error(f"no graph has {options.only!r} in its name; there are {', '.join(GRAPHS)}")
-    return play_all(graphs, options.first, options.seeds, options.jobs, options.slots)
+    return play_all(graphs, options.first, options.seeds, options.jobs, options.slots, often)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 from dataclasses import dataclass, field
 
+from penstock.coordinator.elastic_settings import elastic_settings
 from penstock.coordinator.job_directory import check_owner, find_directory
 from penstock.coordinator.layout import Planner
 from penstock.coordinator.restore import adopt_max_parallelism
@@ -20,6 +21,7 @@ from penstock.coordinator.settings import JobSettings, Retention
 from penstock.core import options
 from penstock.core.config import Configuration
 from penstock.core.discreet import log_of
+from penstock.core.elastic_options import SCHEDULER
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, GraphError
 from penstock.core.job import JobID
@@ -132,11 +134,7 @@ def assemble(spec: JobSpec, default_parallelism: int) -> Assembled:
         pickled_plan(plan)
         kept = (directory, store, repository, None, config)
         return Assembled(plan, b"", settings, job_id, *kept, started_by=spec.started_by)
-    if settings.scaling is not None and settings.interval_ms is None:
-        raise ConfigError(
-            "job.autoscaler.enabled needs checkpoints, for a job is rescaled from one: set "
-            f"{options.CHECKPOINT_INTERVAL.key}, or leave the autoscaler off"
-        )
+    _check_scaling(settings)
     _warn_about_uids(plan, config)
     _check_owners(config, config.get(options.RECOVERY_PATH))
     initial = requested_snapshot(config.get(options.RECOVERY_PATH), signing)
@@ -177,6 +175,7 @@ def job_settings(config: Configuration) -> JobSettings:
         allow_non_restored=config.get(options.IGNORE_UNCLAIMED_STATE),
         claim=config.get(options.CLAIM_MODE).upper() == "CLAIM",
         scaling=scaling_settings(config),
+        elastic=elastic_settings(config),
     )
 
 
@@ -229,6 +228,16 @@ def _without_snapshots(config: Configuration) -> None:
             "the job runs in BATCH mode, where %s has no effect: there are no snapshots",
             options.CHECKPOINT_INTERVAL.key,
         )
+
+
+def _check_scaling(settings: JobSettings) -> None:
+    if settings.interval_ms is not None:
+        return
+    needs = f"needs checkpoints, for a job is rescaled from one: set {options.CHECKPOINT_INTERVAL.key}, or"
+    if settings.scaling is not None:
+        raise ConfigError(f"job.autoscaler.enabled {needs} leave the autoscaler off")
+    if settings.elastic is not None:
+        raise ConfigError(f"{SCHEDULER.key} ADAPTIVE {needs} leave it at DEFAULT")
 
 
 def _at_least_once(config: Configuration) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -146,7 +146,7 @@ class AttemptHistory:
 
     def move_all(self, state: TaskState, now: WallMs) -> None:
         """All that is not over has come into a state."""
-        self._move(lambda _: True, state, now)
+        self._move(list(self.tasks), state, now)
 
     def ended(self, now: WallMs) -> None:
         """No slot of the attempt runs any more."""
@@ -162,9 +162,8 @@ class AttemptHistory:
                 self.tasks[subtask] = TaskRecord(TaskState.FINISHED, {**since, TaskState.FINISHED: now})
 
     def _move_slot(self, slot: SlotId, state: TaskState, now: WallMs) -> None:
-        self._move(lambda subtask: Plan.slot_of(subtask) == slot, state, now)
+        self._move(self._plan.subtasks_in(slot), state, now)
 
-    def _move(self, which: Callable[[Subtask], bool], state: TaskState, now: WallMs) -> None:
-        chosen: Iterable[Subtask] = [subtask for subtask in self.tasks if which(subtask)]
-        for subtask in chosen:
+    def _move(self, subtasks: Iterable[Subtask], state: TaskState, now: WallMs) -> None:
+        for subtask in subtasks:
             self.tasks[subtask] = self.tasks[subtask].moved(state, now)

@@ -16,7 +16,6 @@ from penstock.coordinator.schedule import CommitHold, FailureKind, PendingSnapsh
 from penstock.coordinator.settings import JobSettings
 from penstock.core.clock import Now, later
 from penstock.core.errors import SnapshotError
-from penstock.core.handles import Committable
 from penstock.core.ids import Epoch, Generation, MonoMs, OperatorId
 from penstock.core.messages import (
     AbortSnapshot,
@@ -115,7 +114,7 @@ class CheckpointCoordinator:
 
     def pending(self) -> list[dict[str, Any]]:
         """Snapshots that wait for acknowledgements or storage, in plain values."""
-        total = len(self._plan.subtasks())
+        total = self._plan.tasks
         return [
             {"epoch": pending.epoch, "kind": pending.kind.value, "acks": len(pending.acks), "of": total}
             for pending in [*self._publishing.values(), *self._pending.values()]
@@ -245,7 +244,7 @@ class CheckpointCoordinator:
         ending = self.requests.ending
         return pending.final and ending is not None and ending.kind is RequestKind.DRAIN
 
-    def on_ack(self, ack: SnapshotAck, now: Now, unconfirmed: tuple[Committable, ...]) -> list[Instruction]:
+    def on_ack(self, ack: SnapshotAck, now: Now) -> list[Instruction]:
         """A subtask is done. Late acknowledgements of aborted snapshots change nothing."""
         pending = self._pending.get(ack.epoch)
         if pending is None or not pending.acknowledge(ack):
@@ -257,7 +256,7 @@ class CheckpointCoordinator:
         del self._pending[ack.epoch]
         self._publishing[ack.epoch] = pending
         # What a newer checkpoint prepared belongs to records that this one's sources will read again.
-        carried = tuple(item for item in unconfirmed if item.epoch <= ack.epoch) + tuple(
+        carried = tuple(item for item in self._commits.unconfirmed() if item.epoch <= ack.epoch) + tuple(
             item
             for epoch, other in self._publishing.items()
             if epoch < ack.epoch

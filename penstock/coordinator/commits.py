@@ -28,6 +28,8 @@ class CommitQueue:
         self._retries = retries
         self._backoff_ms = backoff_ms
         self._open: list[Committable] = []
+        self._epochs: frozenset[Epoch] = frozenset()
+        """Of what is open."""
         self._attempts = 0
         self._permit: CommitPermit | None = None
         self._running: tuple[Committable, ...] = ()
@@ -37,11 +39,14 @@ class CommitQueue:
 
     def restart(self, committables: tuple[Committable, ...], permit: CommitPermit | None) -> None:
         """Begin anew with what a restored snapshot holds."""
-        self._open = sorted(committables, key=_order)
+        self._keep(sorted(committables, key=_order))
         self._permit = permit
         self._attempts = 0
         self._running = ()
         self._not_before = None
+
+    def _keep(self, committables: list[Committable]) -> None:
+        self._open, self._epochs = committables, frozenset(item.epoch for item in committables)
 
     @property
     def is_empty(self) -> bool:
@@ -51,12 +56,11 @@ class CommitQueue:
     @property
     def is_full(self) -> bool:
         """Whether so many epochs wait that no other should join them."""
-        return len({item.epoch for item in self._open}) >= MOST_WAITING
+        return len(self._epochs) >= MOST_WAITING
 
     def span(self) -> tuple[Epoch, Epoch]:
         """The oldest and the newest epoch that wait; there must be one."""
-        epochs = [item.epoch for item in self._open]
-        return min(epochs), max(epochs)
+        return min(self._epochs), max(self._epochs)
 
     def unconfirmed(self) -> tuple[Committable, ...]:
         """To be carried in the next manifest."""
@@ -65,7 +69,7 @@ class CommitQueue:
     def published(self, committables: tuple[Committable, ...], permit: CommitPermit) -> None:
         """A snapshot with these committables is published; tasks may repeat those of the one before."""
         known = set(self._open)
-        self._open.extend(item for item in committables if item not in known)
+        self._keep([*self._open, *(item for item in committables if item not in known)])
         self._permit = permit
 
     def next(self, now: MonoMs) -> Commit | None:
@@ -93,7 +97,7 @@ class CommitQueue:
             elif outcome is CommitOutcome.DROPPED:
                 self.dropped += 1
         handled = set(event.committables) - set(retry)
-        self._open = [item for item in self._open if item not in handled]
+        self._keep([item for item in self._open if item not in handled])
         self._attempts = self._attempts + 1 if retry else 0
         if self._attempts > self._retries:
             raise ConnectorError(

@@ -4,6 +4,7 @@
 
     CREATED ─ claim ─▶ PREPARING ─ splits found, old commits done ─▶ STARTING ─ all slots ─▶ DEPLOYING
         ─ all deployed ─▶ RUNNING ─ final snapshot committed ─▶ STOPPING ─▶ ENDED
+    STARTING ─ too few slots for a while ─▶ STOPPING ─ worker group is gone ─▶ (claim again, a smaller plan)
     RUNNING ─ checkpoint of a rescale published ─▶ STOPPING ─ worker group is gone ─▶ (claim again)
     any ─ failure ─▶ STOPPING ─ worker group is gone ─▶ WAITING ─ delay over ─▶ (claim again) or ENDED
 
@@ -14,6 +15,7 @@ Invariants
 * A message of an older generation changes nothing.
 """
 
+# long because a state machine is read as a whole
 from __future__ import annotations
 
 import random
@@ -23,6 +25,7 @@ from typing import Any
 
 from penstock.coordinator.checkpoint_coordinator import CheckpointCoordinator
 from penstock.coordinator.commits import CommitQueue
+from penstock.coordinator.elasticity import Elasticity
 from penstock.coordinator.events import (
     AttemptEnded,
     CancelRequested,
@@ -35,15 +38,19 @@ from penstock.coordinator.events import (
     EndJob,
     Event,
     Instruction,
+    LaidOut,
+    LayoutRefused,
     PlanChanged,
     PublishDone,
     PublishFailed,
     ReportFailure,
+    Rescaled,
     SavepointWritten,
     SendAll,
     SlotLost,
     SlotRegistered,
     SlotSaid,
+    SlotsFound,
     SnapshotRequested,
     SplitsDiscovered,
     Start,
@@ -103,6 +110,7 @@ class Coordinator:
         self.checkpoints = CheckpointCoordinator(plan, job_id, settings, versions or {}, self.commits)
         self.log: deque[tuple[MonoMs, str]] = deque(maxlen=1000)
         self._rescaling = Rescaling(Layout(plan, plan_bytes))
+        self._elastic = Elasticity(settings.elastic)
         self._settings = settings
         self._restart = RestartCounter(settings.restart, rng)
         self._restored: Restored | None = None
@@ -130,6 +138,9 @@ class Coordinator:
             CommitFailed: self._on_commit_failed,
             CancelRequested: self._on_cancel,
             SnapshotRequested: lambda event, now: self.checkpoints.requests.ask(event.request),
+            SlotsFound: self._on_slots_found,
+            LaidOut: self._on_laid_out,
+            LayoutRefused: self._on_layout_refused,
             Tick: lambda event, now: [],
         }
 
@@ -143,12 +154,18 @@ class Coordinator:
         instructions = self._handlers[type(event)](event, now)
         instructions += self._on_time(now)
         if self.phase is not before:
+            self._elastic.entered(self.phase, self._rescaling, now.mono)
+            instructions += self._elastic.look(self.generation, now.mono)
             self.log.append((now.mono, f"{before.name} -> {self.phase.name} on {type(event).__name__}"))
         return instructions
 
     def next_wake(self) -> MonoMs | None:
         """When a :class:`Tick` is due at the latest."""
-        times = [self._deadline, self.commits.next_wake() if self._may_commit else None]
+        times = [
+            self._deadline,
+            self._elastic.next_wake(),
+            self.commits.next_wake() if self._may_commit else None,
+        ]
         if self.phase is JobPhase.RUNNING:
             times += [self.checkpoints.next_wake(), self._sources.next_wake()]
         return min((time for time in times if time is not None), default=None)
@@ -162,6 +179,7 @@ class Coordinator:
         if self._deadline is not None and now.mono >= self._deadline:
             self._deadline = None
             out += self._on_deadline(now)
+        out += self._elastic.look(self.generation, now.mono)
         if self.phase is JobPhase.RUNNING:
             out += self._sources.look_again(self.generation, now.mono)
             enumerators, is_finished = self._sources.enumerators(), self._group.is_finished
@@ -234,6 +252,21 @@ class Coordinator:
         self._deadline = later(now.mono, self._settings.deploy_timeout_ms)
         return self._group.deployments(self.generation, self.attempt, self._restored) + self._sources.assign()
 
+    def _on_slots_found(self, event: SlotsFound, now: Now) -> list[Instruction]:
+        if event.room is None:
+            return []
+        return self._elastic.found(self.generation, event.room, self._rescaling, now.mono)
+
+    def _on_laid_out(self, event: LaidOut, now: Now) -> list[Instruction]:
+        if self.phase is not JobPhase.STARTING:
+            return []  # the slots came after all
+        out = self._rescaling.fit(event.layout, event.why)
+        return out + self._stop(now, event.why, self._lay_out)
+
+    def _on_layout_refused(self, event: LayoutRefused, now: Now) -> list[Instruction]:
+        self._elastic.refused()
+        return [Rescaled(f"the job cannot go on at parallelism {event.parallelism}: {event.error}")]
+
     # --- running ----------------------------------------------------------------------------
 
     def _on_said(self, event: SlotSaid, now: Now) -> list[Instruction]:
@@ -249,7 +282,7 @@ class Coordinator:
         if isinstance(message, WatermarkReport):
             return self._watermarks.on_report(event.slot, message, now.mono, self.phase is JobPhase.RUNNING)
         if isinstance(message, SnapshotAck):
-            return self.checkpoints.on_ack(message, now, self.commits.unconfirmed())
+            return self.checkpoints.on_ack(message, now)
         if isinstance(message, SnapshotDeclined):
             return self._or_fail(*self.checkpoints.on_declined(message), now)
         return []

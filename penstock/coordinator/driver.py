@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
+from penstock.coordinator.client_requests import ClientRequests
 from penstock.coordinator.connectors import JobConnectors
 from penstock.coordinator.coordinator import Coordinator
 from penstock.coordinator.events import (
@@ -26,9 +27,12 @@ from penstock.coordinator.events import (
     Event,
     Held,
     Instruction,
+    LayOut,
+    LookForSlots,
     PlanChanged,
     Publish,
     PublishFailed,
+    Regain,
     ReportFailure,
     RequestKind,
     Rescaled,
@@ -37,8 +41,6 @@ from penstock.coordinator.events import (
     SendAll,
     SlotSaid,
     SlotsAsked,
-    SnapshotRequest,
-    SnapshotRequested,
     Stalled,
     StartAttempt,
     StatusChanged,
@@ -47,8 +49,7 @@ from penstock.coordinator.events import (
 )
 from penstock.coordinator.failure_reporting import FailureReporter
 from penstock.coordinator.job_history import JobHistory
-from penstock.coordinator.layout import check_rescale
-from penstock.coordinator.ports import DriverPorts, Work
+from penstock.coordinator.ports import DriverPorts
 from penstock.coordinator.reporting import JobReporter
 from penstock.coordinator.scaling_settings import ScalingSettings
 from penstock.coordinator.scaling_watch import ScalingWatch
@@ -114,7 +115,7 @@ class JobDriver:
         self._lanes = ports.lanes
         self._storage = ports.storage
         self._clients = ports.clients
-        self._planner = ports.planner
+        self._requests = ClientRequests(ports, self._scaling)
         self._connectors = JobConnectors(plan)
         self._failures = FailureReporter(plan.job_name)
         self._begun = 0
@@ -137,16 +138,7 @@ class JobDriver:
 
         ``accepted`` is called, on another thread, when there is a directory for it; else the future fails.
         """
-        name, future = self._clients.enter()
-
-        def prepare() -> Event:
-            place = None if kind is RequestKind.CHECKPOINT else self._storage.new_savepoint(directory)
-            if accepted is not None:
-                accepted()
-            return SnapshotRequested(SnapshotRequest(name, kind, place))
-
-        self._prepare(name, prepare, future)
-        return name, future
+        return self._requests.snapshot(kind, directory, accepted)
 
     def rescale(
         self, parallelism: int, accepted: Callable[[], None] | None = None
@@ -156,26 +148,7 @@ class JobDriver:
         The future is done when all tasks run, and fails if the job goes on as before.  ``accepted`` is
         called, on another thread, when nothing is known that speaks against it.
         """
-        name, future = self._clients.enter()
-
-        def prepare() -> Event:
-            layout = self._planner.layout(parallelism, self._plan)
-            room = self._scaling.room = self._cluster.most_slots()
-            check_rescale(layout, self._plan, room)
-            if accepted is not None:
-                accepted()
-            return SnapshotRequested(SnapshotRequest(name, RequestKind.RESCALE, layout=layout))
-
-        self._prepare(name, prepare, future)
-        return name, future
-
-    def _prepare(self, name: str, prepare: Work, future: Future[str]) -> None:
-        def failed(error: Exception) -> Event:
-            self._clients.fail(name, error)
-            return Tick()
-
-        if not future.done():
-            self._lanes.requests.submit(prepare, failed)
+        return self._requests.rescale(parallelism, self._plan, accepted)
 
     def sample(self) -> None:
         """Ask the slots what they spend their time with; the history has it a second later."""
@@ -271,6 +244,9 @@ class JobDriver:
             Publish: lambda i: lanes.storage.submit(
                 lambda: storage.publish(i), lambda error: PublishFailed(i.manifest.epoch, error)
             ),
+            LookForSlots: self._requests.look,
+            LayOut: lambda i: self._requests.lay_out(i, self._plan),
+            Regain: lambda i: self._requests.regain(i, self._plan),
             Answer: self._answer,
             Commit: lambda i: lanes.commits.submit(lambda: self._connectors.commit(i), CommitFailed),
             ReportFailure: self._report,

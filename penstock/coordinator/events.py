@@ -1,5 +1,6 @@
 """What happens to a job, and what the coordinator wants done about it."""
 
+# long because one list of all events, and one of all instructions, says more than pieces of them
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -59,6 +60,8 @@ class SnapshotRequest:
     location: str | None = None
     layout: Layout | None = None
     """What a rescale goes on with."""
+    regains: bool = False
+    """Whether a rescale gives the job back what it lacks, and nobody has asked for it."""
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -210,6 +213,32 @@ class SlotsAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotsFound:
+    """How many slots there is room for, those of the worker group included; ``None``: that is not known."""
+
+    generation: Generation
+    room: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """The job laid out so that it fits; ``why`` is for the user."""
+
+    generation: Generation
+    layout: Layout
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRefused:
+    """The job cannot have this parallelism."""
+
+    generation: Generation
+    parallelism: int
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
@@ -233,6 +262,9 @@ Event = (
     | SnapshotRequested
     | SamplesWanted
     | SlotsAsked
+    | SlotsFound
+    | LaidOut
+    | LayoutRefused
     | Tick
 )
 
@@ -367,6 +399,31 @@ class Rescaled:
 
 
 @dataclass(frozen=True, slots=True)
+class LookForSlots:
+    """Ask how many slots there is room for: ``SlotsFound`` follows."""
+
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class LayOut:
+    """Lay the job out for a worker group that fits: ``LaidOut`` or ``LayoutRefused`` follows."""
+
+    generation: Generation
+    parallelism: int
+    room: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Regain:
+    """Rescale the job towards what it wants: as if a client had asked, or ``LayoutRefused`` follows."""
+
+    generation: Generation
+    parallelism: int
+
+
+@dataclass(frozen=True, slots=True)
 class EndJob:
     """Terminal. ``delete_snapshots`` says what happens to the checkpoints."""
 
@@ -395,5 +452,8 @@ Instruction = (
     | StatusChanged
     | PlanChanged
     | Rescaled
+    | LookForSlots
+    | LayOut
+    | Regain
     | EndJob
 )

@@ -318,7 +318,7 @@ class JobHistory:
     def _on_send_all(self, instruction: SendAll, now: Now) -> None:
         message = instruction.message
         if isinstance(message, TriggerSnapshot):
-            self._checkpoints.begin(message, len(self._plan.subtasks()))
+            self._checkpoints.begin(message, self._plan.tasks)
         elif isinstance(message, AbortSnapshot):
             failed = self._checkpoints.failed(message.epoch, message.reason, now.wall)
             if failed is not None:

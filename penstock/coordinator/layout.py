@@ -65,13 +65,24 @@ def check_rescale(layout: Layout, running: Plan, most_slots: int | None) -> None
             f"-p {wanted} and -s",
             code=Code.RESCALE,
         )
-    if most_slots is not None and layout.plan.slots > most_slots:
-        raise ConfigError(
-            f"job {running.job_name!r} cannot have {layout.plan.slots} slots: Spark has room for "
-            f"{most_slots}. Rescale it to {max(most_slots, 1)} at most; or, to give Spark more cores, stop "
-            f"it with a savepoint and start its program with -p {wanted} and -s",
-            code=Code.RESCALE,
-        )
+    if most_slots is not None:
+        check_room(layout, running, most_slots)
+
+
+def check_room(layout: Layout, running: Plan, most_slots: int) -> None:
+    """Refuse a layout that takes more slots than there are, with the step that needs them."""
+    wanted, slots = layout.plan.parallelism, layout.plan.slots
+    if slots <= most_slots:
+        return
+    problem = f"job {running.job_name!r} cannot have {slots} slots: Spark has room for {most_slots}."
+    if slots > wanted:
+        step = next(vertex.name for vertex in layout.plan.vertices if vertex.parallelism == slots)
+        raise ConfigError(f"{problem} Step {step!r} has a parallelism of its own, {slots}: lower it", code=Code.RESCALE)
+    raise ConfigError(
+        f"{problem} Rescale it to {max(most_slots, 1)} at most; or, to give Spark more cores, stop "
+        f"it with a savepoint and start its program with -p {wanted} and -s",
+        code=Code.RESCALE,
+    )
 
 
 def parallelism_limit(plan: Plan) -> tuple[int, str] | None:

@@ -12,6 +12,8 @@ from penstock.core.ids import MonoMs, Subtask, VertexId, WallMs
 
 EVERY_MS = 5000
 KEPT = 120
+_AGAIN_MS = 500
+"""How soon it is looked again while nothing can be said: two signs of life make a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,9 @@ class RateHistory:
         if now.mono < self._due:
             return
         found = metrics.rates()
-        if any(found.values()):
-            self._due = MonoMs(now.mono + EVERY_MS)
+        has_any = any(found.values())
+        self._due = MonoMs(now.mono + (EVERY_MS if has_any else _AGAIN_MS))
+        if has_any:
             self._moments.append(RatesAt(now.wall, _by_vertex(found)))
 
     def moments(self) -> tuple[RatesAt, ...]:

@@ -12,6 +12,9 @@ If the checkpoint fails, or the attempt while it is taken, the job is as it was.
 wrong before 5 sends it back to the old layout, from the same checkpoint and at once; that is counted by no
 restart strategy.  Nothing of this is kept for another driver: it starts with the parallelism of its program,
 from the newest checkpoint, wherever this one was.
+
+Slots that are gone for good change the layout without any of this: between two attempts, from whatever is the
+newest checkpoint then (``elasticity.py``).
 """
 
 from __future__ import annotations
@@ -29,9 +32,29 @@ class Rescaling:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
+        self.wanted = layout.plan.parallelism
+        """What the job was started with, or somebody asked for since."""
+        self.in_vain = 0
+        """How often in a row the job was rescaled towards that, and had to turn back."""
         self._before = layout
         self._request: SnapshotRequest | None = None
         self._epoch = Epoch(0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a rescale is on its way, behind its checkpoint."""
+        return self._request is not None
+
+    @property
+    def lacks(self) -> int:
+        """How much of the parallelism is missing that the job wants."""
+        return max(0, self.wanted - self.layout.plan.parallelism)
+
+    def fit(self, layout: Layout, why: str) -> list[Instruction]:
+        """There are not the slots for the layout: this one counts."""
+        self._before, self.layout = self.layout, layout
+        text = f"{self._numbers()} of {self.wanted}, from the newest checkpoint: {why}"
+        return [Rescaled(text), StatusChanged(JobStatus.RESTARTING, planned=True)]
 
     def turns_back(self, error: Exception) -> bool:
         """Whether the job goes back to the layout that it had; else it is a failure as any other."""
@@ -50,6 +73,9 @@ class Rescaling:
         request, self._request = self._request, None
         if request is None:
             return []
+        self.in_vain = 0
+        if not request.regains:
+            self.wanted = self.layout.plan.parallelism
         where = checkpoint_directory(self._epoch)
         return [Rescaled(f"{self._numbers()}: done"), Answer(request, None, where)]
 
@@ -57,6 +83,7 @@ class Rescaling:
         """The new layout cannot be had: the old one counts again."""
         request, self._request = self._request, None
         assert request is not None
+        self.in_vain += request.regains
         numbers, self.layout = self._numbers(), self._before
         back = self.layout.plan.parallelism
         why = ClusterError(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from penstock.core.handles import ChannelHandle, Committable
 from penstock.core.ids import Epoch, OperatorId, SlotId, Subtask
 from penstock.core.messages import OperatorRestore
-from penstock.graph.plan import Plan
 from penstock.snapshot.manifest import Origin
 from penstock.snapshot.permit import CommitPermit
 
@@ -27,11 +26,3 @@ class Restored:
     """The snapshot from outside that the job's line began with."""
     channels: dict[SlotId, tuple[ChannelHandle, ...]] = field(default_factory=dict)
     """Records that were in flight: what each slot must look at to find its share."""
-
-    def share_of(self, slot: SlotId) -> dict[Subtask, dict[OperatorId, OperatorRestore]]:
-        """The state of the subtasks that run in ``slot``."""
-        return {
-            subtask: operators
-            for subtask, operators in self.subtasks.items()
-            if Plan.slot_of(subtask) == slot
-        }

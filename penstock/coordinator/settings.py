@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from penstock.coordinator.elastic_settings import ElasticSettings
 from penstock.coordinator.scaling_settings import ScalingSettings
 from penstock.core.job import JobStatus
 from penstock.core.restart import NoRestart, RestartPolicy
@@ -49,6 +50,8 @@ class JobSettings:
     """Whether the savepoint the job was started from is deleted once its own checkpoints suffice."""
     scaling: ScalingSettings | None = None
     """How the job changes its own parallelism; ``None`` if it does not."""
+    elastic: ElasticSettings | None = None
+    """When it goes on with fewer slots than it wants; ``None`` if it waits for all."""
 
     def deletes_checkpoints(self, status: JobStatus, keep: bool) -> bool:
         """Whether the checkpoints of a job that ends so go; ``keep`` if the user may want to go on."""

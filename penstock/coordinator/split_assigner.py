@@ -6,6 +6,7 @@ A split goes to the subtask that has fewest, in order of discovery.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from heapq import heapify, heapreplace
 from typing import Any
 
 from penstock.coordinator.events import Discover, Instruction, Send, SplitsDiscovered
@@ -44,9 +45,12 @@ class SourceSplits:
     def assign(self) -> dict[Subtask, tuple[tuple[Any, ...], bool]]:
         """Splits to send now, by subtask, each with whether these were the last."""
         shares: dict[Subtask, list[Any]] = {}
+        by_load = [(self._counts.get(subtask, 0), subtask) for subtask in self.subtasks]
+        heapify(by_load)
         for split in self._waiting:
-            target = min(self.subtasks, key=lambda subtask: (self._counts.get(subtask, 0), subtask))
-            self._counts[target] = self._counts.get(target, 0) + 1
+            count, target = by_load[0]
+            heapreplace(by_load, (count + 1, target))
+            self._counts[target] = count + 1
             shares.setdefault(target, []).append(split)
         self._waiting = []
         if self.final and not self._announced:

@@ -12,12 +12,47 @@ one follows when it moves again.
 from __future__ import annotations
 
 import datetime as dt
+from heapq import heapify, heappop, heappush
 
 from penstock.coordinator.events import Instruction, Send, Stalled
 from penstock.core.ids import MAX_TIME, MIN_TIME, EventTime, MonoMs, OperatorId, SlotId
 from penstock.core.messages import AlignWatermarks, WatermarkReport
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_SLACK = 100
+
+
+_Place = tuple[OperatorId, int]
+
+
+class _Slowest:
+    """The report with the lowest watermark of those that count here, without looking at all for each."""
+
+    def __init__(self) -> None:
+        self._reports: dict[_Place, WatermarkReport] = {}
+        self._heap: list[tuple[EventTime, _Place]] = []
+        """What counts, and things that are said no more."""
+
+    def take(self, place: _Place, report: WatermarkReport, counts: bool) -> None:
+        """A place has reported."""
+        before = self._reports.pop(place, None)
+        if counts:
+            self._reports[place] = report
+            if before is None or before.watermark != report.watermark:
+                heappush(self._heap, (report.watermark, place))
+        if len(self._heap) > 2 * len(self._reports) + _SLACK:
+            self._heap = [(one.watermark, of) for of, one in self._reports.items()]
+            heapify(self._heap)
+
+    def lowest(self) -> WatermarkReport | None:
+        """The slowest; ``None`` if nobody counts."""
+        while self._heap:
+            watermark, place = self._heap[0]
+            report = self._reports.get(place)
+            if report is not None and report.watermark == watermark:
+                return report
+            heappop(self._heap)
+        return None
 
 
 class WatermarkAligner:
@@ -29,7 +64,8 @@ class WatermarkAligner:
 
     def restart(self) -> None:
         """A new attempt: event time starts anew."""
-        self._reports: dict[tuple[OperatorId, int], WatermarkReport] = {}
+        self._all = _Slowest()
+        self._groups: dict[str, _Slowest] = {}
         self._slowest: EventTime | None = None
         self._moved_at = MonoMs(0)
         self._stalled = False
@@ -42,19 +78,20 @@ class WatermarkAligner:
         Until the attempt ``is_complete`` a slower member may not have reported yet: there is no answer,
         and sources wait for their first one.
         """
-        self._reports[report.operator_id, report.subtask] = report
+        place = report.operator_id, report.subtask
+        self._all.take(place, report, report.counts)
         out: list[Instruction] = []
-        if report.group is not None and is_complete:
-            out.append(Send(slot, AlignWatermarks(report.group, self._slowest_of(report.group))))
+        if report.group is not None:
+            group = self._groups.setdefault(report.group, _Slowest())
+            group.take(place, report, report.counts and report.reading)
+            if is_complete:
+                lowest = group.lowest()
+                slowest = MAX_TIME if lowest is None else lowest.watermark
+                out.append(Send(slot, AlignWatermarks(report.group, slowest)))
         return out + self._watch(now)
 
-    def _slowest_of(self, group: str) -> EventTime:
-        members = (report for report in self._reports.values() if report.group == group)
-        return min((each.watermark for each in members if each.counts and each.reading), default=MAX_TIME)
-
     def _watch(self, now: MonoMs) -> list[Instruction]:
-        counting = [report for report in self._reports.values() if report.counts]
-        holder = min(counting, key=lambda report: report.watermark, default=None)
+        holder = self._all.lowest()
         slowest = None if holder is None else holder.watermark
         if holder is None or slowest != self._slowest:
             self._slowest, self._moved_at = slowest, now

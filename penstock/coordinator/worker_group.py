@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.coordinator.events import Instruction, Send, SlotRegistered
 from penstock.coordinator.restored import Restored
 from penstock.coordinator.settings import JobSettings
+from penstock.core.documents import dump
 from penstock.core.errors import ClusterError
 from penstock.core.ids import Generation, SlotId, Subtask
 from penstock.core.messages import Deploy, Deployed, FromSlot, Opening, TaskFinished
@@ -40,7 +41,7 @@ class WorkerGroup:
     @property
     def is_finished(self) -> bool:
         """Whether all tasks have reached the end of their input."""
-        return len(self._finished) == len(self._plan.subtasks())
+        return len(self._finished) == self._plan.tasks
 
     def too_late(self, settings: JobSettings) -> ClusterError:
         """The error if slots, or tasks in them, are missing when their time is over."""
@@ -91,16 +92,17 @@ class WorkerGroup:
         self, generation: Generation, attempt: int, restored: Restored | None
     ) -> list[Instruction]:
         """What each slot is told once all are there."""
+        known = (generation, self._plan_bytes, dump(self._addresses))
         return [
-            Send(slot, self._deployment(slot, generation, attempt, restored))
-            for slot in sorted(self._addresses)
+            Send(slot, self._deployment(slot, known, attempt, restored)) for slot in sorted(self._addresses)
         ]
 
     def _deployment(
-        self, slot: SlotId, generation: Generation, attempt: int, restored: Restored | None
+        self, slot: SlotId, known: tuple[Generation, bytes, bytes], attempt: int, restored: Restored | None
     ) -> Deploy:
-        known = (generation, self._plan_bytes, dict(self._addresses))
         if restored is None:
             return Deploy(*known, None, None, {}, attempt)
-        share = (restored.share_of(slot), attempt, restored.channels.get(slot, ()))
-        return Deploy(*known, restored.epoch, restored.root, *share)
+        held = restored.subtasks
+        share = {subtask: held[subtask] for subtask in self._plan.subtasks_in(slot) if subtask in held}
+        channels = restored.channels.get(slot, ())
+        return Deploy(*known, restored.epoch, restored.root, share, attempt, channels)

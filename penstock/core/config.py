@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from penstock.core.archive_options import ARCHIVE_OPTIONS
 from penstock.core.autoscaler_options import AUTOSCALER_OPTIONS
 from penstock.core.discreet import HIDDEN, discreet, is_secret
+from penstock.core.elastic_options import ELASTIC_OPTIONS
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.core.flink_keys import flink_keys, is_flinks
@@ -40,6 +41,7 @@ OPTIONS |= (
     | TRACE_OPTIONS
     | TELLING_OPTIONS
     | AUTOSCALER_OPTIONS
+    | ELASTIC_OPTIONS
 )
 GIVEN_MASTER = "spark.master"
 """Spark's own setting, for a master that is to hold whatever else is configured."""

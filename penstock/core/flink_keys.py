@@ -63,6 +63,8 @@ INSTEAD = {
     "heartbeat.rpc-failure-threshold": "heartbeat.timeout",
     "high-availability": "a program that is started again goes on from execution.checkpointing.dir",
     "io.tmp.dirs": "spark.local.dir",
+    "jobmanager.adaptive-scheduler.resource-wait-timeout": "penstock.slots.timeout",
+    "jobmanager.adaptive-scheduler.submission.resource-wait-timeout": "penstock.slots.timeout",
     "jobmanager.execution.failover-strategy": "the whole job restarts",
     "jobmanager.heap.": "spark.driver.memory",
     "jobmanager.memory.": "spark.driver.memory",

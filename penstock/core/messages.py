@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.core.handles import ChannelHandle, Committable, KeyedPiece, SubtaskSnapshot
-from penstock.core.ids import Epoch, EventTime, Generation, OperatorId, SlotId, Subtask, VertexId, WallMs
+from penstock.core.ids import Epoch, EventTime, Generation, OperatorId, Subtask, VertexId, WallMs
 from penstock.core.key_kinds import Kind
 from penstock.core.signals import Barrier, SnapshotKind
 
@@ -39,7 +39,8 @@ class Deploy:
     generation: Generation
     plan: bytes
     """The pickled :class:`~penstock.graph.plan.Plan`."""
-    peers: dict[SlotId, tuple[str, int]]
+    peers: bytes
+    """Where each slot is reached: a document, of a dict of slot to host and port, made once for all slots."""
     restored_epoch: Epoch | None
     restore_root: str | None
     """Where the files of the restored snapshot are."""

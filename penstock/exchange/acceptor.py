@@ -37,13 +37,17 @@ class Ports:
     text: str = "0"
 
 
+_BACKLOG = 1024
+"""Callers that may knock at once: all slots of a job do when it starts.  The kernel may allow fewer."""
+
+
 def listen(host: str, ports: Ports) -> socket.socket:
     """A listening socket on the first port that is free."""
     tried = 0
     forbidden = False
     for port in ports_in(ports.text):
         try:
-            return socket.create_server((host, port))
+            return socket.create_server((host, port), backlog=_BACKLOG)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise ClusterError(f"nobody can listen on {host}: {error}") from error

@@ -141,13 +141,14 @@ class TcpNetwork:
                     self._add(slot, self._lines.call(address, hello, timeout_s))
                 except TransportError as error:
                     raise TransportError(f"slot {slot}: {error}") from error
-        lower = [slot for slot in peers if slot < self._slot]
-        while any(slot not in self._peers for slot in lower):
+        missing = {slot for slot in peers if slot < self._slot} - self._peers.keys()
+        while missing:
             try:
                 slot, frames = self._accepted.get(timeout=timeout_s)
             except queue.Empty:
                 raise TransportError("a neighbouring slot did not connect in time") from None
             self._add(slot, frames)
+            missing.discard(slot)
 
     def _add(self, slot: SlotId, frames: FramedSocket) -> None:
         peer = Peer(slot, frames)

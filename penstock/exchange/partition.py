@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -273,7 +273,12 @@ def rescale_targets(sender: int, senders: int, receivers: int) -> list[int]:
     return list(range(low, high))
 
 
-def channel_targets(spec: Partitioning, sender: int, senders: int, receivers: int) -> list[int]:
+def reaches_all(spec: Partitioning) -> bool:
+    """Whether every sender has a channel to every receiver."""
+    return not isinstance(spec, Forward | Rescale)
+
+
+def channel_targets(spec: Partitioning, sender: int, senders: int, receivers: int) -> Sequence[int]:
     """Receivers that have a channel from ``sender``.
 
     Signals go to all of them, so also Global has a channel to everybody: only its data does not.
@@ -282,7 +287,7 @@ def channel_targets(spec: Partitioning, sender: int, senders: int, receivers: in
         return [sender]
     if isinstance(spec, Rescale):
         return rescale_targets(sender, senders, receivers)
-    return list(range(receivers))
+    return range(receivers)
 
 
 def make_router(

@@ -9,7 +9,7 @@ something is sent, not after, so no share is too small to go on with.
 from __future__ import annotations
 
 from penstock.core.sizing import SEGMENT_BYTES
-from penstock.exchange.partition import channel_targets
+from penstock.exchange.partition import channel_targets, reaches_all
 from penstock.graph.plan import Plan
 
 
@@ -39,6 +39,12 @@ def _channels_of_slots(plan: Plan) -> list[int]:
     for edge in plan.edges:
         senders = plan.vertex(edge.source).parallelism
         receivers = plan.vertex(edge.target).parallelism
+        if reaches_all(edge.partitioning):
+            for receiver in range(receivers):
+                counts[receiver] += senders
+            for sender in range(senders):
+                counts[sender] += receivers - (sender < receivers)
+            continue
         for sender in range(senders):
             for receiver in channel_targets(edge.partitioning, sender, senders, receivers):
                 counts[receiver] += 1

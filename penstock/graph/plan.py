@@ -148,6 +148,11 @@ class Plan:
         """How many slots the job needs."""
         return max(vertex.parallelism for vertex in self.vertices)
 
+    @property
+    def tasks(self) -> int:
+        """How many subtasks the job has."""
+        return sum(vertex.parallelism for vertex in self.vertices)
+
     def vertex(self, vertex_id: VertexId) -> Vertex:
         """The vertex with this id."""
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
@@ -168,6 +173,11 @@ class Plan:
     def edge_name(self, edge_id: EdgeId) -> str:
         """What an exchange is called in snapshots."""
         return self.edges[edge_id].name
+
+    def subtasks_in(self, slot: SlotId) -> list[Subtask]:
+        """Those that run in a slot, in topological order."""
+        index = SubtaskIndex(int(slot))
+        return [Subtask(vertex.id, index) for vertex in self.vertices if slot < vertex.parallelism]
 
     @staticmethod
     def slot_of(subtask: Subtask) -> SlotId:

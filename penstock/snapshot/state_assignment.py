@@ -7,8 +7,10 @@ its mode.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from penstock.core.error_codes import Code
@@ -137,16 +139,34 @@ def assign(
     by_index = {subtask.index: subtask.state.lists for subtask in entry.subtasks}
     lists = tuple(by_index.get(SubtaskIndex(index)) for index in range(entry.parallelism))
     finished = len(by_index) == entry.parallelism and all(subtask.finished for subtask in entry.subtasks)
+    overlapping = _Overlapping(handles)
+    anywhere = [
+        number
+        for number, handle in enumerate(handles)
+        if manifest.has_old_hashes and _may_hold_anything(handle)
+    ]
     assignments = []
     for index in range(parallelism):
         first, last = key_group_range(SubtaskIndex(index), parallelism, max_parallelism)
-        keyed = tuple(
-            handle
-            for handle in handles
-            if handle.overlaps(first, last) or (manifest.has_old_hashes and _may_hold_anything(handle))
-        )
-        assignments.append(Assignment(keyed, lists, finished))
+        wanted = sorted({*overlapping.with_any(first, last), *anywhere})
+        assignments.append(Assignment(tuple(handles[number] for number in wanted), lists, finished))
     return assignments
+
+
+class _Overlapping:
+    """Finds handles by key groups, by their places in the list, without looking at each of them."""
+
+    def __init__(self, handles: Sequence[KeyedPiece]) -> None:
+        self._handles = handles
+        self._order = sorted(range(len(handles)), key=lambda number: handles[number].key_groups)
+        self._first = [handles[number].key_groups[0] for number in self._order]
+        self._highest = list(accumulate((handles[number].key_groups[1] for number in self._order), max))
+        """The highest last group of those up to each place in the order."""
+
+    def with_any(self, first: int, last: int) -> list[int]:
+        """Those that may hold any key group from ``first`` to ``last``."""
+        candidates = self._order[bisect_left(self._highest, first) : bisect_right(self._first, last)]
+        return [number for number in candidates if self._handles[number].overlaps(first, last)]
 
 
 def _may_hold_anything(handle: KeyedPiece) -> bool:

@@ -34,6 +34,8 @@ OnLost = Callable[[Generation, SlotId, str], None]
 OnWords = Callable[[Generation, SlotId, str], None]
 
 _log = log_of(__name__)
+_SILENCE_S = 1.0
+"""How often it is looked whether all slots give signs of life."""
 _BREATH_S = 0.1
 """How long the thread rests behind an error that was not one connection's, so as not to spin."""
 
@@ -70,6 +72,7 @@ class ControlServer:
         self._lines = Lines(secret, transport)
         self._clock = clock
         self._timeout = heartbeat_timeout_s
+        self._silence_due = 0.0
         self._on_hello, self._on_message, self._on_lost = on_hello, on_message, on_lost
         self._on_words = on_words
         self._generation = Generation(-1)
@@ -94,8 +97,7 @@ class ControlServer:
 
     def send(self, slot: SlotId, message: ToSlot) -> None:
         """Queue a message; lost if the slot is not connected."""
-        # The classes of the script arrive with the plan: what comes with it cannot name them yet.
-        data = to_bytes(message, cloudpickle.dumps) if isinstance(message, Deploy) else to_bytes(message)
+        data = encoded(message)
         self._call(lambda: self._queue(slot, data))
 
     def close(self) -> None:
@@ -195,6 +197,9 @@ class ControlServer:
 
     def _check_silence(self) -> None:
         now = self._clock.monotonic()
+        if now < self._silence_due:
+            return  # with many slots there are many turns
+        self._silence_due = now + min(_SILENCE_S, self._timeout / 10)
         for connection in list(self._connections.values()):
             if now - connection.last_heard > self._timeout:
                 self._lose(connection, f"no sign of life for {self._timeout:g} s")
@@ -217,6 +222,12 @@ class ControlServer:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(connection.frames.socket)
         connection.frames.close()
+
+
+def encoded(message: ToSlot) -> bytes:
+    """What a message to a slot is on its way."""
+    # The classes of the script arrive with the plan: what comes with it cannot name them yet.
+    return to_bytes(message, cloudpickle.dumps) if isinstance(message, Deploy) else to_bytes(message)
 
 
 def _message_in(payload: bytes | bytearray) -> Any:

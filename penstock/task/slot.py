@@ -13,6 +13,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from penstock.core.documents import load
 from penstock.core.errors import PenstockError
 from penstock.core.ids import SlotId, Subtask, SubtaskIndex, VertexId
 from penstock.core.log_place import at_task
@@ -93,7 +94,7 @@ class Slot:
     def _dispatch(self, message: ToSlot) -> None:
         if isinstance(message, Deploy):
             plan = pickle.loads(message.plan)
-            self._network.connect(message.peers)
+            self._network.connect(load(message.peers))
             self.tasks = build_tasks(plan, self.id, message, self._env, self._network)
             self.phase = SlotPhase.RUNNING
             self._env.report(Deployed())

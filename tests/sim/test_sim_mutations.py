@@ -163,12 +163,12 @@ def late_ack_completes(patch: Patch) -> None:
             self.__dict__.setdefault("expired", {})[pending.epoch] = pending
         return abort(self, pending, kind, detail)
 
-    def take_late(self: Any, ack: Any, now: int, unconfirmed: Any) -> Any:
+    def take_late(self: Any, ack: Any, now: int) -> Any:
         late = self.__dict__.get("expired", {}).get(ack.epoch)
         if late is None:
-            return on_ack(self, ack, now, unconfirmed)
+            return on_ack(self, ack, now)
         self._pending[ack.epoch] = late
-        out = on_ack(self, ack, now, unconfirmed)
+        out = on_ack(self, ack, now)
         self._pending.pop(ack.epoch, None)
         return out
 

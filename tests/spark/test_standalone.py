@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -143,6 +144,26 @@ def test_jobs_on_a_standalone_cluster(cluster: Standalone, tmp_path: Path) -> No
     assert driver.wait_for("ended ") == "ended CANCELED"
     for place in (work, work / "left"):
         assert SINKS["log"][1](place / "keyed") == GRAPHS["keyed"][1](COUNT)
+
+
+def test_a_lost_machine_makes_a_job_smaller_until_there_is_another(
+    cluster: Standalone, tmp_path: Path
+) -> None:
+    """Its output is exact, and its events say what it did and why."""
+    with Driver(tmp_path, "elastic.py", cluster.url, tmp_path, env={"PYTHONPATH": str(ROOT)}) as driver:
+        driver.wait_for("running", PROGRAM_S)
+        with cluster.one_lost():
+            driver.wait_for("smaller")
+        driver.wait_for("larger")
+        assert driver.finish() == 0, driver.text
+    assert SINKS["log"][1](tmp_path / "keyed") == GRAPHS["keyed"][1](COUNT)
+    why = r"there has been room for {} slots for [\d.]+ s"
+    smaller = f"event rescale from 2 to 1 of 2, from the newest checkpoint: {why.format('1 of 2')}"
+    larger = f"event the job wants 2 slots again and has 1: {why.format('2')}"
+    told = [line for line in driver.lines if line.startswith("event ")]
+    assert any(re.fullmatch(smaller, line) for line in told), told
+    assert any(re.fullmatch(larger, line) for line in told), told
+    assert told[-1] == "event rescale from 1 to 2: done"
 
 
 def test_code_travels_whole_to_a_cluster(cluster: Standalone, tmp_path: Path) -> None:

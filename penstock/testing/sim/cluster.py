@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.coordinator.ports import Cluster, Notify
-from penstock.core.errors import ClusterError
+from penstock.core.errors import ClusterError, ProcessLostError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
 from penstock.testing.sim.environment import SimulatedEnvironment
@@ -18,6 +18,8 @@ from penstock.testing.sim.slot import Life, SimSlot
 from penstock.testing.sim.storage import SimStore
 
 _START_MS = (1.0, 25.0)
+_LOOK_MS = 10.0
+_PLENTY = 1000
 _STOP_MS = (2.0, 60.0)
 _HAUNT_MS = (20.0, 600.0)
 _GROUP_FAILS = 0.4
@@ -47,6 +49,10 @@ class SimCluster(Cluster):
         self._store = store
         self._group: _WorkerGroup | None = None
 
+    def most_slots(self) -> int | None:
+        """As many as there is room for."""
+        return _PLENTY if self._world.room is None else self._world.room
+
     def check(self) -> None:
         """There is nothing that could be gone."""
 
@@ -59,8 +65,23 @@ class SimCluster(Cluster):
             error = ClusterError(f"{SIMULATED}there are no {slots} slots")
             self._scheduler.after(self._scheduler.between(*_START_MS), lambda: self._end(group, error))
             return
+        self._start(group, slots)
+
+    def _start(self, group: _WorkerGroup, slots: int) -> None:
+        """Start them all, as soon as there is room for all."""
+        if self._world.room is not None and self._world.room < slots:
+            if not group.over:
+                self._scheduler.after(_LOOK_MS, lambda: self._start(group, slots))
+            return
         for number in range(slots):
             self._scheduler.after(self._scheduler.between(*_START_MS), lambda n=number: self._begin(group, n))  # type: ignore[misc]
+
+    def lose(self, room: int) -> None:
+        """The slots that there is no room for vanish."""
+        if self._group is not None and not self._group.over:
+            for number, slot in self._group.slots.items():
+                if number >= room and slot.life is Life.MEMBER:
+                    slot.crash()
 
     def _begin(self, group: _WorkerGroup, number: int) -> None:
         if group.over:
@@ -86,7 +107,7 @@ class SimCluster(Cluster):
     def _lost(self, group: _WorkerGroup, slot: SlotId, reason: str) -> None:
         self._world.tell(reason)
         if self._world.rng.random() < _GROUP_FAILS:
-            self._end(group, ClusterError(reason))
+            self._end(group, ProcessLostError(reason))
         else:
             group.notify(SlotLost(group.generation, slot, reason))
 

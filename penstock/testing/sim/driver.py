@@ -21,6 +21,7 @@ from penstock.coordinator.events import (
     Instruction,
     Publish,
     RequestKind,
+    Rescaled,
     SendAll,
     SlotSaid,
     SnapshotRequested,
@@ -192,6 +193,10 @@ class SimDriver(EventQueue):
 
         self._when_awake(ask)
 
+    def lose_slots(self, room: int) -> None:
+        """There is room for so many only: the others vanish."""
+        self._cluster.lose(room)
+
     def interrupt(self) -> None:
         """Somebody presses Ctrl-C: the job ends, and its checkpoints stay."""
         self._driver.cancel(keep=True)
@@ -271,6 +276,8 @@ class SimDriver(EventQueue):
                 raise self._world.broken(f"epoch {epoch} is published although it was aborted")
         elif isinstance(instruction, Commit):
             self._world.tell(f"driver {self.number} commits up to epoch {instruction.permit.epoch}")
+        elif isinstance(instruction, Rescaled):
+            self._world.tell(f"driver {self.number}: {instruction.text}")
         elif isinstance(instruction, EndJob):
             endings = [answer for answer in instruction.answers if answer.request.kind.ends_job]
             self._stopped = any(answer.error is None for answer in endings)

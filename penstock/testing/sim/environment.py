@@ -86,6 +86,8 @@ class SimulatedEnvironment:
         """For functions of a job that count something over all attempts, or for each slot."""
         self.auditors: list[Auditor] = []
         """One for each job."""
+        self.room: int | None = None
+        """How many slots there is room for; ``None``: for all."""
         self.publishable: set[str] = set()
         """Transactions that a published snapshot holds: only these may be committed."""
 

@@ -86,6 +86,9 @@ class Faults:
     """Somebody wants the running driver to go on at another parallelism."""
     slots_missing: float = 0.0
     """A worker group behind the first does not start: there are too few slots for it."""
+    slots_leave: float = 0.0
+    """A machine is gone for a while, with some of the slots.  Jobs are adaptive where this may happen.  Not
+    among :meth:`all`: adaptive jobs look for slots all the time, and every seed would tell another story."""
     claim: float = 0.0
     """A job that starts from a savepoint may delete it when it has checkpoints of its own."""
     other_settings: float = 0.0
@@ -146,7 +149,7 @@ class Faults:
 
 
 _APART = ("most", "stuck_open")
-_LATER = ("interrupt", "rescale_in_place", "slots_missing")
+_LATER = ("interrupt", "rescale_in_place", "slots_missing", "slots_leave")
 """Kinds with dice of their own: where they do not happen, a seed tells the story that it told before."""
 _KINDS = [field.name for field in fields(Faults) if field.name not in (*_APART, *_LATER)]
 _ENABLED = 0.6
@@ -195,6 +198,10 @@ class Injector:
         self.counts[kind] += 1
         self._tell(f"{kind}{': ' + what if what else ''}")
         return True
+
+    def may_happen(self, kind: str) -> bool:
+        """Whether the fault is one of this run."""
+        return self._rates[kind] > 0
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.coordinator.elastic_settings import ElasticSettings
 from penstock.core.restart import NoRestart
 from penstock.testing.sim.audit import Auditor
 from penstock.testing.sim.connectors import SimSink
@@ -21,6 +22,7 @@ _QUIET_TIMEOUT_MS = 600_000
 """Where there are no faults no checkpoint gets lost: one that waits behind slow steps is no failure."""
 _CROWDED_MS = 15
 """Time between the checkpoints of a job that wants several in flight."""
+_ELASTIC = ElasticSettings(1, 40, 60)
 _SPLIT_BRAIN = 0.7
 """Share of hanging drivers that somebody replaces while they hang."""
 
@@ -69,6 +71,7 @@ class Life:
             tolerable_failures=rng.choice((0, 2, 1000)),
             min_pause_ms=0 if crowded else pause,
             commit_backoff_ms=20,
+            elastic=_ELASTIC if world.faults.may_happen("slots_leave") else None,
             restart=job.settings.restart if faults.most else NoRestart(),
             timeout_ms=job.settings.timeout_ms if faults.most else _QUIET_TIMEOUT_MS,
         )

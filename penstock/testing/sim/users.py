@@ -9,6 +9,7 @@ from penstock.testing.sim.driver import SimDriver
 from penstock.testing.sim.environment import SimulatedEnvironment
 
 _LOOK_MS = (10.0, 60.0)
+_AWAY_MS = (20.0, 1500.0)
 _WISHES = {
     RequestKind.SAVEPOINT: "savepoint",
     RequestKind.CHECKPOINT: "checkpoint_asked",
@@ -44,12 +45,28 @@ class Users:
                 self._world.rng.choice(running).ask(kind)
         if running and self._world.faults.hit("rescale_in_place"):
             self._rescale(self._world.rng.choice(running))
+        if running and self._world.room is None and self._world.faults.hit("slots_leave"):
+            self._slots_leave()
         if running and self._world.faults.hit("interrupt"):
             self._world.rng.choice(running).interrupt()
         if self._world.faults.hit("stranger"):
             self._mistake()
         scheduler = self._world.scheduler
         scheduler.after(scheduler.between(*_LOOK_MS), self.look)
+
+    def _slots_leave(self) -> None:
+        """A machine is gone, and comes back after a while."""
+        world = self._world
+        room = world.room = world.rng.randrange(0, max(self._parallelisms))
+        world.tell(f"there is room for {room} slots")
+        for driver in self._drivers:
+            driver.lose_slots(room)
+
+        def come_back() -> None:
+            world.room = None
+            world.tell("all slots are there again")
+
+        world.scheduler.after(world.scheduler.between(*_AWAY_MS), come_back)
 
     def _rescale(self, driver: SimDriver) -> None:
         others = [parallelism for parallelism in self._parallelisms if parallelism != driver.parallelism]

@@ -1,5 +1,7 @@
 """The coordinator's view of event time: alignment groups, and a watermark that stands still."""
 
+import random
+
 from coord_rig import Rig
 
 from penstock.coordinator.events import AttemptEnded, Send, SlotLost, Stalled
@@ -98,3 +100,14 @@ def test_the_coordinator_answers_once_all_slots_run_and_forgets_at_a_restart():
     assert rig.said(report("fast", 500)) == [], "other slots are not there yet"
     rig.deployed()
     assert rig.said(report("fast", 500)) == [Send(SlotId(0), AlignWatermarks("g", EventTime(500)))]
+
+
+def test_the_slowest_is_found_whoever_reports_what():
+    dice = random.Random(7)
+    desk, known = WatermarkAligner(0), {}
+    for _ in range(3_000):
+        subtask, counts, reading = dice.randrange(30), dice.random() < 0.8, dice.random() < 0.9
+        watermark = dice.randrange(40)
+        known[subtask] = watermark if counts and reading else MAX_TIME
+        (answer,) = said(desk, 0, "a", watermark, subtask, counts=counts, reading=reading)
+        assert answer.message.slowest == min(known.values())

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.connectors.source import Split
 from penstock.core import messages as m
-from penstock.core.documents import MARK
+from penstock.core.documents import MARK, dump
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import (
     Blob,
@@ -51,7 +51,7 @@ class Mine:
 
 def deploy(item: Any) -> m.Deploy:
     restore = m.OperatorRestore((KEYED,), {"splits": ("union", (item,))})
-    peers = {SlotId(0): ("host", 1), SlotId(1): ("other", 2)}
+    peers = dump({SlotId(0): ("host", 1), SlotId(1): ("other", 2)})
     shares = {HERE: {OperatorId("o"): restore}}
     return m.Deploy(Generation(3), b"plan", peers, Epoch(7), "file:///x", shares, 2, (IN_FLIGHT,))
 

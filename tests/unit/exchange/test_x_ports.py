@@ -82,7 +82,7 @@ def test_the_first_free_one_is_taken() -> None:
 
 
 def test_a_port_that_is_for_root_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(address: tuple[str, int]) -> socket.socket:
+    def refuse(address: tuple[str, int], backlog: int) -> socket.socket:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(socket, "create_server", refuse)

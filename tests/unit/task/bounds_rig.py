@@ -11,6 +11,7 @@ import cloudpickle
 from task_rig import FEED, Collect, Feed, Rig
 
 from penstock.connectors.source import Split
+from penstock.core.documents import dump
 from penstock.core.ids import Generation
 from penstock.core.messages import AssignSplits, Deploy, TaskFailed
 from penstock.event_time.watermark_strategy import WatermarkStrategy
@@ -65,7 +66,7 @@ class Line(Rig):
         super().__init__()
         strategy = strategy or WatermarkStrategy.no_watermarks()
         self.plan = line(list(steps), key, strategy, chained, sink, **settings)
-        self.slot.handle(Deploy(Generation(1), cloudpickle.dumps(self.plan), {}, None, None, {}, 0))
+        self.slot.handle(Deploy(Generation(1), cloudpickle.dumps(self.plan), dump({}), None, None, {}, 0))
         assert self.slot.tasks, self.reports
         self.tasks: list[Task] = list(self.slot.tasks)
         self.slot.handle(AssignSplits(self.tasks[0].subtask, (Split("s"),), True))

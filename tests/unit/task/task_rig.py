@@ -11,7 +11,7 @@ import cloudpickle
 from penstock.connectors.source import EndOfSplit, FixedSplits, Source, Split, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
-from penstock.core.documents import load
+from penstock.core.documents import dump, load
 from penstock.core.ids import ChannelId, Epoch, Generation, SlotId, Subtask
 from penstock.core.messages import (
     AssignSplits,
@@ -218,7 +218,9 @@ class Rig:
     def deploy(self, restore: dict[Subtask, Any] | None = None, epoch: int | None = None) -> Rig:
         at = None if epoch is None else Epoch(epoch)
         root = None if epoch is None else "driver-memory:"
-        self.slot.handle(Deploy(Generation(1), cloudpickle.dumps(self.plan), {}, at, root, restore or {}, 0))
+        self.slot.handle(
+            Deploy(Generation(1), cloudpickle.dumps(self.plan), dump({}), at, root, restore or {}, 0)
+        )
         assert self.reports == [Deployed()], self.reports
         self.slot.handle(AssignSplits(self.source, (Split("s"),), True))
         return self

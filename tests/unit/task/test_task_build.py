@@ -8,6 +8,7 @@ from typing import Any
 import cloudpickle
 from task_rig import Collect, Count, Relay, Rig
 
+from penstock.core.documents import dump
 from penstock.core.ids import Generation
 from penstock.core.messages import Deploy, TaskFailed
 from penstock.operators.operator import Operator, OperatorContext
@@ -43,7 +44,7 @@ def deploy(factories: dict[type[Operator], Any]) -> Rig:
             mine = factories.get(planned.node.factory)
             if mine is not None:
                 object.__setattr__(planned.node, "factory", mine)
-    rig.slot.handle(Deploy(Generation(1), cloudpickle.dumps(rig.plan), {}, None, None, {}, 0))
+    rig.slot.handle(Deploy(Generation(1), cloudpickle.dumps(rig.plan), dump({}), None, None, {}, 0))
     return rig
 
 

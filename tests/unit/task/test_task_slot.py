@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from task_rig import FEED, OUT, RULES, Full, Relay, Rig, restore_of
 
-from penstock.core.documents import load
+from penstock.core.documents import dump, load
 from penstock.core.errors import TimestampError, UserCodeError
 from penstock.core.ids import Epoch, Generation
 from penstock.core.messages import (
@@ -226,7 +226,7 @@ def test_an_error_of_ours_says_where_once() -> None:
 
 def test_an_error_while_deploying_is_reported() -> None:
     rig = Rig()
-    rig.slot.handle(Deploy(Generation(1), b"not a plan", {}, None, None, {}, 0))
+    rig.slot.handle(Deploy(Generation(1), b"not a plan", dump({}), None, None, {}, 0))
     assert len(rig.of(TaskFailed)) == 1 and rig.slot.phase is SlotPhase.LEFT
     rig.slot.handle(Leave("again"))
 

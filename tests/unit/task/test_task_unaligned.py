@@ -13,6 +13,7 @@ from task_rig import FEED, OUT, Collect, Count, Feed, Rig, first_letter, restore
 from penstock.connectors.source import Split
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
+from penstock.core.documents import dump
 from penstock.core.errors import SnapshotError
 from penstock.core.handles import Blob, ChannelHandle
 from penstock.core.ids import ChannelId, EdgeId, Epoch, Generation, SubtaskIndex
@@ -72,7 +73,7 @@ class TwoSources(Rig):
     ) -> TwoSources:
         at, root = (None, None) if epoch is None else (Epoch(epoch), "driver-memory:")
         plan = cloudpickle.dumps(self.plan)
-        self.slot.handle(Deploy(Generation(1), plan, {}, at, root, restore or {}, 0, channels))
+        self.slot.handle(Deploy(Generation(1), plan, dump({}), at, root, restore or {}, 0, channels))
         names = ("first", "second")
         for task, name in zip(self.slot.tasks, names, strict=False):
             self.slot.handle(AssignSplits(task.subtask, (Split(name),) if restore is None else (), True))
