@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
+import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from processes import descendants, kill
@@ -35,6 +38,7 @@ class Yarn:
         self._place = place
         self._settings = place / "settings"
         self._logs = place / "containers"
+        self._manager = f"127.0.0.1:{free_port()}"
         self._started: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
@@ -53,15 +57,16 @@ class Yarn:
     def _site(self) -> dict[str, str]:
         manager, node = "yarn.resourcemanager", "yarn.nodemanager"
         doors = [f"{manager}.{door}address" for door in ("", "scheduler.", "resource-tracker.", "admin.")]
-        doors += [f"{manager}.webapp.address", f"{node}.webapp.address"]
-        doors += [f"{node}.address", f"{node}.localizer.address"]
+        doors += [f"{node}.{door}address" for door in ("", "localizer.", "webapp.")]
         return {
             **{door: f"127.0.0.1:{free_port()}" for door in doors},
+            f"{manager}.webapp.address": self._manager,
             f"{manager}.hostname": "127.0.0.1",
             f"{node}.local-dirs": str(self._place / "local"),
             f"{node}.log-dirs": str(self._logs),
             f"{node}.resource.memory-mb": "4096",
             f"{node}.resource.cpu-vcores": "8",
+            "hadoop.http.staticuser.user": getpass.getuser(),  # may end applications, over HTTP
             f"{node}.vmem-check-enabled": "false",
             f"{node}.pmem-check-enabled": "false",
             f"{node}.disk-health-checker.enable": "false",
@@ -87,23 +92,39 @@ class Yarn:
     def submit(self, *arguments: str, env: Mapping[str, str]) -> str:
         """Run an application to its end, which must be a good one; what it printed, wherever it ran."""
         before = set(self._logs.glob("*"))
-        done = subprocess.run(
-            [str(HOME / "bin" / "spark-submit"), "--master", "yarn", *self._small(), *arguments],
-            cwd=self._place,
-            env={**environment(self._place), "HADOOP_CONF_DIR": str(self._settings), **env},
-            capture_output=True,
-            text=True,
-            timeout=PROGRAM_S,
-            check=False,
-        )
+        output = self._place / "output"
+        status = self.submitted(output, *arguments, env=env).wait(PROGRAM_S)
         of_containers = [
             path.read_text()
             for application in set(self._logs.glob("*")) - before
             for path in sorted(application.glob("*/stdout"))
         ]
-        said = "".join([done.stdout, *of_containers])
-        assert done.returncode == 0, said + done.stderr
+        said = "".join([output.read_text(), *of_containers])
+        assert status == 0, said
         return said
+
+    def submitted(self, output: Path, *arguments: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """Start an application; what is printed here goes to a file."""
+        with output.open("wb") as file:
+            return subprocess.Popen(
+                [str(HOME / "bin" / "spark-submit"), "--master", "yarn", *self._small(), *arguments],
+                cwd=self._place,
+                env={**environment(self._place), "HADOOP_CONF_DIR": str(self._settings), **env},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+
+    def end_applications(self) -> int:
+        """Have all that run killed, as ``yarn application -kill`` does; how many there were."""
+        applications = f"http://{self._manager}/ws/v1/cluster/apps"
+        with urlopen(f"{applications}?states=RUNNING", timeout=PATIENCE_S) as answer:
+            running = [each["id"] for each in (json.load(answer)["apps"] or {}).get("app", [])]
+        for name in running:
+            state = json.dumps({"state": "KILLED"}).encode()
+            headers = {"Content-Type": "application/json"}
+            wanted = Request(f"{applications}/{name}/state", state, headers, method="PUT")
+            urlopen(wanted, timeout=PATIENCE_S).close()
+        return len(running)
 
     def _small(self) -> list[str]:
         """Room for a laptop; Spark's jars where they are, and not copied for each application."""
