@@ -23,7 +23,7 @@ SPARE ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers demo docs dist test-matrix test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-planted test-spark test-kills lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
+.PHONY: help venv java servers demo docs dist test-matrix test test-quick quick-parts quick-jobs test-unit test-engine test-console test-sim test-planted test-spark test-kills test-clusters lint check bench bench-batch bench-nexmark bench-sinks simulate chaos soak flat-memory matrix clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -100,10 +100,14 @@ test-planted: venv ## Only the bugs that are planted in the engine for the simul
 	$(SPARE) $(PYTEST) tests/sim/test_sim_mutations*.py
 
 test-spark: venv java ## Only the tests with a Spark session in which processes are not killed again and again
-	$(PYTEST) tests/spark -m "not kills"
+	$(PYTEST) tests/spark -m "not kills and not clusters"
 
 test-kills: venv java ## Only the tests with a Spark session that kill processes again and again
 	$(PYTEST) tests/spark -m kills
+
+test-clusters: venv java ## Only what `make test` leaves out: standalone, YARN and Connect by spark-submit (ten minutes)
+	@sh scripts/ensure_servers.sh clusters
+	$(PYTEST) tests/spark -m clusters
 
 lint: venv ## Lint, formatting and types
 	$(SPARE) $(BIN)/ruff check .

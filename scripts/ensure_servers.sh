@@ -1,6 +1,7 @@
 #!/bin/sh
 # What tests use: MariaDB, PostgreSQL, Redis, Prometheus, jars of Kafka and HDFS, and chromium. All optional: what
 # cannot be had here is named in one sentence, its tests are skipped, and this script succeeds all the same.
+# With the argument `clusters` the few jars that YARN needs beside HDFS's come, too.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -12,6 +13,7 @@ hdfs_jars=${PENSTOCK_HDFS_LIBS:-.servers/hadoop-$hadoop}
 has() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v "$1" >/dev/null 2>&1; }
 has_postgres() { has initdb || ls -d /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb >/dev/null 2>&1; }
 has_kafka() { [ -n "${PENSTOCK_TEST_KAFKA:-}" ] || ls "$kafka_jars"/kafka_2.*.jar >/dev/null 2>&1; }
+has_yarn() { [ "$1" != clusters ] || ls .servers/yarn/bcprov-*.jar >/dev/null 2>&1; }
 has_hdfs() { ls "$hdfs_jars"/hadoop-client-minicluster-*.jar >/dev/null 2>&1; }
 
 missing=
@@ -21,7 +23,7 @@ has redis-server || has valkey-server || missing="$missing redis-server"
 { has prometheus && has promtool; } || missing="$missing prometheus"
 has chromium || missing="$missing chromium"
 has chromedriver || missing="$missing chromium-driver"
-{ has_kafka && has_hdfs; } || has mvn || missing="$missing maven"
+{ has_kafka && has_hdfs && has_yarn "${1:-}"; } || has mvn || missing="$missing maven"
 
 if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "Installing$missing (servers for tests) ..."
@@ -59,6 +61,7 @@ fetch() {
 }
 has_kafka || ! has mvn || fetch "Kafka $kafka" scripts/kafka/pom.xml "$kafka_jars"
 has_hdfs || ! has mvn || fetch "HDFS $hadoop" scripts/hdfs/pom.xml "$hdfs_jars"
+has_yarn "${1:-}" || ! has mvn || fetch "YARN" scripts/yarn/pom.xml .servers/yarn
 
 has mariadbd || echo "No MariaDB here: its tests are skipped; mariadb-server is the package to install."
 has_postgres || echo "No PostgreSQL here: its tests are skipped; postgresql is the package to install."
@@ -72,4 +75,5 @@ has_kafka ||
     echo "No Kafka here: its tests are skipped; install maven, or set PENSTOCK_KAFKA_LIBS to a directory of Kafka's jars, or PENSTOCK_TEST_KAFKA to the host:port of a broker that runs."
 has_hdfs ||
     echo "No HDFS here: its tests are skipped; install maven, or set PENSTOCK_HDFS_LIBS to a directory with hadoop-client-minicluster and what it depends on."
+has_yarn "${1:-}" || echo "No YARN here: its tests are skipped; install maven."
 exit 0

@@ -64,8 +64,8 @@ def demo(
     shown = master or given or "local[2]"
     if not _is_here(shown):
         raise ConfigError(
-            "the demo kills processes of this machine: the Spark master must be local[N], or "
-            f"spark://localhost:PORT with all workers here, not {shown}"
+            "the demo kills processes of this machine: the Spark master must be local[N], or with all "
+            f"workers here spark://localhost:PORT or yarn, not {shown}"
         )
     clock = SystemClock()
     started = clock.monotonic()
@@ -101,9 +101,9 @@ def _submitted_master() -> str | None:
 
 
 def _is_here(master: str) -> bool:
-    """Whether a master may have all its workers on this machine."""
+    """Whether a master may have all its workers on this machine; it is seen when one is killed."""
     names = ("localhost", "127.0.0.1", socket.gethostname())
-    return master.startswith(("local", *(f"spark://{name}:" for name in names)))
+    return master == "yarn" or master.startswith(("local", *(f"spark://{name}:" for name in names)))
 
 
 def _watched(settings: DemoSettings, out: Console, run: Run[T]) -> T:

@@ -50,6 +50,7 @@ def place_for(
     spark: SparkSession, what: str, directory: str | None, checkpoints: str | None, folder: str
 ) -> str:
     """Where ``what`` puts its files: as told, else beside the checkpoints, else on this machine."""
+    refuse_connect()
     if directory is not None:
         return normalise(directory)
     return join(normalise(checkpoints), folder) if checkpoints else scratch(spark, what)

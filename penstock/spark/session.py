@@ -69,13 +69,16 @@ def in_one_sentence(master: str) -> Iterator[None]:
 
 
 def refuse_connect() -> None:
-    """Refuse sessions of Spark Connect: they have no way to start a worker group, nor to be called by one."""
+    """Refuse sessions of Spark Connect: they do not tell what the engine asks its Spark.
+
+    A barrier stage runs through them, and its tasks could call this process.
+    """
     if is_remote() or ("SPARK_REMOTE" in os.environ and SparkSession.getActiveSession() is None):
         raise ClusterError(
-            "the program uses Spark Connect (SPARK_REMOTE, or a session made by .remote()), through which a "
-            "job's slots can neither be started nor reach the driver. Run it with a classic session: "
-            "leave these out and give the master itself (SparkSession.builder.master(...), --master or "
-            "spark-submit)",
+            "the program uses Spark Connect (SPARK_REMOTE, or a session made by .remote()), which does not "
+            "tell its clients what a job has to know: how many slots there are, what Python executors run, "
+            "whether Spark is still there. Run it with a classic session on the same cluster: leave these "
+            "out and give the master itself (SparkSession.builder.master(...), --master or spark-submit)",
             code=Code.SPARK_CONNECT,
         )
 
@@ -115,14 +118,10 @@ def start_session(configuration: Configuration, asked: int = 0) -> SparkSession:
     # One that is not there yet comes in an archive, or is none: whoever ships the job finds out.
     there = wanted is not None and shutil.which(wanted) is not None
     os.environ.setdefault("PYSPARK_PYTHON", wanted if there and wanted else sys.executable)
-    home = Path(_find_spark_home())
-    if (
-        not any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME"))
-        and not (home / "conf").is_dir()
-    ):
-        os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "conf")
+    if not is_submitted():
+        _log_quietly()
     with interrupts.guarded():
-        given = _given(home)
+        given = _given()
         settings = session_settings(configuration, given)
         master = settings[MASTER]
         is_told = told_master(configuration, given) is not None
@@ -141,6 +140,13 @@ def start_session(configuration: Configuration, asked: int = 0) -> SparkSession:
         except BaseException:
             forget(gateway.proc)
             raise
+
+
+def _log_quietly() -> None:
+    """A JVM of ours logs as we like it, where nobody has put settings for it."""
+    told_otherwise = any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME"))
+    if not told_otherwise and not (Path(_find_spark_home()) / "conf").is_dir():
+        os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent / "conf")
 
 
 def session_settings(configuration: Configuration, given: dict[str, str]) -> dict[str, str]:
@@ -186,12 +192,13 @@ def _with_room(settings: dict[str, str], given: dict[str, str], asked: int) -> d
 
 def submitted_master() -> str | None:
     """The master that spark-submit gives this program."""
-    return _given(Path(_find_spark_home())).get(MASTER)
+    return _given().get(MASTER)
 
 
-def _given(home: Path) -> dict[str, str]:
+def _given() -> dict[str, str]:
+    """Of a program that was submitted only the JVM knows: in a container of YARN there is no Spark's home."""
     if not is_submitted():
-        return given_settings(os.environ, home)
+        return given_settings(os.environ, Path(_find_spark_home()))
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
 

@@ -113,6 +113,7 @@ def check_slots(
         there = available_slots(spark)
         if there >= wanted:
             return
+        check_alive(spark)  # one that was stopped has no slots, either, and never will
         local = spark.sparkContext.master.startswith("local[")
         if local or clock.monotonic() >= deadline:
             if not there:

@@ -1,4 +1,4 @@
-"""``make test`` leaves no test out."""
+"""``make test`` leaves no test out, but those of cluster managers, which have a target of their own."""
 
 from __future__ import annotations
 
@@ -27,4 +27,8 @@ def test_every_test_is_in_one_run() -> None:
     places = sorted(place for run in others for place in run.partition(" -m ")[0].split())
     there = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").rglob("test_*.py")}
     assert places == sorted([*(f"tests/{place}" for place in there), "tests/spark"])
-    assert {run for run in runs if "spark" in run} == {"tests/spark -m kills", 'tests/spark -m "not kills"'}
+    assert {run for run in runs if "spark" in run} == {
+        "tests/spark -m kills",
+        'tests/spark -m "not kills and not clusters"',
+    }
+    assert re.search(r"^test-clusters: .*\n(\t.*\n)*\t\$\(PYTEST\) tests/spark -m clusters$", makefile, re.M)

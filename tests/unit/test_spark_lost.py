@@ -59,6 +59,12 @@ def test_a_cluster_without_a_single_executor_is_lost_and_one_with_too_few_is_not
     ask(Session(slots=2))
 
 
+def test_nobody_waits_for_slots_of_a_session_that_was_stopped() -> None:
+    """YARN stops it when the application is killed; it only says then that there are no slots."""
+    with pytest.raises(SparkLostError, match="was stopped"):
+        check_slots(Session(stopped=True), 2, 3600.0, SystemClock(), lambda: False)  # type: ignore[arg-type]
+
+
 def test_nobody_waits_for_slots_that_are_not_wanted_any_more() -> None:
     with pytest.raises(ClusterError, match="given up"):
         check_slots(Session(), 2, 3600.0, SystemClock(), lambda: True)  # type: ignore[arg-type]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.core.config import Configuration
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.operators.operator import Operator
+from penstock.spark import session
 from penstock.spark.session import CORES, asked_slots, session_settings, told_master, with_room
 from penstock.spark.told import given_settings, is_submitted
 
@@ -142,3 +145,22 @@ def test_what_a_program_asks_for() -> None:
     assert asked_slots(graph.nodes, None) == 6
     assert asked_slots(graph.nodes, 9) == 9
     assert asked_slots([], None) == 0
+
+
+def test_a_submitted_program_needs_no_home_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container of YARN there is none: PySpark would end the process when it is looked for."""
+
+    class Told:
+        def getAll(self) -> list[tuple[str, str]]:
+            return [("spark.master", "yarn")]
+
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setenv("PYSPARK_PYTHON", "python")
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.setattr(session, "_find_spark_home", lambda: pytest.fail("looked for"))
+    monkeypatch.setattr(session.SparkContext, "_ensure_initialized", lambda: None)
+    monkeypatch.setattr(session, "SparkConf", Told)
+    monkeypatch.setattr(session, "_session", lambda settings: settings)
+    assert session.submitted_master() == "yarn"
+    started: Any = session.start_session(Configuration())
+    assert started["spark.master"] == "yarn" and "SPARK_CONF_DIR" not in os.environ

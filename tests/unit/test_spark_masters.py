@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 
@@ -64,8 +65,11 @@ def test_spark_connect_is_refused_before_anything_is_asked_of_it(
     monkeypatch.setenv(variable, "sc://localhost:15002")
     with pytest.raises(ClusterError, match="Spark Connect") as raised:
         SparkLauncher(Configuration()).session()
-    assert "classic session" in str(raised.value)
+    assert "classic session" in str(raised.value) and "how many slots there are" in str(raised.value)
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1]).print()
     with run_as(Program()), pytest.raises(ClusterError, match="Spark Connect"):
         env.execute("job")
+    theirs: Any = object()
+    with pytest.raises(ClusterError, match="Spark Connect"):
+        env.from_collection([1]).to_dataframe(theirs)

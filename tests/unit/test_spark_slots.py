@@ -73,6 +73,7 @@ class Session:
 @pytest.mark.parametrize("heard", ["1 of 3 are there"], indirect=True)
 def test_executors_that_do_not_come_in_time(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "available_slots", lambda spark: 1)
+    monkeypatch.setattr(slots, "check_alive", lambda spark: None)
     with pytest.raises(ClusterError) as raised:
         check_slots(Session(), 3, 60, Growing(), lambda: False)  # type: ignore[arg-type]
     assert "60 s (penstock.slots.timeout)" in str(raised.value) and "needs 3 slots" in str(raised.value)

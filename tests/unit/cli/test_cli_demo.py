@@ -161,7 +161,7 @@ def test_bad_usage(args):
 
 
 def test_the_master_must_be_local():
-    result = CliRunner().invoke(cli, ["demo", "--master", "yarn"])
+    result = CliRunner().invoke(cli, ["demo", "--master", "k8s://https://api:6443"])
     assert result.exit_code == 1 and "local[N]" in result.stderr
     result = CliRunner().invoke(cli, ["demo", "--master", "spark://elsewhere.example:7077"])
     assert result.exit_code == 1 and "all workers here" in result.stderr

@@ -1,0 +1,83 @@
+"""Program: a session of Spark Connect, with a server of its own.
+
+    connect.py
+
+Prints what a barrier stage through it does, and how each way into Penstock answers.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.core.errors import ClusterError
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+
+
+def call_back(spark: SparkSession) -> int:
+    """How many tasks of one barrier stage have reached this process."""
+    called: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def listen() -> None:
+            called.extend(server.accept()[0] for _ in range(2))
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+
+        def call(batches: Iterator[Any]) -> Iterator[Any]:
+            from pyspark import BarrierTaskContext
+
+            BarrierTaskContext.get().barrier()
+            with socket.create_connection(("127.0.0.1", port)):
+                yield from batches
+
+        spark.range(2, numPartitions=2).mapInArrow(call, "id long", barrier=True).collect()
+        listener.join()
+    return len(called)
+
+
+def job(env: StreamExecutionEnvironment, _: SparkSession) -> None:
+    env.from_collection([1]).print()
+    env.execute("job")
+
+
+def batch(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    job(env, spark)
+
+
+def frame_in(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    env.from_dataframe(spark.range(3))
+
+
+def frame_out(env: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    env.from_collection([1]).to_dataframe(spark)
+
+
+def epochs(env: StreamExecutionEnvironment, _: SparkSession) -> None:
+    env.from_collection([1]).for_each_epoch(lambda rows, epoch: None)
+
+
+def main() -> None:
+    """Try them."""
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    print(f"called back: {call_back(spark)}", flush=True)
+    ways: list[Callable[[StreamExecutionEnvironment, SparkSession], None]] = [
+        *(job, batch, frame_in, frame_out, epochs)
+    ]
+    for way in ways:
+        try:
+            way(StreamExecutionEnvironment.get_execution_environment(), spark)
+        except ClusterError as error:
+            print(f"{way.__name__}: {error}", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
