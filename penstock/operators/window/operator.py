@@ -24,7 +24,13 @@ from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.outflow import Gathered
 from penstock.operators.runtime_context import NO_KEY, RuntimeContext
-from penstock.operators.window.asked_once import AskedOnce, is_asked_once
+from penstock.operators.window.asked_once import (
+    AskedAtTheEnd,
+    AskedOnce,
+    Asking,
+    is_asked_once,
+    waits_for_the_end,
+)
 from penstock.operators.window.assigners import (
     GlobalWindows,
     MergingWindowAssigner,
@@ -131,16 +137,20 @@ class WindowOperator(Operator):
         check_restored(ctx, self._panes)
         self._fast = self._shorter_way(ctx)
 
-    def _shorter_way(self, ctx: OperatorContext) -> FastPath | SharedPanes | SessionPath | None:
+    def _shorter_way(
+        self, ctx: OperatorContext
+    ) -> FastPath | SharedPanes | SessionPath | AskedAtTheEnd | None:
         contents, body, gathered = self._contents, self._body, self._gathered
         if self._panes is not None and isinstance(contents, AggregateContents):
             return SharedPanes(ctx, self._panes, contents, body, gathered, self._lateness)
         fixed = fixed_assigner(self._assigner, self._lateness)
         if fixed is not None and type(self._trigger) is EventTimeTrigger and self._evicting is None:
             return FastPath(ctx, fixed, contents, body, gathered)
+        asking = Asking(ctx, contents, self._trigger, self._trigger_context)
         if fixed is not None and is_asked_once(self._trigger):
-            trigger, context = self._trigger, self._trigger_context
-            return AskedOnce(ctx, fixed, contents, body, gathered, trigger, context)
+            return AskedOnce(ctx, fixed, contents, body, gathered, asking)
+        if waits_for_the_end(self._assigner, self._trigger):
+            return AskedAtTheEnd(asking)
         sessions = None if self._evicting is not None else session_assigner(self._assigner, self._trigger)
         if sessions is None:
             return None
@@ -250,7 +260,7 @@ class WindowOperator(Operator):
 
     def forget_keys(self) -> None:
         super().forget_keys()
-        if isinstance(self._fast, SharedPanes | SessionPath | AskedOnce):
+        if isinstance(self._fast, SharedPanes | SessionPath | AskedOnce | AskedAtTheEnd):
             self._fast.forget()
 
     def _on_timer(

@@ -12,13 +12,22 @@ from window_samples import Average, PlainEventTimeTrigger, Show, ShowProcess, Su
 
 from penstock.core.ids import MAX_TIME
 from penstock.operators.window import asked_once
-from penstock.operators.window.asked_once import is_asked_once
-from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from penstock.operators.window.asked_once import is_asked_once, waits_for_the_end
+from penstock.operators.window.assigners import (
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from penstock.operators.window.continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from penstock.operators.window.evictors import CountEvictor, TimeEvictor
-from penstock.operators.window.functions import ProcessWindowFunction
+from penstock.operators.window.functions import ProcessWindowFunction, WindowFunction
 from penstock.operators.window.operator import WindowOperator
-from penstock.operators.window.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
+from penstock.operators.window.triggers import (
+    CountTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    PurgingTrigger,
+)
 from penstock.operators.window.window_state import AggregateContents, ListContents, ReduceContents
 
 
@@ -117,6 +126,27 @@ def test_only_triggers_that_fire_by_timers_are_asked_once() -> None:
     assert not is_asked_once(CountTrigger(2))
     assert not is_asked_once(PurgingTrigger(CountTrigger(2)))
     assert not is_asked_once(ContinuousProcessingTimeTrigger(2))
+
+
+class AtTheEnd(EndOfStreamTrigger[Any]):
+    """The trigger in all but name."""
+
+
+@settings(max_examples=50, deadline=None)
+@given(script=steps, kind=st.sampled_from(KINDS), evictor=st.sampled_from(EVICTORS))
+def test_the_global_window_that_waits_for_the_end(script: Any, kind: Any, evictor: Any) -> None:
+    class Show(WindowFunction[Any, Any, Any, Any]):
+        def apply(self, key: Any, window: Any, inputs: Any) -> Any:
+            yield key, [number for _, number in inputs]
+
+    made = (lambda: (ListContents(), Show())) if kind is KINDS[0] or kind is KINDS[1] else kind
+    triggers = PurgingTrigger(EndOfStreamTrigger()), PurgingTrigger(AtTheEnd())
+    assert waits_for_the_end(GlobalWindows(), triggers[0]) and not waits_for_the_end(
+        GlobalWindows(), triggers[1]
+    )
+    each = Trial(GlobalWindows(), made, triggers[::-1], evictor).play(script, False)
+    assert Trial(GlobalWindows(), made, triggers, evictor).play(script, False) == each
+    assert Trial(GlobalWindows(), made, triggers, evictor).play(script, True) == each
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
