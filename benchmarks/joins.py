@@ -13,6 +13,7 @@ of both sides count.  Every count of results is checked.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import tempfile
 import time
@@ -225,6 +226,7 @@ def main() -> None:
     if chosen.job:
         job(chosen.events or 1_000_000, chosen.home)
     else:
+        gc.set_threshold(200_000, 20, 50)  # as a slot has it
         chosen.events = chosen.events or 200_000
         measure(chosen)
 

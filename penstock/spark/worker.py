@@ -8,7 +8,6 @@ A slot whose driver has gone, or whose generation is over, leaves at once.
 from __future__ import annotations
 
 import contextlib
-import gc
 import queue
 import selectors
 import socket
@@ -35,16 +34,13 @@ from penstock.exchange.network import TcpNetwork
 from penstock.snapshot.local_backup import LocalBackup, local_backup
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store
+from penstock.spark.collecting import rarely_collected
 from penstock.spark.witness import Machine, Will, leave_will
 from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.sampling import sample
 from penstock.task.slot import Slot, SlotPhase
 
 _METRICS_INTERVAL_S = 1.0
-_GC_THRESHOLDS = (200_000, 20, 50)
-"""Records die young and rarely in cycles: collecting as often as Python does by default costs more than
-half of the time of a row function."""
-
 _REACH_S = 10.0
 """How long a slot tries to reach the driver."""
 
@@ -216,19 +212,15 @@ def _run_slot(info: WorkerInfo, slot_number: int, host: str) -> None:
     stop = threading.Event()
     beat = (link, info.heartbeat_interval_s, stop, progress)
     threading.Thread(target=_beat, args=beat, daemon=True).start()
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
     try:
-        _loop(slot, selector, network, link, files, clock)
+        with rarely_collected():
+            _loop(slot, selector, network, link, files, clock)
     except TransportError as error:
         _tell(link, slot, error)
     except (Exception, SystemExit) as error:
         _tell(link, slot, as_error(error))
         raise
     finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
         stop.set()
         slot.leave()
         leave_will(None)

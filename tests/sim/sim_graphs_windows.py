@@ -16,6 +16,7 @@ from penstock.datastream import AggregateFunction, ProcessWindowFunction, Stream
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.window import (
     AfterWatermark,
+    ContinuousEventTimeTrigger,
     CountTrigger,
     DeltaTrigger,
     EventTimeSessionWindows,
@@ -95,6 +96,22 @@ def count_windows(env: Env) -> None:
     windows.process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
 
 
+def firings(env: Env) -> None:
+    """What came since the last firing: which one shows a record depends on timing, that one does not."""
+    windows = clicks(env, own_keys=False).window(TumblingEventTimeWindows.of(200))
+    trigger = PurgingTrigger.of(ContinuousEventTimeTrigger.of(70))
+    windows.trigger(trigger).process(Describe()).uid("windows").sink_to(SimSink("out", added_up)).uid("out")
+
+
+def added_up(rows: list[Any]) -> list[Any]:
+    """All results of a key and window as one."""
+    found: dict[tuple[Any, Any], tuple[int, int]] = {}
+    for key, end, count, total in rows:
+        so_far = found.get((key, end), (0, 0))
+        found[key, end] = (so_far[0] + count, so_far[1] + total)
+    return [(*place, *sums) for place, sums in found.items()]
+
+
 def early_results(env: Env) -> None:
     windows = clicks(env, own_keys=True).window(TumblingEventTimeWindows.of(200))
     trigger = AfterWatermark.past_end_of_window().with_early(CountTrigger.of(2))
@@ -138,6 +155,7 @@ WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "shared_panes": shared_panes,
     "evictor": evictor,
     "count_windows": count_windows,
+    "firings": firings,
     "early_results": early_results,
     "deltas": deltas,
     "sliding_columns": sliding_columns,

@@ -12,7 +12,7 @@ Invariant, on which snapshots rely: between two calls, every row in the store ha
 window that the watermark has passed.  (No snapshot is taken while the operator is suspended.)
 
 Merged panes of overlapping windows are kept while the window moves on, for all keys at once: the idea of
-:class:`penstock.operators.window.window_state.Running`, with tables in place of accumulators.
+:class:`penstock.operators.window.running.Running`, with tables in place of accumulators.
 """
 
 from __future__ import annotations

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple
 
+from penstock.core.copying import Copier, itself
 from penstock.core.durations import DurationLike, to_millis
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME
@@ -35,6 +37,8 @@ class TimestampedValue(NamedTuple):
 
 
 Elements = Sequence[TimestampedValue]
+_stamped: Callable[[tuple[Any, int]], TimestampedValue] = partial(tuple.__new__, TimestampedValue)
+"""The same as calling the class, for all elements of a window at once."""
 
 
 class Evictor(ABC, Generic[T, W]):
@@ -182,18 +186,30 @@ class EvictingContents(ListContents):
         """Give the evictor its clocks; called once, before the first firing."""
         self._context = _Context(ctx)
 
-    def evaluate(self, entry: tuple[Any, Any], window: Window, emit: Callable[[list[Any]], None]) -> None:
+    def evaluate(
+        self,
+        entry: tuple[Any, Any],
+        window: Window,
+        emit: Callable[[list[Any]], None],
+        own: Copier,
+        is_last: bool,
+    ) -> None:
         """Evict, have ``emit`` evaluate what is left, evict again and keep the rest.
 
-        ``emit`` is called for any window that held elements, even if none is left.
+        ``emit`` is called for any window that held elements, even if none is left, with what ``own`` makes
+        of them.  If it ``is_last``, the caller drops the contents, and nothing is kept.
         """
         stored = self._table.get(entry)
         if stored is None:
             return
-        elements = [TimestampedValue(value, time) for value, time in stored]
+        elements = list(map(_stamped, stored))
         seen = list(self._evictor.evict_before(elements, window, self._context))
-        emit(self._inner.of_list([self.own(element.value) for element in seen]))
-        kept = [(value, time) for value, time in self._evictor.evict_after(seen, window, self._context)]
+        values = [element[0] for element in seen]
+        emit(self._inner.of_list(values if own is itself else list(map(own, values))))
+        left = self._evictor.evict_after(seen, window, self._context)
+        if is_last:
+            return
+        kept = [(value, time) for value, time in left]
         if kept:
             self._table.put(entry, kept)
         else:

@@ -9,7 +9,6 @@ path can go on from the other's snapshot, and a test holds their outputs against
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import repeat
 from typing import Any
 
 from penstock.core.batch import Batch
@@ -22,9 +21,9 @@ from penstock.operators.window.assigners import (
     WindowAssigner,
 )
 from penstock.operators.window.function_adapters import WindowBody
-from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
+from penstock.operators.window.triggers import no_timestamp
 from penstock.operators.window.window_state import WindowContents
-from penstock.operators.window.windows import TimeWindow
+from penstock.operators.window.windows import TimeWindow, Window
 
 _CACHED_WINDOWS = 4096
 
@@ -45,11 +44,9 @@ class WindowCache(dict[int, TimeWindow]):
         return window
 
 
-def fast_assigner(
-    assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any], allowed_lateness_ms: int
-) -> FixedWindows | None:
+def fixed_assigner(assigner: WindowAssigner[Any, Any], allowed_lateness_ms: int) -> FixedWindows | None:
     """The assigner if the fast path may serve it; subclasses may differ and are left out."""
-    if type(trigger) is not EventTimeTrigger or allowed_lateness_ms != 0:
+    if allowed_lateness_ms != 0:
         return None
     if type(assigner) is TumblingEventTimeWindows:
         return assigner
@@ -94,12 +91,11 @@ class FastPath:
         starts = times - (times - self._offset) % self._slide
         first, last = int(starts.min()), int(starts.max())
         if self._slide == self._size and first + self._size - 1 > self._timers.watermark:
-            windows: Iterable[TimeWindow]
             if first == last:
-                windows = repeat(self._windows[first])
+                self._add(rows, keys, self._windows[first], times.tolist())
             else:
-                windows = map(self._windows.__getitem__, starts.tolist())
-            self._contents.add_many(rows, keys, windows, self._on_new)
+                windows = self._windows
+                self._add(rows, keys, [windows[start] for start in starts.tolist()], times.tolist())
         else:
             self._process_mixed(rows, keys, starts.tolist(), times.tolist())
 
@@ -111,7 +107,8 @@ class FastPath:
         share = self._contents.share
         flat_rows: list[Any] = []
         flat_keys: list[Any] = []
-        flat_windows: list[TimeWindow] = []
+        flat_windows: list[Window] = []
+        flat_times: list[int] = []
         for value, key, start, time in zip(rows, keys, starts, times, strict=False):
             windows = live.get(start)
             if windows is None:
@@ -122,7 +119,14 @@ class FastPath:
                 flat_rows.append(value if window is windows[-1] else share(value))
                 flat_keys.append(key)
                 flat_windows.append(window)
-        self._contents.add_many(flat_rows, flat_keys, flat_windows, self._on_new)
+                flat_times.append(time)
+        self._add(flat_rows, flat_keys, flat_windows, flat_times)
+
+    def _add(
+        self, rows: list[Any], keys: Iterable[Any], windows: Window | list[Window], times: list[int]
+    ) -> None:
+        """Add records to windows that have not ended: one for each record, or one for all."""
+        self._contents.add_many(rows, keys, windows, self._on_new)
 
     def _live_windows(self, last_start: int) -> list[TimeWindow]:
         """The windows of records whose latest window starts there, without those that have ended."""
@@ -130,7 +134,7 @@ class FastPath:
         horizon = self._timers.watermark - self._size + 1
         return [self._windows[start] for start in starts if start > horizon]
 
-    def _on_new(self, key: Any, window: TimeWindow) -> None:
+    def _on_new(self, key: Any, window: Any) -> None:
         self._timers.event.register(window.end - 1, key, window)
 
     def takes(self, time: EventTime, key: Any, window: TimeWindow) -> bool:

@@ -17,21 +17,42 @@ from itertools import repeat
 from typing import Any
 
 from penstock.core.batch import Batch
+from penstock.core.copying import itself
 from penstock.core.errors import ConfigError
 from penstock.core.ids import MAX_TIME, EventTime
 from penstock.core.metrics import LATE_COUNTER
 from penstock.operators.operator import Operator, OperatorContext
 from penstock.operators.outflow import Gathered
 from penstock.operators.runtime_context import NO_KEY, RuntimeContext
-from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
+from penstock.operators.window.asked_once import (
+    AskedAtTheEnd,
+    AskedOnce,
+    Asking,
+    is_asked_once,
+    waits_for_the_end,
+)
+from penstock.operators.window.assigners import (
+    GlobalWindows,
+    MergingWindowAssigner,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
 from penstock.operators.window.contexts import AssignerContext, TriggerContext
+from penstock.operators.window.counting import CountTumblingWindowAssigner
 from penstock.operators.window.evictors import EvictingContents, Evictor
-from penstock.operators.window.fixed_windows import FastPath, fast_assigner
+from penstock.operators.window.fixed_windows import FastPath, fixed_assigner
 from penstock.operators.window.function_adapters import AnyWindowFunction, body_for
 from penstock.operators.window.merging import MergingWindowSet
 from penstock.operators.window.pane_sharing import SharedPanes, check_restored, shared_panes
 from penstock.operators.window.session_path import SessionPath, session_assigner
-from penstock.operators.window.triggers import Trigger, TriggerResult
+from penstock.operators.window.sessions import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+)
+from penstock.operators.window.triggers import EventTimeTrigger, Trigger, TriggerResult
 from penstock.operators.window.window_state import NO_RECORD, AggregateContents, ListContents, WindowContents
 from penstock.operators.window.windows import Window
 from penstock.state.backend import EntryShape, Table
@@ -39,6 +60,12 @@ from penstock.state.backend import EntryShape, Table
 MERGING_TABLE = "_window/merging"
 ALL_KEY = 0
 """The key of every record when the stream is not keyed."""
+_ONE_WINDOW_EACH = {
+    *(TumblingEventTimeWindows, TumblingProcessingTimeWindows, CountTumblingWindowAssigner, GlobalWindows),
+    *(EventTimeSessionWindows, DynamicEventTimeSessionWindows),
+    *(ProcessingTimeSessionWindows, DynamicProcessingTimeSessionWindows),
+}
+"""Assigners that put each element into one window; a subclass may put it into more."""
 
 
 class WindowOperator(Operator):
@@ -73,6 +100,7 @@ class WindowOperator(Operator):
         self._keyed = keyed
         self._merging = isinstance(assigner, MergingWindowAssigner)
         self._event_time = assigner.is_event_time()
+        self._in_one_window = type(assigner) in _ONE_WINDOW_EACH
         self._record: Any = NO_RECORD
         self._check(function)
         self._panes = shared_panes(assigner, self._trigger, contents) if evictor is None else None
@@ -109,18 +137,25 @@ class WindowOperator(Operator):
         check_restored(ctx, self._panes)
         self._fast = self._shorter_way(ctx)
 
-    def _shorter_way(self, ctx: OperatorContext) -> FastPath | SharedPanes | SessionPath | None:
+    def _shorter_way(
+        self, ctx: OperatorContext
+    ) -> FastPath | SharedPanes | SessionPath | AskedAtTheEnd | None:
         contents, body, gathered = self._contents, self._body, self._gathered
         if self._panes is not None and isinstance(contents, AggregateContents):
             return SharedPanes(ctx, self._panes, contents, body, gathered, self._lateness)
-        if self._evicting is not None:
+        fixed = fixed_assigner(self._assigner, self._lateness)
+        if fixed is not None and type(self._trigger) is EventTimeTrigger and self._evicting is None:
+            return FastPath(ctx, fixed, contents, body, gathered)
+        asking = Asking(ctx, contents, self._trigger, self._trigger_context)
+        if fixed is not None and is_asked_once(self._trigger):
+            return AskedOnce(ctx, fixed, contents, body, gathered, asking)
+        if waits_for_the_end(self._assigner, self._trigger):
+            return AskedAtTheEnd(asking)
+        sessions = None if self._evicting is not None else session_assigner(self._assigner, self._trigger)
+        if sessions is None:
             return None
-        sessions = session_assigner(self._assigner, self._trigger)
-        if sessions is not None:
-            table, one_by_one = self._merging_table, self._on_merging_element
-            return SessionPath(ctx, sessions, contents, body, gathered, self._lateness, table, one_by_one)
-        fixed = fast_assigner(self._assigner, self._trigger, self._lateness)
-        return None if fixed is None else FastPath(ctx, fixed, contents, body, gathered)
+        table, one_by_one = self._merging_table, self._on_merging_element
+        return SessionPath(ctx, sessions, contents, body, gathered, self._lateness, table, one_by_one)
 
     @property
     def shares_panes(self) -> bool:
@@ -225,7 +260,7 @@ class WindowOperator(Operator):
 
     def forget_keys(self) -> None:
         super().forget_keys()
-        if isinstance(self._fast, SharedPanes | SessionPath):
+        if isinstance(self._fast, SharedPanes | SessionPath | AskedOnce | AskedAtTheEnd):
             self._fast.forget()
 
     def _on_timer(
@@ -238,8 +273,9 @@ class WindowOperator(Operator):
             return  # merged into another window since
         self._trigger_context.enter(window)
         entry = (key, state_window)
-        self._act(ask(time, window, self._trigger_context), key, window, entry)
-        if may_clean_up and time == self._cleanup_time(window):
+        is_over = may_clean_up and time == self._cleanup_time(window)
+        self._act(ask(time, window, self._trigger_context), key, window, entry, is_over)
+        if is_over:
             self._forget(window, entry)
             if windows is not None:
                 windows.retire(window)
@@ -247,21 +283,28 @@ class WindowOperator(Operator):
 
     # -- what both do ---------------------------------------------------------------------------
 
-    def _act(self, result: TriggerResult, key: Any, window: Window, entry: tuple[Any, Any]) -> None:
+    def _act(
+        self, result: TriggerResult, key: Any, window: Window, entry: tuple[Any, Any], is_over: bool = False
+    ) -> None:
         if result is TriggerResult.CONTINUE:
             return
         if result.is_fire():
-            self._evaluate(key, window, entry)
+            self._evaluate(key, window, entry, is_over or result.is_purge())
         if result.is_purge():
             self._contents.clear(entry)
             if self._assigner.is_complete(window, self._assigner_context):
                 self._forget(window, entry)
 
-    def _evaluate(self, key: Any, window: Window, entry: tuple[Any, Any]) -> None:
+    def _evaluate(self, key: Any, window: Window, entry: tuple[Any, Any], is_last: bool) -> None:
+        """``is_last``: the contents are dropped then, and are the function's if no other window has them."""
+        given_away = is_last and self._in_one_window
         if self._evicting is not None:
-            self._evicting.evaluate(entry, window, partial(self._body.emit, self._gathered, key, window))
+            emit = partial(self._body.emit, self._gathered, key, window)
+            own = itself if given_away else self._contents.own
+            self._evicting.evaluate(entry, window, emit, own, is_last)
             return
-        values = self._contents.values(entry)
+        contents = self._contents
+        values = contents.take(entry, overlapping=False) if given_away else contents.values(entry)
         if values is not None:
             self._body.emit(self._gathered, key, window, values)
 

@@ -28,9 +28,10 @@ from penstock.operators.outflow import Gathered
 from penstock.operators.window.assigners import SlidingEventTimeWindows, WindowAssigner
 from penstock.operators.window.fixed_windows import WindowCache
 from penstock.operators.window.function_adapters import WindowBody
+from penstock.operators.window.running import NOTHING, Running
 from penstock.operators.window.triggers import EventTimeTrigger, Trigger, no_timestamp
-from penstock.operators.window.window_state import NOTHING, AggregateContents, Running, WindowContents
-from penstock.operators.window.windows import TimeWindow
+from penstock.operators.window.window_state import AggregateContents, WindowContents
+from penstock.operators.window.windows import TimeWindow, Window
 from penstock.state.backend import EntryShape, Table
 
 PANES_TABLE = "_window/panes"
@@ -109,12 +110,12 @@ class SharedPanes:
             raise no_timestamp()
         spans, starts = self._pane_spans, panes.floor(times)
         if panes.max_time(panes.windows_of(int(starts.min()))[0]) > self._timers.watermark:
-            self._add(rows, keys, map(spans.__getitem__, starts.tolist()))
+            self._add(rows, keys, [spans[start] for start in starts.tolist()])
             return
         for value, key, start, time in zip(rows, keys, starts.tolist(), times.tolist(), strict=False):
             self._add_late(value, key, spans[start], time)
 
-    def _add(self, rows: Iterable[Any], keys: Iterable[Any], panes: Iterable[TimeWindow]) -> None:
+    def _add(self, rows: Iterable[Any], keys: Iterable[Any], panes: list[Window]) -> None:
         try:
             self._in_panes.add_many(rows, keys, panes, self._on_new)
         except BaseException:
@@ -139,7 +140,7 @@ class SharedPanes:
             self._gathered.late(value, time)
             return
         self._running.pop(key, None)
-        self._add((value,), (key,), (pane,))
+        self._add((value,), (key,), [pane])
         for start in reversed(open_):
             if panes.max_time(start) <= now:
                 window = self._windows[start]

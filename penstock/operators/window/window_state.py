@@ -10,87 +10,19 @@ from __future__ import annotations
 import copy
 import functools
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any, Self
 
 from penstock.core.copying import Copier, copied, copied_all, itself
-from penstock.core.ids import MIN_TIME
 from penstock.operators.functions import AggregateFunction, Function, ReduceFunction
 from penstock.operators.runtime_context import RuntimeContext
+from penstock.operators.window.running import NOTHING
 from penstock.operators.window.windows import Window
 from penstock.state.backend import EntryShape, Table
 from penstock.state.handles import Scope
 from penstock.state.keyed import KeyedState
-
-NOTHING: Any = object()
-"""Stands for "no pane holds anything", since ``None`` is a legal accumulator."""
-
-
-class Running:
-    """The merge of the panes of one key's window, kept up to date while the window moves on.
-
-    The panes lie on two sides of a boundary.  Before it, the merge of *each* suffix is at hand: when the
-    oldest pane leaves, the next shorter suffix is the answer.  Behind it there is one merge, into which new
-    panes go.  When the window has left the boundary behind, all its panes are put before a new one.  So a
-    pane is read and merged twice, however many windows it is part of.
-
-    Everything here is derived from stored panes and can be dropped at any time; it is not state.
-    ``join`` may change its first argument and keep its second.
-    """
-
-    __slots__ = ("_boundary", "_join", "_rest", "_starts", "_suffixes", "newest", "until")
-
-    def __init__(self, join: Callable[[Any, Any], Any]) -> None:
-        self._join = join
-        # Two lists and not one of pairs: there are many, and each pair would be the collector's business.
-        self._starts: list[int] = []
-        self._suffixes: list[Any] = []
-        self._rest: Any = NOTHING
-        self._boundary: int = MIN_TIME
-        self.until: int = MIN_TIME
-        """End of the last pane that was looked at."""
-        self.newest: int = MIN_TIME
-        """Start of the latest pane that holds anything."""
-
-    def __len__(self) -> int:
-        return len(self._suffixes)
-
-    def reaches(self, start: int, end: int) -> bool:
-        """Whether the window from ``start`` to ``end`` is got by adding panes and leaving some behind."""
-        return start <= self._boundary and self.until <= end
-
-    def start_over(self, end: int, panes: Iterable[tuple[int, Any]]) -> None:
-        """Begin with these panes, start and contents, the latest first."""
-        self._starts, self._suffixes = [], []
-        self.newest = MIN_TIME
-        merged: Any = NOTHING
-        for pane, stored in panes:
-            self.newest = max(self.newest, pane)
-            merged = copied(stored) if merged is NOTHING else self._join(copied(stored), copied(merged))
-            self._starts.append(pane)
-            self._suffixes.append(merged)
-        self._rest = NOTHING
-        self._boundary = self.until = end
-
-    def add(self, pane: int, stored: Any) -> None:
-        """The next later pane."""
-        fresh = copied(stored)
-        self._rest = fresh if self._rest is NOTHING else self._join(self._rest, fresh)
-        self.newest = pane
-
-    def leave(self, start: int) -> None:
-        """Leave the panes before ``start`` behind."""
-        while self._starts and self._starts[-1] < start:
-            self._starts.pop()
-            self._suffixes.pop()
-
-    def total(self) -> Any:
-        """All panes of the current window as one; not to be changed. ``NOTHING`` if they are empty."""
-        if not self._suffixes:
-            return self._rest
-        suffix = self._suffixes[-1]
-        return suffix if self._rest is NOTHING else self._join(copied(suffix), copied(self._rest))
-
 
 CONTENTS_TABLE = "_window/contents"
 
@@ -99,6 +31,10 @@ NO_RECORD: Any = object()
 
 OnNew = Callable[[Any, Any], None]
 """Called with key and window before the first element of an entry is added."""
+
+
+def _each(windows: Window | list[Window]) -> Iterable[Window]:
+    return windows if isinstance(windows, list) else repeat(windows)
 
 
 class WindowContents(ABC):
@@ -155,9 +91,12 @@ class WindowContents(ABC):
 
     @abstractmethod
     def add_many(
-        self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
+        self, rows: Iterable[Any], keys: Iterable[Any], windows: Window | list[Window], on_new: OnNew
     ) -> None:
-        """Add elements in order, one per row, key and window; the shortest iterable ends it."""
+        """Add elements in order, one per row and key, to a window for each or to one for all.
+
+        ``rows`` end it: there may be more keys.
+        """
 
     @abstractmethod
     def read(self, stored: Any) -> list[Any]:
@@ -224,23 +163,23 @@ class ListContents(WindowContents):
             found.append(value)
 
     def add_many(
-        self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
+        self, rows: Iterable[Any], keys: Iterable[Any], windows: Window | list[Window], on_new: OnNew
     ) -> None:
-        # A list owned once may stay ours until the next freeze, which cannot come within this call.
-        keep = self._table.keeps_owned
-        owned: dict[tuple[Any, Window], list[Any]] = {}
-        for value, key, window in zip(rows, keys, windows, strict=False):
-            entry = (key, window)
-            found = owned.get(entry)
+        # The table is asked once for all elements of an entry, whose lists are appended to as a whole.
+        added: defaultdict[Any, list[Any]] = defaultdict(list)
+        one = None if isinstance(windows, list) else windows
+        indices = keys if one is not None else zip(keys, _each(windows), strict=False)
+        for index, value in zip(indices, rows, strict=False):
+            added[index].append(value)
+        own, put = self._table.own, self._table.put
+        for index, values in added.items():
+            entry = index if one is None else (index, one)
+            found = own(entry)
             if found is None:
-                found = self._table.own(entry)
-                if found is None:
-                    on_new(key, window)
-                    found = []
-                    self._table.put(entry, found)
-                if keep:
-                    owned[entry] = found
-            found.append(value)
+                on_new(*entry)
+                put(entry, values)
+            else:
+                found.extend(values)
 
     def add_all(self, entry: tuple[Any, Window], values: list[Any]) -> None:
         found = self._table.own(entry)
@@ -285,13 +224,13 @@ class ReduceContents(WindowContents):
         table.put(entry, value if new else self._reduce(found, value))
 
     def add_many(
-        self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
+        self, rows: Iterable[Any], keys: Iterable[Any], windows: Window | list[Window], on_new: OnNew
     ) -> None:
         table, scope, reduce = self._table, self._scope, self._reduce
         get, put = table.get, table.put
         value = NO_RECORD
         try:
-            for value, key, window in zip(rows, keys, windows, strict=False):
+            for value, key, window in zip(rows, keys, _each(windows), strict=False):
                 entry = (key, window)
                 found = get(entry)
                 if found is None and entry not in table:
@@ -345,14 +284,14 @@ class AggregateContents(WindowContents):
         table.put(entry, self._aggregate.add(value, found))
 
     def add_many(
-        self, rows: Iterable[Any], keys: Iterable[Any], windows: Iterable[Window], on_new: OnNew
+        self, rows: Iterable[Any], keys: Iterable[Any], windows: Window | list[Window], on_new: OnNew
     ) -> None:
         table, scope = self._table, self._scope
         create, add = self._aggregate.create_accumulator, self._aggregate.add
         get, put = table.get, table.put
         value = NO_RECORD
         try:
-            for value, key, window in zip(rows, keys, windows, strict=False):
+            for value, key, window in zip(rows, keys, _each(windows), strict=False):
                 scope.key = key
                 scope.namespace = window
                 entry = (key, window)

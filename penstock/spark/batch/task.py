@@ -30,6 +30,7 @@ from penstock.core.error_codes import Code
 from penstock.core.errors import PenstockError, UserCodeError
 from penstock.core.log_format import all_formatted
 from penstock.core.log_place import LogPlace, placed
+from penstock.spark.collecting import rarely_collected
 
 _WORDS = "PENSTOCK-FAILED"
 _KNOWN: dict[str, type[PenstockError]] = {
@@ -103,7 +104,7 @@ def run_task(work: bytes, mark: str, attempt: tuple[int, int], rows: Rows) -> Ro
         found = _of_table(rows) if vertex.at_hand else _of_exchange(rows)
         if found is not None:
             subtask, rest = found
-            with _logging(vertex, subtask, attempt[0]):
+            with _logging(vertex, subtask, attempt[0]), rarely_collected():
                 yield from run_vertex(vertex, TaskAttempt(subtask, *attempt), rest, SystemClock())
             # A source never looks at it; but Spark gives up a worker that has not read its input to the end.
             deque(rest, maxlen=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -286,6 +288,22 @@ def test_a_task_reads_its_input_to_the_end() -> None:
     rows = iter([mark(0), mark(0).slice(1)])
     assert list(run_task(cloudpickle.dumps(BringingStages.split_works[-1]), "mark", (0, 7), rows))
     assert next(rows, None) is None
+
+
+@pytest.mark.parametrize("fails_at", [0, 77])
+def test_garbage_is_looked_for_rarely_while_a_task_is_at_work(fails_at: int) -> None:
+    usual, within = gc.get_threshold(), []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for value in (76, 77):
+            within.append(gc.get_threshold())
+            yield with_number(table([("a", value, value)]), 1)
+
+    work = work_of(lambda stream: stream.map(lambda row: 1 // (row["v"] - fails_at) if fails_at else 1))
+    with pytest.raises(RuntimeError) if fails_at else contextlib.nullcontext():
+        list(run_task(work, "mark", (0, 7), batches()))
+    assert within[0] == usual and within[1][0] > 100 * usual[0]
+    assert gc.get_threshold() == usual
 
 
 def mark(subtask: int) -> pa.RecordBatch:

@@ -12,9 +12,9 @@ from window_samples import Average, Listing, PlainEventTimeTrigger, Show, ShowPr
 
 from penstock.core.ids import MAX_TIME
 from penstock.operators.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from penstock.operators.window.fixed_windows import fast_assigner
+from penstock.operators.window.fixed_windows import fixed_assigner
 from penstock.operators.window.operator import WindowOperator
-from penstock.operators.window.triggers import EventTimeTrigger, PurgingTrigger
+from penstock.operators.window.triggers import EventTimeTrigger
 from penstock.operators.window.window_state import AggregateContents, ListContents, ReduceContents
 
 ASSIGNERS = [
@@ -113,7 +113,7 @@ def test_batching_does_not_matter(elements: Any, assigner: Any) -> None:
 
 @pytest.mark.parametrize("assigner", ASSIGNERS)
 def test_the_fast_path_serves_the_common_case(assigner: Any) -> None:
-    assert fast_assigner(assigner, EventTimeTrigger(), 0) is assigner
+    assert fixed_assigner(assigner, 0) is assigner
 
 
 def test_anything_uncommon_takes_the_general_path() -> None:
@@ -122,11 +122,9 @@ def test_anything_uncommon_takes_the_general_path() -> None:
     class Mine(TumblingEventTimeWindows[Any]):
         pass
 
-    assert fast_assigner(tumbling, EventTimeTrigger(), 1) is None
-    assert fast_assigner(tumbling, PlainEventTimeTrigger(), 0) is None
-    assert fast_assigner(tumbling, PurgingTrigger(EventTimeTrigger()), 0) is None
-    assert fast_assigner(Mine(10, 0), EventTimeTrigger(), 0) is None
-    assert fast_assigner(SlidingEventTimeWindows(10, 3, 0), EventTimeTrigger(), 0) is None
+    assert fixed_assigner(tumbling, 1) is None
+    assert fixed_assigner(Mine(10, 0), 0) is None
+    assert fixed_assigner(SlidingEventTimeWindows(10, 3, 0), 0) is None
 
 
 def test_a_snapshot_taken_with_lateness_is_wound_up_without_repeating_results() -> None:

@@ -17,8 +17,9 @@ from penstock.datastream.window import SlidingEventTimeWindows, TimeWindow
 from penstock.operators.functions import AggregateFunction
 from penstock.operators.operator import OperatorContext, RuntimeInfo
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.running import NOTHING, Running
 from penstock.operators.window.triggers import CountTrigger, EventTimeTrigger
-from penstock.operators.window.window_state import NOTHING, AggregateContents, Running
+from penstock.operators.window.window_state import AggregateContents
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
 from penstock.state.operator_state import OperatorStateStore

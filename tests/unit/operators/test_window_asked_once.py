@@ -1,0 +1,187 @@
+"""Triggers that are asked once, and evictors: the same results as when a trigger is asked each time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operator_harness import OperatorHarness
+from window_samples import Average, PlainEventTimeTrigger, Show, ShowProcess, Sum, dropped
+
+from penstock.core.ids import MAX_TIME
+from penstock.operators.window import asked_once
+from penstock.operators.window.asked_once import is_asked_once, waits_for_the_end
+from penstock.operators.window.assigners import (
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from penstock.operators.window.continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
+from penstock.operators.window.evictors import CountEvictor, TimeEvictor
+from penstock.operators.window.functions import ProcessWindowFunction, WindowFunction
+from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.triggers import (
+    CountTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    PurgingTrigger,
+)
+from penstock.operators.window.window_state import AggregateContents, ListContents, ReduceContents
+
+
+class Continuous(ContinuousEventTimeTrigger[Any]):
+    """The trigger in all but name: it is asked for each element."""
+
+
+class Purging(PurgingTrigger[Any, Any]):
+    """The same."""
+
+
+TRIGGERS: list[tuple[Any, Any]] = [
+    (EventTimeTrigger(), PlainEventTimeTrigger()),
+    (ContinuousEventTimeTrigger(3), Continuous(3)),
+    (PurgingTrigger(ContinuousEventTimeTrigger(4)), Purging(Continuous(4))),
+    (PurgingTrigger(EventTimeTrigger()), Purging(PlainEventTimeTrigger())),
+]
+"""One that is asked once, and the same asked each time."""
+EVICTORS: list[Any] = [None, CountEvictor(2), CountEvictor(3, True), TimeEvictor(4), TimeEvictor(2, True)]
+ASSIGNERS = [
+    TumblingEventTimeWindows(10, 0),
+    TumblingEventTimeWindows(7, -3),
+    SlidingEventTimeWindows(12, 4, 1),
+]
+KINDS: list[Any] = [
+    lambda: (ListContents(), Show()),
+    lambda: (ListContents(), ShowProcess()),
+    lambda: (ReduceContents(Sum()), None),
+    lambda: (AggregateContents(Average()), None),
+]
+
+element = st.tuples(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), st.integers(-40, 80))
+steps = st.lists(
+    st.one_of(
+        st.lists(element, min_size=1, max_size=8),
+        st.integers(0, 25),
+        st.sampled_from(["snapshot", "swap", "freeze"]),
+    ),
+    max_size=25,
+)
+
+
+class Trial:
+    """Plays a script, and starts anew with the other trigger where it says "swap"."""
+
+    def __init__(self, assigner: Any, kind: Any, triggers: tuple[Any, Any], evictor: Any) -> None:
+        self.parts = assigner, kind, triggers, evictor
+        self.at = 0
+        self.harness = OperatorHarness(self.operator())
+
+    def operator(self) -> WindowOperator:
+        assigner, kind, triggers, evictor = self.parts
+        contents, function = kind()
+        trigger = triggers[self.at]
+        return WindowOperator(assigner, contents, function, trigger=trigger, late_tag="late", evictor=evictor)
+
+    def play(self, script: list[Any], swaps: bool) -> Any:
+        watermark, log = -50, []
+        for step in [*script, MAX_TIME + 50]:
+            if isinstance(step, list):
+                self.harness.send(*step)
+            elif isinstance(step, int):
+                watermark = min(watermark + step, MAX_TIME)
+                self.harness.watermark(watermark)
+            elif step == "freeze":
+                self.harness.keyed.freeze()
+            else:
+                self.at = 1 - self.at if step == "swap" and swaps else self.at
+                stored = self.harness.snapshot()
+                self.harness = OperatorHarness(self.operator(), restored=stored)
+                self.harness.watermark(watermark)
+            # Timers of one moment have no order.
+            results = sorted(self.harness.take(), key=lambda result: (result[1], repr(result)))
+            log.append((results, self.harness.take_side("late")))
+        assert self.harness.table_sizes() == {}
+        return log
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    script=steps,
+    assigner=st.sampled_from(ASSIGNERS),
+    kind=st.sampled_from(KINDS),
+    triggers=st.sampled_from(TRIGGERS),
+    evictor=st.sampled_from(EVICTORS),
+)
+def test_asked_once_or_each_time(script: Any, assigner: Any, kind: Any, triggers: Any, evictor: Any) -> None:
+    once = Trial(assigner, kind, triggers, evictor)
+    each = Trial(assigner, kind, triggers[::-1], evictor).play(script, False)
+    assert once.play(script, False) == each
+    assert Trial(assigner, kind, triggers, evictor).play(script, True) == each
+
+
+def test_only_triggers_that_fire_by_timers_are_asked_once() -> None:
+    assert all(is_asked_once(once) and not is_asked_once(each) for once, each in TRIGGERS)
+    assert not is_asked_once(CountTrigger(2))
+    assert not is_asked_once(PurgingTrigger(CountTrigger(2)))
+    assert not is_asked_once(ContinuousProcessingTimeTrigger(2))
+
+
+class AtTheEnd(EndOfStreamTrigger[Any]):
+    """The trigger in all but name."""
+
+
+@settings(max_examples=50, deadline=None)
+@given(script=steps, kind=st.sampled_from(KINDS), evictor=st.sampled_from(EVICTORS))
+def test_the_global_window_that_waits_for_the_end(script: Any, kind: Any, evictor: Any) -> None:
+    class Show(WindowFunction[Any, Any, Any, Any]):
+        def apply(self, key: Any, window: Any, inputs: Any) -> Any:
+            yield key, [number for _, number in inputs]
+
+    made = (lambda: (ListContents(), Show())) if kind is KINDS[0] or kind is KINDS[1] else kind
+    triggers = PurgingTrigger(EndOfStreamTrigger()), PurgingTrigger(AtTheEnd())
+    assert waits_for_the_end(GlobalWindows(), triggers[0]) and not waits_for_the_end(
+        GlobalWindows(), triggers[1]
+    )
+    each = Trial(GlobalWindows(), made, triggers[::-1], evictor).play(script, False)
+    assert Trial(GlobalWindows(), made, triggers, evictor).play(script, False) == each
+    assert Trial(GlobalWindows(), made, triggers, evictor).play(script, True) == each
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked_once, "_MOST_REMEMBERED", 3)
+    operator = WindowOperator(ASSIGNERS[0], ListContents(), Show(), trigger=ContinuousEventTimeTrigger(4))
+    harness = OperatorHarness(operator)
+    for number in range(6):
+        harness.send(*(((key, number), number) for key in "abcd"[: number + 1]))
+        harness.watermark(number)
+    harness.watermark(MAX_TIME)
+    assert [value for value, _ in harness.take()][-4:] == [
+        (key, (0, 10), list(range(first, 6))) for first, key in enumerate("abcd")
+    ]
+    assert harness.table_sizes() == {} and dropped(harness) == 0
+
+
+class Careless(ProcessWindowFunction[Any, Any, Any, Any]):
+    """Changes the elements that it is given."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        yield key, [element[1] for element in elements]
+        for element in elements:
+            element[1] += 100
+
+
+@pytest.mark.parametrize("evictor", [None, CountEvictor(9)])
+@pytest.mark.parametrize(
+    ("assigner", "interval"), [(TumblingEventTimeWindows(12, 0), 4), (SlidingEventTimeWindows(12, 4, 0), 50)]
+)
+def test_elements_that_are_seen_again_are_copied(assigner: Any, interval: int, evictor: Any) -> None:
+    """Of one window that fires three times, or of three that fire once."""
+    trigger = ContinuousEventTimeTrigger(interval)
+    harness = OperatorHarness(
+        WindowOperator(assigner, ListContents(), Careless(), trigger=trigger, evictor=evictor)
+    )
+    harness.send((["a", 1], 1), (["a", 2], 2))
+    harness.watermark(MAX_TIME)
+    assert [numbers for _, numbers in harness.take_values()] == [[1, 2]] * 3
