@@ -77,7 +77,9 @@ def check_room(layout: Layout, running: Plan, most_slots: int) -> None:
     problem = f"job {running.job_name!r} cannot have {slots} slots: Spark has room for {most_slots}."
     if slots > wanted:
         step = next(vertex.name for vertex in layout.plan.vertices if vertex.parallelism == slots)
-        raise ConfigError(f"{problem} Step {step!r} has a parallelism of its own, {slots}: lower it", code=Code.RESCALE)
+        raise ConfigError(
+            f"{problem} Step {step!r} has a parallelism of its own, {slots}: lower it", code=Code.RESCALE
+        )
     raise ConfigError(
         f"{problem} Rescale it to {max(most_slots, 1)} at most; or, to give Spark more cores, stop "
         f"it with a savepoint and start its program with -p {wanted} and -s",
