@@ -31,7 +31,7 @@ TRIED = """
     execution.job-status-changed-listeners execution.sorted-inputs.enabled execution.target
     heartbeat.rpc-failure-threshold high-availability.type high-availability.zookeeper.quorum
     historyserver.web.port io.tmp.dirs jobmanager.memory.process.size jobmanager.rpc.address
-    jobmanager.scheduler jobstore.cache-size kubernetes.cluster-id kubernetes.jobmanager.labels.app
+    jobmanager.bind-host jobstore.cache-size kubernetes.cluster-id kubernetes.jobmanager.labels.app
     metrics.latency.interval metrics.reporter.prom.port metrics.reporters pekko.ask.timeout
     pipeline.auto-type-registration pipeline.cached-files pipeline.classpaths pipeline.closure-cleaner-level
     pipeline.force-kryo pipeline.generic-types pipeline.jobvertex-parallelism-overrides
