@@ -11,17 +11,18 @@ import pyarrow as pa
 from penstock.core.changes import ChangeMode, with_change
 from penstock.dataframe.frame import Build, DataFrame
 from penstock.dataframe.grouping import comparable, partitioned
+from penstock.dataframe.states import name_states
 from penstock.datastream import DataStream
 from penstock.datastream import StreamExecutionEnvironment as Env
 from penstock.operators.changes.key_hash import hashed_schema
 from penstock.operators.changes.last_rows import LastRowsOperator
 
 
-def upserted(build: Build, schema: pa.Schema, key: Sequence[str], env: Env | None) -> DataFrame:
+def upserted(build: Build, schema: pa.Schema, key: Sequence[str], env: Env | None, made: str) -> DataFrame:
     """A frame whose rows replace each other by ``key``; ``build`` gives them with ``$change``, +U or -D.
 
-    As it is it keeps nothing.  A step that must take old rows back gets them from the last rows of all keys,
-    which are kept then.
+    State is found in savepoints by ``made``.  As it is it keeps nothing.  A step that must take old rows back
+    gets them from the last rows of all keys, which are kept then.
     """
     for name in key:
         comparable(schema.field(name).type, f"the key {name!r}")
@@ -34,5 +35,8 @@ def upserted(build: Build, schema: pa.Schema, key: Sequence[str], env: Env | Non
         return found
 
     frame = DataFrame(build, schema, False, env, ChangeMode.UPSERT, tuple(key))
-    frame._retracting = lambda: frame._changed(with_old_rows, schema, ChangeMode.RETRACT)
+    name_states(frame, "source", made)
+    frame._retracting = lambda: name_states(
+        frame._changed(with_old_rows, schema, ChangeMode.RETRACT), "last-rows", made
+    )
     return frame

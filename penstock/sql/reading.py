@@ -41,10 +41,9 @@ def read(table: TableDefinition, env: Env | None, functions: Mapping[str, Python
                 f"table {table.name!r} has WATERMARK FOR {table.time!r}, and its rows replace each other: "
                 "rows that change have no event time; leave WATERMARK out"
             )
-        frame = upserted(build, table.schema, table.key, env)
+        frame = upserted(build, table.schema, table.key, env, f"table {table.name}")
     else:
-        frame = DataFrame(build, table.schema, early, env)
-    name_states(frame, "source", f"table {table.name}")
+        frame = name_states(DataFrame(build, table.schema, early, env), "source", f"table {table.name}")
     relation = Relation.of(frame, table.name, table.name, [table.time] if early and table.time else [])
     if table.computed:
         relation = _computed(table, relation, functions)

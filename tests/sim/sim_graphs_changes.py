@@ -129,7 +129,7 @@ def changing_upserts(env: Env) -> None:
         return env.from_source(source, WatermarkStrategy.no_watermarks(), "stock").uid("stock")
 
     schema = pa.schema({"seat": pa.int64(), "price": pa.decimal128(6, 2)})
-    stock = upserted(build, schema, ["seat"], env)
+    stock = upserted(build, schema, ["seat"], env, "stock")
     price = col("price")
     sums = price.sum.alias("sum"), price.sum.distinct.alias("different"), price.avg.alias("mean")
     out(env, stock.group_by((col("seat") % 4).alias("row")).agg(pf.count().alias("seats"), *sums))

@@ -12,6 +12,7 @@ import pytest
 from penstock.connectors.kafka.upserts import UpsertDecoder
 from penstock.core.changes import CHANGE, ChangeMode
 from penstock.core.errors import ConfigError
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.formats.bad_records import DecodeError
 from penstock.sql import Session
 
@@ -82,6 +83,17 @@ def test_a_table_of_upserts_is_read_as_changes() -> None:
     assert session.sql("SELECT n, COUNT(*) AS c FROM t GROUP BY n").changes is ChangeMode.UPSERT
     with pytest.raises(ConfigError, match="rows of this DataFrame change"):
         session.sql("SELECT * FROM t").to_data_stream(session.env)
+
+
+def test_its_state_has_names_that_stay_apart() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    session = Session(env)
+    session.sql(f"CREATE TABLE t (k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) {OPTIONS}")
+    session.sql("SELECT * FROM t").to_changelog_stream(upsert=True)
+    session.sql("SELECT n, COUNT(*) AS c FROM t GROUP BY n").to_changelog_stream()
+    nodes = [env.graph.get(number) for number in range(env.graph.begin, env.graph.declared + 1)]
+    kinds = [node.uid.rpartition("-")[0] for node in nodes if node.uid is not None]
+    assert kinds == ["source", "last-rows", "group"], "read once, and found by names that other queries keep"
 
 
 def test_what_such_a_table_may_not_be() -> None:
