@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from penstock.columns import Aggregate, Avg, Count, Max, Min, Sum
+from penstock.core.codes import is_comparable
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 from penstock.expressions.aggregates import AggregateCall, count_rows
@@ -18,7 +19,8 @@ from penstock.expressions.face import Expression, names_of
 from penstock.expressions.nodes import Call, Cast, Column, Node
 from penstock.expressions.program import Projection
 from penstock.expressions.rewriting import rewritten
-from penstock.expressions.types import is_number
+from penstock.expressions.types import is_number, mean_type, sum_type
+from penstock.operators.columnar.distinct import Distinct
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 _TIME = pa.timestamp("ms")
@@ -40,6 +42,8 @@ class Aggregates:
         """Expressions over what comes out."""
         self._schema = schema
         self._folded: dict[AggregateCall, str] = {}
+        self._types: dict[str, pa.DataType] = {}
+        self._of_distinct: dict[Node, str] = {}
         for name, aggregate in zip(_names(aggregates), aggregates, strict=True):
             if name in self.results or name in self.inputs or name in (WINDOW_START, WINDOW_END):
                 raise ConfigError(
@@ -54,34 +58,43 @@ class Aggregates:
         if name is not None:
             return name
         name = self._folded[call] = f"__agg{len(self._folded)}"
+        self._types[name] = pa.int64()
         if call == count_rows():
             self.folds.append(Count(name))
             return name
-        if call.distinct:
-            raise ConfigError(
-                f"{call}: distinct values of windows are not there yet; group_by without a window"
-            )
         if any(isinstance(part, AggregateCall) for part in call.argument.walk()):
             raise ConfigError(f"{call} is an aggregate of an aggregate")
-        column = f"{name}_of"
-        kind = Projection(self._schema, {column: call.argument}).schema.field(0).type
-        if call.function in ("sum", "avg") and not is_number(kind):
-            raise ConfigError(f"{call}: a {kind} cannot be summed; cast it to a number")
-        if call.function in ("sum", "avg") and pa.types.is_decimal(kind):
-            raise ConfigError(f"{call}: sums of decimals are not there yet; cast to double or an integer")
-        counted = Cast(Call("is_not_null", (call.argument,)), pa.int64())
-        self.inputs[column] = counted if call.function == "count" else call.argument
-        self.folds.append(_FOLDS[call.function](column, name))
+        kind = Projection(self._schema, {name: call.argument}).schema.field(0).type
+        if call.function in ("sum", "avg"):
+            if not is_number(kind):
+                raise ConfigError(f"{call}: a {kind} cannot be summed; cast it to a number")
+            self._types[name] = sum_type(kind) if call.function == "sum" else mean_type(kind)
+        elif call.function in ("min", "max"):
+            self._types[name] = kind
+        self.folds.append(self._distinct(call, kind, name) or self._plain(call, name))
         return name
+
+    def _plain(self, call: AggregateCall, name: str) -> Aggregate:
+        counted = Cast(Call("is_not_null", (call.argument,)), pa.int64())
+        column = f"{name}_of"
+        self.inputs[column] = counted if call.function == "count" else call.argument
+        return _FOLDS[call.function](column, name)
+
+    def _distinct(self, call: AggregateCall, kind: pa.DataType, name: str) -> Aggregate | None:
+        """An aggregate of different values; those of one argument are gathered once."""
+        if not call.distinct or call.function in ("min", "max"):
+            return None
+        if not is_comparable(kind.value_type if pa.types.is_dictionary(kind) else kind):
+            raise ConfigError(f"{call}: values of type {kind} cannot be compared; take parts of them")
+        column = self._of_distinct.setdefault(call.argument, f"{name}_of")
+        self.inputs[column] = call.argument
+        return Distinct(call.function, column, name)
 
     def _schema_of_results(self) -> pa.Schema:
         before = Projection(self._schema, self.inputs).schema
         fields = [before.field(name) for name in self.key_names]
         fields += [pa.field(WINDOW_START, pa.int64()), pa.field(WINDOW_END, pa.int64())]
-        for call, name in self._folded.items():
-            kind = pa.int64() if call == count_rows() else before.field(f"{name}_of").type
-            fields.append(pa.field(name, _folded_type(call.function, kind)))
-        return pa.schema(fields)
+        return pa.schema([*fields, *self._types.items()])
 
 
 def with_folds(node: Node, keys: Sequence[str], fold: Callable[[AggregateCall], str]) -> Node:
@@ -97,16 +110,6 @@ def with_folds(node: Node, keys: Sequence[str], fold: Callable[[AggregateCall], 
         return None
 
     return rewritten(node, replace)
-
-
-def _folded_type(function: str, kind: pa.DataType) -> pa.DataType:
-    if function == "count":
-        return pa.int64()
-    if function == "avg":
-        return pa.float64()
-    if function == "sum":
-        return pa.float64() if pa.types.is_floating(kind) else pa.int64()
-    return kind
 
 
 _FOLDS: dict[str, Callable[[str, str], Aggregate]] = {

@@ -17,7 +17,7 @@ from penstock.expressions.aggregates import AggregateCall, without_condition
 from penstock.expressions.face import Expression, names_of
 from penstock.expressions.nodes import Cast, Column, Literal, Node
 from penstock.expressions.program import Projection
-from penstock.expressions.types import is_number
+from penstock.expressions.types import is_number, mean_type, sum_type
 from penstock.operators.changes.accumulators import Aggregated
 from penstock.operators.changes.group_agg import GroupAggOperator
 from penstock.operators.changes.key_hash import KeyHashOperator, hashed_schema
@@ -84,8 +84,6 @@ class GroupPlan:
 
     def _aggregated(self, call: AggregateCall, name: str) -> Aggregated:
         function, (argument, condition) = call.function, without_condition(call.argument)
-        if call.distinct and function in ("sum", "avg"):
-            raise ConfigError(f"{call}: of distinct values there are counts only")
         chosen = None if condition is None else self._column(condition)
         if chosen is not None and not pa.types.is_boolean(self._type(condition)):
             raise ConfigError(
@@ -98,13 +96,13 @@ class GroupPlan:
         kind = self._type(argument)
         if function in ("sum", "avg"):
             argument = self._summable(call, argument, kind)
-            self._types[name] = pa.float64() if function == "avg" else self._type(argument)
+            self._types[name] = mean_type(kind) if function == "avg" else sum_type(kind)
         elif function in ("min", "max"):
             comparable(kind, str(call))
             self._types[name] = kind
         elif call.distinct:
             comparable(kind, str(call))
-        distinct = call.distinct and function == "count"
+        distinct = call.distinct and function not in ("min", "max")
         where = None if condition is None else str(condition)
         column = self._column(argument)
         return Aggregated(function, name, str(call), column, chosen, distinct, str(argument), where)
@@ -112,9 +110,7 @@ class GroupPlan:
     def _summable(self, call: AggregateCall, argument: Node, kind: pa.DataType) -> Node:
         if not is_number(kind):
             raise ConfigError(f"{call}: a {kind} cannot be summed; cast it to a number")
-        if pa.types.is_decimal(kind):
-            raise ConfigError(f"{call}: sums of decimals are not there yet; cast to double or an integer")
-        wanted = pa.float64() if pa.types.is_floating(kind) else pa.int64()
+        wanted = sum_type(kind)
         return argument if kind == wanted else Cast(argument, wanted)
 
     def _type(self, node: Node | None) -> pa.DataType:

@@ -20,6 +20,7 @@ from penstock.datastream._keyed import KeyedStream
 from penstock.exchange.partition import Hash
 from penstock.expressions.face import Expression, col, lit
 from penstock.expressions.nodes import Cast, Column, Node
+from penstock.operators.columnar.distinct import Distinct
 from penstock.operators.columnar.over import Frame, OverOperator
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class OverDataFrame:
         frame = self._frame
         refuse_engine_names(frame)
         plan = Aggregates(frame.schema, [col(name) for name in frame.columns], aggregates)
+        if any(isinstance(fold, Distinct) for fold in plan.folds):
+            raise ConfigError("over has no distinct values; windows have, and group_by")
         inputs, keys = dict(plan.inputs), []
         for number, key in enumerate(self._by):
             node: Node = key.node

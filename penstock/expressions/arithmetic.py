@@ -1,6 +1,7 @@
 """Numbers: integers that do not overflow in silence, floats as IEEE has them, decimals with their digits.
 
 Division of integers gives an integer, towards zero, as in SQL; the remainder has the sign of the dividend.
+Decimals that would have more than 38 digits lose some behind the point, down to six of them, and are rounded.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, DivisionByZero, InvalidOperation, localcontext
 from functools import partial, reduce
+from operator import mul, truediv
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as kinds
 
+from penstock.core.decimals import MOST_DIGITS
 from penstock.expressions.functions import (
     Arguments,
     Kernel,
@@ -25,7 +28,7 @@ from penstock.expressions.functions import (
     on_arrays,
 )
 from penstock.expressions.number_kernels import remainder_by, scaled_kernel
-from penstock.expressions.types import MOST_DIGITS, as_decimal, common_type, decimal_of, is_moment, is_number
+from penstock.expressions.types import as_decimal, common_type, decimal_of, is_moment, is_number
 
 _UNITS = ("s", "ms", "us", "ns")
 _LEAST_DECIMALS = 6
@@ -55,13 +58,41 @@ def _sum(kernel: Kernel, arguments: Arguments) -> Overload:
     if _is_shift(left, right):
         return _shift(kernel, left, right)
     every(arguments, is_number, "numbers, or a time and a duration")
-    common = common_type(left, right)
-    if not kinds.is_decimal(common):
+    if not _are_decimal(left, right):
+        common = common_type(left, right)
         return Overload((common, common), common, kernel, not kinds.is_floating(common))
     left, right = as_decimal(left), as_decimal(right)
     whole = max(left.precision - left.scale, right.precision - right.scale) + 1
     scale = max(left.scale, right.scale)
-    return Overload((left, right), decimal_of(whole + scale, scale), kernel, True)
+    return _of_decimals(kernel, left, right, whole + scale, scale)
+
+
+def _are_decimal(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether arithmetic of the two is that of decimals."""
+    floating = kinds.is_floating(left) or kinds.is_floating(right)
+    return not floating and (kinds.is_decimal(left) or kinds.is_decimal(right))
+
+
+def _of_decimals(
+    kernel: Kernel, left: pa.DataType, right: pa.DataType, precision: int, scale: int
+) -> Overload:
+    """``kernel`` gives that many digits; where they are too many, they are rounded."""
+    gives = decimal_of(precision, scale)
+    if precision > MOST_DIGITS:
+        kernel = partial(_rounded_to, gives, kernel, precision <= _MOST_WIDE_DIGITS)
+    return Overload((left, right), gives, kernel, True)
+
+
+_MOST_WIDE_DIGITS = 76
+"""Decimals of Arrow with 256 bits have no more."""
+
+
+def _rounded_to(gives: pa.DataType, kernel: Kernel, is_wide: bool, left: Value, right: Value) -> Value:
+    if not is_wide:  # a product of two decimals with 38 digits
+        return on_arrays(partial(_by_digits, mul, gives))(left, right)
+    wide = [value.cast(pa.decimal256(value.type.precision, value.type.scale)) for value in (left, right)]
+    found = pc.round(kernel(*wide), ndigits=gives.scale, round_mode="half_towards_infinity")
+    return found.cast(gives)
 
 
 def _is_shift(left: pa.DataType, right: pa.DataType) -> bool:
@@ -100,26 +131,27 @@ for _name, _kernel in (("add", pc.add_checked), ("subtract", pc.subtract_checked
 def _multiply(arguments: Arguments) -> Overload:
     every(arguments, is_number, "numbers")
     left, right = arguments.types
-    common = common_type(left, right)
-    if not kinds.is_decimal(common):
+    if not _are_decimal(left, right):
+        common = common_type(left, right)
         return Overload((common, common), common, pc.multiply_checked, not kinds.is_floating(common))
     one, other = as_decimal(left), as_decimal(right)
-    gives = decimal_of(one.precision + other.precision + 1, one.scale + other.scale)
+    precision, scale = one.precision + other.precision + 1, one.scale + other.scale
     for at, kind in enumerate((left, right)):
         factor = arguments.constants[1 - at]
-        if kinds.is_integer(kind) and factor is not None and factor.is_valid:
+        if kinds.is_integer(kind) and factor is not None and factor.is_valid and precision <= MOST_DIGITS:
+            gives = decimal_of(precision, scale)
             return Overload((left, right), gives, scaled_kernel(factor, gives, at), True)
-    return Overload((one, other), gives, pc.multiply_checked, True)
+    return _of_decimals(pc.multiply_checked, one, other, precision, scale)
 
 
 @function("divide", 2)
 def _divide(arguments: Arguments) -> Overload:
     every(arguments, is_number, "numbers")
     left, right = arguments.types
-    common = common_type(left, right)
-    if kinds.is_floating(common):
-        return Overload((common, common), common, pc.divide)
-    if not kinds.is_decimal(common):
+    if not _are_decimal(left, right):
+        common = common_type(left, right)
+        if kinds.is_floating(common):
+            return Overload((common, common), common, pc.divide)
         return Overload((common, common), common, pc.divide_checked, True)
     left, right = as_decimal(left), as_decimal(right)
     scale = min(max(_LEAST_DECIMALS, left.scale + right.precision + 1), MOST_DIGITS - 1)
@@ -127,20 +159,26 @@ def _divide(arguments: Arguments) -> Overload:
     scale = max(min(scale, MOST_DIGITS - whole), _LEAST_DECIMALS)
     gives = decimal_of(whole + scale, scale)
     # Arrow's own quotient has too many digits for most operands, and NumPy has no decimals.
-    return Overload((left, right), gives, on_arrays(partial(_quotient_of_decimals, gives)), True)
+    return Overload((left, right), gives, on_arrays(partial(_by_digits, truediv, gives)), True)
 
 
-def _quotient_of_decimals(gives: pa.DataType, left: pa.Array, right: pa.Array) -> pa.Array:
+def _by_digits(
+    compute: Callable[[Decimal, Decimal], Decimal], gives: pa.DataType, left: pa.Array, right: pa.Array
+) -> pa.Array:
+    """One after the other."""
     step = Decimal(1).scaleb(-gives.scale)
     with localcontext() as context:
         context.prec = 2 * MOST_DIGITS
         try:
             found = [
-                None if a is None or b is None else (a / b).quantize(step, ROUND_HALF_UP)
+                None if a is None or b is None else compute(a, b).quantize(step, ROUND_HALF_UP)
                 for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True)
             ]
-        except (DivisionByZero, InvalidOperation) as error:
+        except DivisionByZero as error:
             raise pa.ArrowInvalid("divide by zero") from error
+        except InvalidOperation as error:
+            zero = compute is truediv and pc.any(pc.equal(right, pa.scalar(0, right.type))).as_py()
+            raise pa.ArrowInvalid("divide by zero" if zero else "the result has too many digits") from error
     return pa.array(found, gives)
 
 
@@ -192,7 +230,7 @@ def _whole(kernel: Kernel, arguments: Arguments) -> Overload:
     if kinds.is_integer(kind):
         return _same(arguments, lambda value: value, False)
     if kinds.is_decimal(kind):
-        gives = pa.decimal128(max(1, kind.precision - kind.scale + 1), 0)
+        gives = pa.decimal128(min(max(1, kind.precision - kind.scale + 1), MOST_DIGITS), 0)
         return Overload((kind,), gives, lambda value: kernel(value).cast(gives))
     return _same(arguments, kernel, False)
 

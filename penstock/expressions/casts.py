@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as kinds
 
+from penstock.core.decimals import MOST_DIGITS
 from penstock.expressions.functions import Kernel, Unfit, Value
-from penstock.expressions.types import MOST_DIGITS, as_decimal, is_text
+from penstock.expressions.types import as_decimal, is_text
 
 
 def cast_kernel(given: pa.DataType, wanted: pa.DataType, tolerant: bool) -> tuple[Kernel, bool]:

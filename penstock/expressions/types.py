@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as kinds
 
+from penstock.core.decimals import MOST_DIGITS, mean_of_decimals, sum_of_decimals
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError
 
-MOST_DIGITS = 38
+_KEPT_DECIMALS = 6
+"""So many digits behind the point stay where there are too many of them."""
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _DIGITS_OF = {8: 3, 16: 5, 32: 10, 64: 19}
 _UNITS = ("s", "ms", "us", "ns")
@@ -72,7 +74,12 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if kinds.is_decimal(left) or kinds.is_decimal(right):
         left, right = as_decimal(left), as_decimal(right)
         scale = max(left.scale, right.scale)
-        return decimal_of(max(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+        digits = max(left.precision - left.scale, right.precision - right.scale) + scale
+        if (
+            digits > MOST_DIGITS and scale > _KEPT_DECIMALS
+        ):  # values would be rounded before they are compared
+            raise _too_many(digits)
+        return decimal_of(digits, scale)
     return _SIGNED[max(_rank(left), _rank(right))]
 
 
@@ -102,12 +109,28 @@ def as_decimal(kind: pa.DataType) -> pa.DataType:
 
 
 def decimal_of(precision: int, scale: int) -> pa.DataType:
-    """A decimal type; more digits than there can be are refused."""
+    """A decimal type.  Of more digits than there can be, those behind the point go, down to six of them."""
     if precision > MOST_DIGITS:
-        raise NoCommonType(
-            f"the result would have {precision} digits, and {MOST_DIGITS} are possible; cast to fewer first"
-        )
-    return pa.decimal128(precision, scale)
+        scale = max(scale - (precision - MOST_DIGITS), min(scale, _KEPT_DECIMALS))
+    return pa.decimal128(min(precision, MOST_DIGITS), scale)
+
+
+def _too_many(digits: int) -> NoCommonType:
+    return NoCommonType(
+        f"the result would have {digits} digits, and {MOST_DIGITS} are possible; cast to fewer first"
+    )
+
+
+def sum_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the sum of numbers."""
+    if kinds.is_decimal(kind):
+        return sum_of_decimals(kind)
+    return pa.float64() if kinds.is_floating(kind) else pa.int64()
+
+
+def mean_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the mean of numbers."""
+    return mean_of_decimals(kind) if kinds.is_decimal(kind) else pa.float64()
 
 
 def literal_type(value: Any) -> pa.DataType:
@@ -115,7 +138,10 @@ def literal_type(value: Any) -> pa.DataType:
     if isinstance(value, decimal.Decimal) and value.is_finite():
         digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
         assert isinstance(exponent, int)
-        return decimal_of(max(len(digits) + max(exponent, 0), -exponent, 1), max(0, -exponent))
+        count = max(len(digits) + max(exponent, 0), -exponent, 1)
+        if count > MOST_DIGITS:
+            raise _too_many(count)
+        return pa.decimal128(count, max(0, -exponent))
     if isinstance(value, datetime.timedelta):
         return pa.duration("us")
     try:

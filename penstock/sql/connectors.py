@@ -17,7 +17,7 @@ from penstock.sql.options import Options
 from penstock.sql.printing import TablePrintSink
 from penstock.sql.tables import TableDefinition
 
-SOURCES = ("datagen", "filesystem", "kafka", "jdbc")
+SOURCES = ("datagen", "filesystem", "kafka", "upsert-kafka", "jdbc")
 SINKS = ("print", "blackhole", "filesystem", "kafka", "upsert-kafka", "jdbc")
 _STARTS = ("earliest-offset", "latest-offset", "group-offsets", "timestamp")
 
@@ -33,6 +33,11 @@ _DATABASE_OUT = ("sink.buffer-flush.max-rows", "sink.buffer-flush.interval", "si
 def is_read(table: TableDefinition) -> bool:
     """Whether rows can come from it."""
     return table.options.get("connector") in SOURCES
+
+
+def replaces(table: TableDefinition) -> bool:
+    """Whether rows that come from it replace each other by its key."""
+    return table.options.get("connector") == "upsert-kafka"
 
 
 def source_of(table: TableDefinition) -> Source:
@@ -148,14 +153,32 @@ def _write_kafka(table: TableDefinition, options: Options) -> Callable[[], Sink]
     return builder.build
 
 
-def _write_upserts(table: TableDefinition, options: Options) -> Callable[[], Sink]:
-    from penstock.sql.upsert_kafka import UpsertKafkaSink, UpsertRecords
+def _read_upserts(table: TableDefinition, options: Options) -> Callable[[], Source]:
+    from penstock.connectors.kafka.upserts import UpsertDecoder
+    from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 
+    _check_upserts(table, options)
+    builder = KafkaSource.builder().set_properties(options.beginning("properties."))
+    builder.set_topics(options.text("topic")).set_deserializer(UpsertDecoder(table.schema, table.key))
+    # From its beginning: later, a key whose last record is older would be missing.
+    builder.set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    if options.one_of("scan.bounded.mode", ("unbounded", "latest-offset"), "unbounded") == "latest-offset":
+        builder.set_bounded(KafkaOffsetsInitializer.latest())
+    return builder.build
+
+
+def _check_upserts(table: TableDefinition, options: Options) -> None:
     if not table.key:
         raise ConfigError(f"table {table.name!r} with connector 'upsert-kafka' needs a PRIMARY KEY")
     for side in ("key.format", "value.format"):
         options.one_of(side, ("json",))
-    options.passed_over("properties.group.id")
+
+
+def _write_upserts(table: TableDefinition, options: Options) -> Callable[[], Sink]:
+    from penstock.sql.upsert_kafka import UpsertKafkaSink, UpsertRecords
+
+    _check_upserts(table, options)
+    options.passed_over("properties.group.id", "scan.bounded.mode")
     records = UpsertRecords(options.text("topic"), table.schema, table.key)
     properties = options.beginning("properties.")
     return lambda: UpsertKafkaSink(table.key, properties, records)
@@ -224,6 +247,7 @@ _READERS: dict[str, Any] = {
     "datagen": _generate,
     "filesystem": _read_files,
     "kafka": _read_kafka,
+    "upsert-kafka": _read_upserts,
     "jdbc": _read_database,
 }
 _WRITERS: dict[str, Any] = {

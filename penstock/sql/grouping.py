@@ -202,20 +202,8 @@ def fold(makers: Expressions, node: exp.Expr) -> Expression:
     value = makers.make(arguments[0])
     if condition is not None:
         value = when(condition, value).end()
-    if distinct and name in ("COUNT", "SUM", "AVG"):
-        return _distinct(makers, node, name, value)
-    return getattr(value, name.lower())  # type: ignore[no-any-return]
-
-
-def _distinct(makers: Expressions, node: exp.Expr, name: str, value: Expression) -> Expression:
-    found = getattr(value.count, "distinct", None)
-    if name != "COUNT" or found is None:
-        raise makers.text.refuse(
-            node,
-            f"{name}(DISTINCT ...) is not there; group by the value in a query within, and aggregate "
-            "around it",
-        )
-    return found  # type: ignore[no-any-return]
+    found: Expression = getattr(value, name.lower())
+    return found.distinct if distinct else found
 
 
 def _aggregated(

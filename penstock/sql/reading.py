@@ -12,9 +12,10 @@ from penstock.common import Duration, WatermarkStrategy
 from penstock.core.errors import ConfigError
 from penstock.dataframe import DataFrame, col
 from penstock.dataframe.states import name_states
+from penstock.dataframe.upserted import upserted
 from penstock.datastream import DataStream
 from penstock.datastream import StreamExecutionEnvironment as Env
-from penstock.sql.connectors import source_of
+from penstock.sql.connectors import replaces, source_of
 from penstock.sql.expressions import Expressions
 from penstock.sql.relations import Field, Relation
 from penstock.sql.tables import TableDefinition
@@ -34,8 +35,15 @@ def read(table: TableDefinition, env: Env | None, functions: Mapping[str, Python
     def build(env: Env) -> DataStream[Any]:
         return env.from_source(source, strategy, table.name)
 
-    frame = DataFrame(build, table.schema, early, env)
-    name_states(frame, "source", f"table {table.name}")
+    if replaces(table):
+        if table.time is not None:
+            raise ConfigError(
+                f"table {table.name!r} has WATERMARK FOR {table.time!r}, and its rows replace each other: "
+                "rows that change have no event time; leave WATERMARK out"
+            )
+        frame = upserted(build, table.schema, table.key, env, f"table {table.name}")
+    else:
+        frame = name_states(DataFrame(build, table.schema, early, env), "source", f"table {table.name}")
     relation = Relation.of(frame, table.name, table.name, [table.time] if early and table.time else [])
     if table.computed:
         relation = _computed(table, relation, functions)

@@ -123,6 +123,23 @@ def test_a_topic_of_upserts_has_the_last_value_of_each_key(kafka_server: KafkaSe
     assert {key: row["total"] for key, row in last.items() if row is not None} == {"a": 4, "b": 2}
 
 
+def test_a_topic_of_upserts_is_read_as_changes(kafka_server: KafkaServer, tmp_path: Path) -> None:
+    topic = TestTopic(kafka_server.bootstrap, 2)
+    table = (
+        "CREATE TABLE u (k STRING, n BIGINT, total BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('connector' = "
+        f"'upsert-kafka', {_topic_options(topic)}, 'key.format' = 'json', 'value.format' = 'json', "
+        "'scan.bounded.mode' = 'latest-offset')"
+    )
+    session = _crashing(tmp_path / "written", table)
+    session.sql(f"INSERT INTO u {KEPT}")
+    session.env.execute("upserts")
+    reading = _crashing(tmp_path / "read", table)
+    assert rows_of(reading.sql("SELECT k, total FROM u")) == [("a", 4), ("b", 2)]
+    both = "SELECT k, total AS x FROM u UNION ALL SELECT k, v AS x FROM clicks"
+    sums = reading.sql(f"SELECT k, SUM(x) AS s FROM ({both}) AS t GROUP BY k")
+    assert rows_of(sums) == [("a", 8), ("b", 4), ("c", 9)], "read once, though the job began anew"
+
+
 def _by_key(topic: TestTopic) -> dict[str, Any]:
     """What a compacted topic keeps: the last value of each key."""
     consumer = Consumer(

@@ -254,17 +254,18 @@ class RandomQueries:
 
     def _aggregate(self, env: Columns) -> tuple[Pair, str]:
         rng = self._rng
-        kind = rng.choice([INT, FLT, TXT, TS, DATE, BOOL])
-        what = rng.choice(
-            ["COUNT(*)", "COUNT({})", "COUNT(DISTINCT {})", "MIN({})", "MAX({})", "SUM({})", "AVG({})"]
-        )
+        kind = rng.choice([INT, FLT, TXT, TS, DATE, BOOL, DEC])
+        counts = ["COUNT(*)", "COUNT({})", "COUNT(DISTINCT {})"]
+        what = rng.choice([*counts, "MIN({})", "MAX({})", "SUM({})", "AVG({})", "SUM(DISTINCT {})"])
         if what[:3] in ("SUM", "AVG"):
-            kind = FLT if what[:3] == "AVG" else rng.choice([INT, FLT])
+            kind = FLT if what[:3] == "AVG" else rng.choice([INT, FLT, DEC])
         made = filled(what, *([self.value(env, kind, 1)] if "{" in what else []))
         if rng.random() < 0.3:
             made = filled("{} FILTER (WHERE {})", made, self.value(env, BOOL, 1))
         if what[:3] == "SUM" and kind == INT:
             made = made[0], f"CAST({made[1]} AS BIGINT)"
+        if kind == DEC and not what.startswith("COUNT"):
+            made = filled("CAST({} AS DECIMAL(12, 4))", made)
         return made, INT if what.startswith("COUNT") else kind
 
     def _group(self, inner: Rel) -> Rel:

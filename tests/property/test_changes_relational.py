@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 from typing import Any
 
@@ -20,10 +21,11 @@ from penstock.dataframe.grouping import GroupPlan
 from penstock.expressions.face import col, count
 from penstock.expressions.nodes import Column
 from penstock.expressions.program import Projection
-from penstock.operators.changes import group_state, rank_state, regular_join, value_sets
+from penstock.operators.changes import group_state, last_rows, rank_state, regular_join, value_sets
 from penstock.operators.changes.first_rows import FirstRowsOperator
 from penstock.operators.changes.group_agg import GroupAggOperator
 from penstock.operators.changes.key_hash import hashed_schema
+from penstock.operators.changes.last_rows import LastRowsOperator
 from penstock.operators.changes.rank_state import Ranking
 from penstock.operators.changes.regular_join import KINDS, RegularJoin, RegularJoinOperator
 from penstock.operators.changes.top_rows import TopRowsOperator
@@ -40,9 +42,11 @@ SCHEMA = pa.schema(
         "x": pa.float64(),
         "y": pa.float64(),
         "s": pa.string(),
+        "p": pa.decimal128(24, 3),
     }
 )
 NAN = float("nan")
+PRICES = [None, *map(Decimal, ("0.000", "1.005", "-2.500", "999999999999999999999.999", "-4294967296.001"))]
 EXAMPLES = settings(max_examples=40, deadline=None)
 ROW = st.tuples(
     st.sampled_from(["a", "b", None]),
@@ -51,6 +55,7 @@ ROW = st.tuples(
     st.sampled_from([None, NAN, 0.25, -7.5, math.inf]),
     st.sampled_from([None, 0.25, -7.5, 3.0]),
     st.sampled_from([None, "", "p", "q", "é"]),
+    st.sampled_from(PRICES),
 )
 
 TIDYING = [
@@ -58,6 +63,7 @@ TIDYING = [
     (buckets, "_WORTH_TIDYING"),
     (row_log, "_WORTH_TIDYING"),
     (group_state, "_WORTH_FORGETTING"),
+    (last_rows, "_WORTH_FORGETTING"),
     (rank_state, "_WORTH_FORGETTING"),
     (value_sets, "_WORTH_FORGETTING"),
     (regular_join, "_WORTH_FORGETTING"),
@@ -118,6 +124,9 @@ def plain(rows: list[Any]) -> list[Any]:
     def one(value: Any) -> Any:
         if isinstance(value, float):
             return "NaN" if math.isnan(value) else value + 0.0
+        if isinstance(value, dict):  # a sum and what to divide it by: our means of decimals are decimals
+            total, count = value.values()
+            return None if total is None else (total / count).quantize(Decimal("1e-6"), ROUND_HALF_UP)
         return value
 
     return sorted((tuple(one(value) for value in row) for row in rows), key=repr)
@@ -141,6 +150,17 @@ AGGREGATES = {
     "max(v) filter (where x > 0)": col("v").max.filter(col("x") > 0),
     "count(*) filter (where v > 1)": count().filter(col("v") > 1),
     "sum(v) filter (where v > 1)": col("v").sum.filter(col("v") > 1),
+    "sum(p)": col("p").sum,
+    "{'sum': sum(p), 'by': count(p)}": col("p").avg,
+    "min(p)": col("p").min,
+    "max(p) filter (where v > 0)": col("p").max.filter(col("v") > 0),
+    "count(distinct p)": col("p").count.distinct,
+    "sum(distinct p)": col("p").sum.distinct,
+    "sum(distinct p) filter (where v > 1)": col("p").sum.distinct.filter(col("v") > 1),
+    "{'sum': sum(distinct p), 'by': count(distinct p)}": col("p").avg.distinct,
+    "sum(distinct v)": col("v").sum.distinct,
+    "avg(distinct v)": col("v").avg.distinct,
+    "sum(distinct y) filter (where x > 0)": col("y").sum.distinct.filter(col("x") > 0),
 }
 
 
@@ -246,6 +266,33 @@ def test_first_and_last_rows(data: Any, keep: str) -> None:
     rig = played(Rig(make, (SCHEMA, ["k", "f"])), history, False)
     key = None if keep == "first" else ("k", "f")
     assert plain([tuple(row.values()) for row in rig.final(key)]) == wanted
+
+
+@given(
+    steps=st.lists(
+        st.one_of(st.integers(1, 3), st.lists(st.tuples(ROW, st.booleans()), max_size=8)), max_size=9
+    )
+)
+@EXAMPLES
+def test_last_rows_of_upserts(steps: list[Any]) -> None:
+    """Rows that replace each other, and deletions that say nothing but the key, also of keys never seen."""
+    schema, last, number = with_change(SCHEMA), {}, 0
+    rig = Rig(partial(LastRowsOperator, hashed_schema(schema), ["k", "f"]), (schema, ["k", "f"]))
+    for step in steps:
+        if isinstance(step, int):
+            rig.rescale(step)
+            continue
+        batch: list[Any] = []
+        for row, gone in step:
+            number += 1
+            key = plain([row[:2]])[0]
+            full = (number, *row)
+            last[key] = None if gone else full
+            batch.append(((None, *row[:2], *[None] * (len(row) - 2)) if gone else full, 3 if gone else 2))
+        if batch:
+            rig.batch(columns(batch, True))
+    found = plain([tuple(row.values()) for row in rig.final()])
+    assert found == plain([row for row in last.values() if row is not None])
 
 
 def joined(how: str, deletes: tuple[bool, bool]) -> RegularJoin:

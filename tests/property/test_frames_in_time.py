@@ -9,6 +9,7 @@ import datetime as dt
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pytest
 
 import penstock.dataframe as pf
 from penstock.common import Configuration
-from penstock.dataframe import Cumulate, DataFrame, Slide, Tumble, col
+from penstock.dataframe import Cumulate, DataFrame, Session, Slide, Tumble, col
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
 from tests.duck import connected
@@ -48,6 +49,18 @@ def random_rows(rng: random.Random, first: int = 0) -> pa.Table:
     )
 
 
+PRICES = [None, *map(Decimal, ("0.000", "1.005", "-2.500", "999999999999999999999.999", "-4294967296.001"))]
+
+
+def random_prices(rng: random.Random) -> pa.Table:
+    """The same with decimals and doubles."""
+    table = random_rows(rng)
+    prices = [rng.choice(PRICES) for _ in range(len(table))]
+    table = table.append_column("p", pa.array(prices, pa.decimal128(24, 3)))
+    doubles = [rng.choice([None, float("nan"), 0.0, -0.0, 1.5]) for _ in prices]
+    return table.append_column("x", pa.array(doubles, pa.float64()))
+
+
 def frame_of(table: pa.Table) -> DataFrame:
     return pf.from_arrow(table, time="ts", max_delay=DELAY)
 
@@ -73,7 +86,15 @@ def said(query: str, **tables: pa.Table) -> Counter[Any]:
     with connected() as db:
         for name, table in tables.items():
             db.register(name, table)
-        return Counter(db.sql(query).fetchall())
+        return Counter(tuple(map(_mean, row)) for row in db.sql(query).fetchall())
+
+
+def _mean(value: Any) -> Any:
+    """A sum and what to divide it by: our means of decimals are decimals."""
+    if not isinstance(value, dict):
+        return value
+    total, count = value.values()
+    return None if total is None else (total / count).quantize(Decimal("1e-6"), ROUND_HALF_UP)
 
 
 TABLES: dict[str, pa.Table] = {}
@@ -99,8 +120,30 @@ def interval(how: str) -> Callable[[random.Random], Both]:
     return make
 
 
+AGGREGATES = {
+    name: made.alias(f"r{place}")
+    for place, (name, made) in enumerate(
+        {
+            "count(*)": pf.count(),
+            "sum(v)::BIGINT": col("v").sum,
+            "min(v)": col("v").min,
+            "count(DISTINCT v)": col("v").count.distinct,
+            "count(DISTINCT v) FILTER (WHERE id % 2 = 0)": col("v").count.distinct.filter(col("id") % 2 == 0),
+            "sum(DISTINCT v)::BIGINT": col("v").sum.distinct,
+            "count(DISTINCT x)": col("x").count.distinct,
+            "avg(DISTINCT v)": col("v").avg.distinct,
+            "sum(p)": col("p").sum,
+            "sum(DISTINCT p)": col("p").sum.distinct,
+            "max(p)": col("p").max,
+            "{'sum': sum(p), 'by': count(p)}": col("p").avg,
+        }.items()
+    )
+}
+FOLDS = ", ".join(AGGREGATES)
+
+
 def windows(rng: random.Random) -> Both:
-    TABLES["l"] = random_rows(rng)
+    TABLES["l"] = random_prices(rng)
     size = rng.choice([10, 25, 60])
     shape = rng.choice(["tumble", "slide", "cumulate"])
     if shape == "tumble":
@@ -121,13 +164,20 @@ def windows(rng: random.Random) -> Both:
             f"WHERE n * {step} > ts AND n * {step} <= ts - ts % {size} + {size}"
         )
     grouped = frame_of(TABLES["l"]).window(window)
-    aggregates = [pf.count().alias("n"), col("v").sum.alias("t"), col("v").min.alias("m")]
     if rng.random() < 0.3:
-        return grouped.agg(
-            *aggregates
-        ), f"SELECT s, e, count(*), sum(v)::BIGINT, min(v) FROM ({spans}) GROUP BY s, e"
-    query = f"SELECT k, s, e, count(*), sum(v)::BIGINT, min(v) FROM ({spans}) GROUP BY k, s, e"
-    return grouped.group_by("k").agg(*aggregates), query
+        return grouped.agg(*AGGREGATES.values()), f"SELECT s, e, {FOLDS} FROM ({spans}) GROUP BY s, e"
+    query = f"SELECT k, s, e, {FOLDS} FROM ({spans}) GROUP BY k, s, e"
+    return grouped.group_by("k").agg(*AGGREGATES.values()), query
+
+
+def sessions(rng: random.Random) -> Both:
+    TABLES["l"] = random_prices(rng)
+    gap = rng.choice([4, 10, 30])
+    window = "WINDOW w AS (PARTITION BY k ORDER BY ts)"
+    begins = f"SELECT *, coalesce(ts - lag(ts) OVER w > {gap}, true)::INT AS b FROM l {window}"
+    placed = f"SELECT *, sum(b) OVER w AS number FROM ({begins}) {window}"
+    query = f"SELECT k, min(ts), max(ts) + {gap}, {FOLDS} FROM ({placed}) GROUP BY k, number"
+    return frame_of(TABLES["l"]).window(Session(gap)).group_by("k").agg(*AGGREGATES.values()), query
 
 
 def window_join(rng: random.Random) -> Both:
@@ -172,7 +222,7 @@ def top_n(rng: random.Random) -> Both:
 
 
 def over(rng: random.Random) -> Both:
-    TABLES["l"] = random_rows(rng)
+    TABLES["l"] = random_prices(rng).drop_columns(["x"])
     frames: list[tuple[dict[str, Any], str]] = [
         ({}, "ORDER BY ts RANGE UNBOUNDED PRECEDING"),
         ({"rows": "unbounded"}, "ORDER BY ts, id ROWS UNBOUNDED PRECEDING"),
@@ -183,11 +233,18 @@ def over(rng: random.Random) -> Both:
     options, sql = rng.choice(frames)
     found = frame_of(TABLES["l"]).over("k", **options)
     shown = found.agg(
-        pf.count().alias("n"), col("v").sum.alias("s"), col("v").min.alias("a"), col("v").max.alias("b")
+        pf.count().alias("n"),
+        col("v").sum.alias("s"),
+        col("v").min.alias("a"),
+        col("v").max.alias("b"),
+        col("p").sum.alias("t"),
+        col("p").min.alias("c"),
+        col("p").avg.alias("m"),
     )
     frame = f"OVER (PARTITION BY k {sql})"
-    folds = f"count(*) {frame}, sum(v) {frame}::BIGINT, min(v) {frame}, max(v) {frame}"
-    return shown, f"SELECT id, k, v, ts, {folds} FROM l"
+    folds = f"count(*) {frame}, sum(v) {frame}::BIGINT, min(v) {frame}, max(v) {frame}, sum(p) {frame}"
+    mean = f"{{'sum': sum(p) {frame}, 'by': count(p) {frame}}}"
+    return shown, f"SELECT id, k, v, ts, p, {folds}, min(p) {frame}, {mean} FROM l"
 
 
 def versions(rng: random.Random) -> Both:
@@ -222,6 +279,7 @@ def lookup(rng: random.Random) -> Both:
 KINDS: dict[str, Callable[[random.Random], Both]] = {
     **{f"interval {how}": interval(how) for how in ("inner", "left", "right", "full", "semi", "anti")},
     "windows": windows,
+    "sessions": sessions,
     "window join": window_join,
     "most of a window": most_of_window,
     "top n": top_n,

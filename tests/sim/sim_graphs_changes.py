@@ -11,8 +11,10 @@ import pyarrow as pa
 
 import penstock.dataframe as pf
 from penstock.common import RowKind, WatermarkStrategy
+from penstock.core.changes import CHANGE, DELETE, UPDATE_AFTER
 from penstock.dataframe import DataFrame, col, lit
 from penstock.dataframe.regular_join import regular_join
+from penstock.dataframe.upserted import upserted
 from penstock.datastream import StreamExecutionEnvironment as Env
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.testing import SimSink
@@ -107,6 +109,32 @@ def first_rows(env: Env) -> None:
     out(env, bids.drop_duplicates().group_by("user").agg(pf.count().alias("digits")))
 
 
+def make_stock(index: Any) -> pa.RecordBatch:
+    """What each of six seats has, again and again; every fifth record says that it is empty.
+
+    All records of a seat are of one split, whose reader passes them on in order, as partitions of Kafka do.
+    """
+    numbers = np.asarray(index)
+    gone = numbers % 5 == 3
+    prices = pa.array(numbers * 7919 % 11, pa.int8(), mask=gone).cast(pa.decimal128(6, 2))
+    kinds = np.where(gone, DELETE, UPDATE_AFTER).astype(np.int8)
+    return pa.record_batch({"seat": numbers % 6, "price": prices, CHANGE: kinds})
+
+
+def changing_upserts(env: Env) -> None:
+    """A source of rows that replace each other, added up: all old rows are taken back."""
+    source = DataGeneratorSource(make_stock, 160, 300.0, columns=True)
+
+    def build(env: Env) -> Any:
+        return env.from_source(source, WatermarkStrategy.no_watermarks(), "stock").uid("stock")
+
+    schema = pa.schema({"seat": pa.int64(), "price": pa.decimal128(6, 2)})
+    stock = upserted(build, schema, ["seat"], env, "stock")
+    price = col("price")
+    sums = price.sum.alias("sum"), price.sum.distinct.alias("different"), price.avg.alias("mean")
+    out(env, stock.group_by((col("seat") % 4).alias("row")).agg(pf.count().alias("seats"), *sums))
+
+
 CHANGING_GRAPHS: dict[str, Callable[[Env], None]] = {
     "changing_groups": changing_groups,
     "changing_top": changing_top,
@@ -115,4 +143,5 @@ CHANGING_GRAPHS: dict[str, Callable[[Env], None]] = {
     "changing_semi": changing_semi,
     "changing_pairs": lasting_pairs,
     "changing_first": first_rows,
+    "changing_upserts": changing_upserts,
 }

@@ -61,15 +61,17 @@ def windows_of_windows(env: Env) -> None:
 
 
 def growing_windows(env: Env) -> None:
-    written(orders(env).window(Cumulate(120, 30)).group_by("user").agg(col("n").sum.alias("s")))
+    different = (col("n") % 4).count.distinct.filter(col("n") % 3 > 0).alias("d")
+    written(orders(env).window(Cumulate(120, 30)).group_by("user").agg(col("n").sum.alias("s"), different))
 
 
 def sessions(env: Env) -> None:
     """Of users, of whom one is not known."""
     known = when(col("user") < 4, col("user")).otherwise(None)
     visits = orders(env).filter(col("n") % 7 < 4).with_column("who", known)
-    found = visits.window(Session(40)).group_by("who").agg(col("n").sum.alias("s"), pf.count().alias("c"))
-    written(found)
+    prices = (col("n") % 3).cast(pa.decimal128(5, 2))
+    sums = col("n").sum.alias("s"), prices.sum.alias("p"), prices.sum.distinct.alias("d")
+    written(visits.window(Session(40)).group_by("who").agg(*sums, pf.count().alias("c")))
 
 
 def looked_up(env: Env) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sim_planted import Patch, Planted, by_name, must_be_found
 
-from penstock.operators.changes import group_agg, regular_join, top_rows
+from penstock.operators.changes import group_agg, last_rows, regular_join, top_rows
+from penstock.operators.changes.decimal_sums import DecimalSum
 from penstock.operators.changes.first_rows import SeenKeys
 from penstock.operators.changes.group_agg import GroupAggOperator
 from penstock.operators.changes.group_state import GroupState
 from penstock.operators.changes.join_side import JoinSide
+from penstock.operators.changes.last_rows import LastRows
 from penstock.operators.changes.rank_state import RankState
 from penstock.operators.changes.regular_join import RegularJoinOperator
 from penstock.operators.changes.value_sets import ValueSets
@@ -119,6 +122,45 @@ def see_the_last(patch: Patch) -> None:
     patch.setattr(SeenKeys, "new", new)
 
 
+def forget_last_rows(patch: Patch) -> None:
+    """What keys had is not in the snapshot."""
+    patch.setattr(LastRows, "restore", lambda self, batch: None)
+
+
+def pass_deletions_over(patch: Patch) -> None:
+    """A key that is gone keeps its row."""
+    original = LastRows.replace
+
+    def replace(self: LastRows, keys: Any, rows: Any, stays: Any) -> Any:
+        return original(self, keys[stays], rows.filter(pa.array(stays)), stays[stays])
+
+    patch.setattr(LastRows, "replace", replace)
+    patch.setattr(last_rows, "DELETE", -1)
+
+
+def forget_the_sum(patch: Patch) -> None:
+    """A restored sum of decimals begins with nothing."""
+    original = DecimalSum.restore
+
+    def restore(self: DecimalSum, groups: Any, columns: Any) -> None:
+        original(self, groups, columns)
+        self.arrays["part0"][groups] = 0
+
+    patch.setattr(DecimalSum, "restore", restore)
+
+
+def add_up_duplicates(patch: Patch) -> None:
+    """A sum of different values counts a value again that is there already."""
+    original = ValueSets.changes
+
+    def changes(self: ValueSets, view: Any) -> Any:
+        pairs, before, after = view.changed
+        view.changed = pairs, before & ~after, after
+        return original(self, view)
+
+    patch.setattr(ValueSets, "changes", changes)
+
+
 MUTATIONS = by_name(
     Planted(forget_a_retraction, "changing_groups"),
     Planted(drop_the_old_row, "changing_groups"),
@@ -134,6 +176,10 @@ MUTATIONS = by_name(
     Planted(restore_one_side, "changing_pairs", 1),
     Planted(see_keys_again, "changing_first", 1),
     Planted(see_the_last, "changing_first", 13),
+    Planted(forget_last_rows, "changing_upserts"),
+    Planted(pass_deletions_over, "changing_upserts"),
+    Planted(forget_the_sum, "changing_upserts"),
+    Planted(add_up_duplicates, "changing_upserts"),
 )
 
 

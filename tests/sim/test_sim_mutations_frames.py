@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from sim_planted import Patch, Planted, by_name, must_be_found
 
 from penstock.core.ids import MAX_TIME
+from penstock.operators.columnar import grouped
 from penstock.operators.columnar.over import OverOperator
 from penstock.operators.columnar.session_agg import ColumnarSessionOperator
 from penstock.operators.columnar.window_agg import ColumnarWindowOperator
@@ -67,6 +69,16 @@ def show_again_after_a_restore(patch: Patch) -> None:
     patch.setattr(WindowRanksOperator, "_fire", fire)
 
 
+def forget_earlier_values(patch: Patch) -> None:
+    """Of lists of different values that become one, the last one stays."""
+
+    def joined(lists: Any, groups: Any, shown: Any) -> Any:
+        last = {group: place for place, group in enumerate(groups.tolist())}
+        return lists.combine_chunks().take(pa.array([last[group] for group in shown.tolist()], pa.int64()))
+
+    patch.setattr(grouped, "joined_lists", joined)
+
+
 MUTATIONS = by_name(
     Planted(emit_before_the_watermark, "frames_windows_of_windows"),
     Planted(emit_before_the_watermark, "frames_growing_windows"),
@@ -78,6 +90,8 @@ MUTATIONS = by_name(
     Planted(forget_what_was_shown, "frames_sums_of_a_while"),
     Planted(lose_marks, "frames_semi_join"),
     Planted(show_again_after_a_restore, "frames_first_of_windows"),
+    Planted(forget_earlier_values, "frames_growing_windows"),
+    Planted(forget_earlier_values, "frames_sessions"),
 )
 
 

@@ -281,6 +281,9 @@ class KafkaSourceBuilder:
 
     def set_deserializer(self, deserializer: Any) -> KafkaSourceBuilder:
         """How to read whole messages: a ``KafkaRecordDeserializationSchema``."""
+        if isinstance(deserializer, MessageDecoder):
+            self._decoder = deserializer
+            return self
         values = getattr(deserializer, "value_schema", None)
         self._decoder = RecordDecoder(deserializer) if values is None else ValueDecoder(values)
         return self

@@ -8,7 +8,7 @@ so that they can be taken back, too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -94,6 +94,11 @@ class Accumulator(ABC):
     """One number or several for each group.  ``parts`` names the arrays, with type and first value."""
 
     parts: ClassVar[Mapping[str, tuple[Any, Any]]]
+
+    @property
+    def stored(self) -> Iterable[str]:
+        """Its columns in snapshots."""
+        return self.parts
 
     def __init__(self) -> None:
         self.arrays: dict[str, Numbers] = {
@@ -282,6 +287,10 @@ class Extreme(Accumulator):
         mask, groups, _ = rows.chosen(*self._of)
         codes = self.coder.codes(rows.column(self._of[0]))
         self.improve(groups, codes if mask is None else codes[mask])
+
+    @property
+    def stored(self) -> Iterable[str]:
+        return ("best",)
 
     def forget(self) -> None:
         # Not while results of before are compared with those of now: they are codes, too.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from penstock.operators.changes.accumulators import (
     Mean,
     Result,
 )
-from penstock.operators.changes.value_sets import IN_SET, ChangingExtreme, DistinctCount, ValueSets
+from penstock.operators.changes.decimal_sums import DecimalMean, DecimalSum
+from penstock.operators.changes.value_sets import ChangingExtreme, DistinctCount, ValueSets, View
 from penstock.operators.operator import OperatorContext
 from penstock.state.column_state import ColumnState, MakeTable
 from penstock.state.group_keys import GroupKeys
@@ -49,6 +51,8 @@ class GroupState:
         """What the sets are called in snapshots."""
         self._known: dict[Any, Accumulator] = {}
         self._labels: dict[str, Accumulator] = {}
+        self._fed: dict[Accumulator, tuple[ValueSets, View]] = {}
+        """Who gets no rows, but the different values that come and go."""
         for column in dict.fromkeys(it.column for it in aggregates if self._needs_set(it) and it.column):
             kind = schema.field(column).type
             needing = [it for it in aggregates if self._needs_set(it) and it.column == column]
@@ -58,7 +62,7 @@ class GroupState:
         self.aggregates = {it.name: self._made(it) for it in aggregates}
 
     def _needs_set(self, it: Aggregated) -> bool:
-        return (it.function == "count" and it.distinct) or (self._retracts and it.function in ("min", "max"))
+        return it.distinct or (self._retracts and it.function in ("min", "max"))
 
     def _made(self, it: Aggregated) -> Accumulator:
         key = it.function, it.column, it.condition, it.distinct
@@ -70,30 +74,31 @@ class GroupState:
         return found
 
     def _new(self, it: Aggregated) -> Accumulator:
+        if it.function == "avg":
+            total = self._made(replace(it, function="sum", label=it.label.replace("AVG", "SUM", 1)))
+            return DecimalMean(total) if isinstance(total, DecimalSum) else Mean(total)
         if it.column is None:
             return Counted(None, it.condition)
         kind = self._schema.field(it.column).type
         if self._needs_set(it):
             sets = self._sets[it.column]
             view = next(view for view in sets.views if view.condition == it.condition)
-            return (
-                DistinctCount(view)
-                if it.function == "count"
-                else ChangingExtreme(sets, view, kind, it.function == "max")
-            )
+            return self._of_set(it, kind, sets, view)
         if it.function == "count":
             return Counted(it.column, it.condition)
         if it.function in ("min", "max"):
             return Extreme(it.column, it.condition, kind, it.function == "max")
-        if it.function == "sum":
-            floating = pa.types.is_floating(kind)
-            return (
-                FloatSum(it.column, it.condition)
-                if floating
-                else IntegerSum(it.column, it.condition, it.label)
-            )
-        total = Aggregated("sum", it.name, it.label.replace("AVG", "SUM", 1), it.column, it.condition)
-        return Mean(self._made(total))
+        return _sum(it, kind, it.condition)
+
+    def _of_set(self, it: Aggregated, kind: pa.DataType, sets: ValueSets, view: View) -> Accumulator:
+        """An aggregate of the values of a set."""
+        if it.function == "count":
+            return DistinctCount(view)
+        if it.function in ("min", "max"):
+            return ChangingExtreme(sets, view, kind, it.function == "max")
+        found = _sum(it, kind, None)
+        self._fed[found] = sets, view
+        return found
 
     def register(self, ctx: OperatorContext) -> None:
         """Make it part of snapshots, and take what was restored."""
@@ -109,7 +114,7 @@ class GroupState:
                 extreme.refill()
 
     def _stored(self) -> list[str]:
-        return [f"{label}/{part}" for label, it in self._labels.items() for part in _parts(it)]
+        return [f"{label}/{part}" for label, it in self._labels.items() for part in it.stored]
 
     # --- rows ----------------------------------------------------------------------------------------
 
@@ -139,7 +144,8 @@ class GroupState:
         for sets in self._sets.values():
             sets.add(rows)
         for it in self._known.values():
-            it.add(rows)
+            fed = self._fed.get(it)
+            it.add(rows if fed is None else fed[0].changes(fed[1]))
 
     def results(self, groups: Rows) -> dict[str, Result]:
         """What some groups have, by the names of the aggregates."""
@@ -209,11 +215,14 @@ class GroupState:
             it.clear()
 
 
-def _parts(it: Accumulator) -> Iterable[str]:
-    """The columns of an aggregate in snapshots; of one whose values are in a set, one that says so."""
-    if isinstance(it, DistinctCount | ChangingExtreme):
-        return (IN_SET,)
-    return ("best",) if isinstance(it, Extreme) else it.parts
+def _sum(it: Aggregated, kind: pa.DataType, condition: str | None) -> Accumulator:
+    """A sum by the type of its values."""
+    assert it.column is not None
+    if pa.types.is_decimal(kind):
+        return DecimalSum(it.column, condition, kind, it.label)
+    if pa.types.is_floating(kind):
+        return FloatSum(it.column, condition)
+    return IntegerSum(it.column, condition, it.label)
 
 
 def _free(name: str, taken: Collection[str]) -> str:

@@ -6,7 +6,7 @@ aggregates of a column: each has its own counters, of the rows for which its con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,6 +134,15 @@ class ValueSets:
         np.add.at(view.distinct, self._index.codes(0)[touched], change)
         view.changed = touched, before, after
 
+    def changes(self, view: View) -> Arrivals:
+        """The different values that came with the last batch, or went, as rows of their groups."""
+        pairs, before, after = view.changed
+        some = pairs[before != after]
+        values = self.coder.values(self._index.codes(1)[some])
+        batch = pa.RecordBatch.from_arrays([values], [self._column])
+        weights = (after.astype(np.int64) - before)[before != after]
+        return Arrivals(batch, self._index.codes(0)[some], weights)
+
     def forget(self) -> None:
         """Let pairs and values go that are not there any more, if they are many."""
         if self.coder.is_large:
@@ -215,6 +224,10 @@ class DistinctCount(Accumulator):
         super().__init__()
         self._view = view
 
+    @property
+    def stored(self) -> Iterable[str]:
+        return (IN_SET,)
+
     def add(self, rows: Arrivals) -> None:
         """Nothing: the set gets the rows."""
 
@@ -234,6 +247,10 @@ class ChangingExtreme(Extreme):
         self._view = view
         self.coder = sets.coder
         sets.extremes.append(self)
+
+    @property
+    def stored(self) -> Iterable[str]:
+        return (IN_SET,)
 
     def add(self, rows: Arrivals) -> None:
         """Of the set, which has the rows: values that came, and new ones where the best has gone."""

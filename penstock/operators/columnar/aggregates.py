@@ -7,7 +7,8 @@ of times, in any order, before :meth:`Aggregate.finish` turns them into the resu
 one column share their partials, so ``Sum`` and ``Avg`` of a column cost one sum.
 
 Nulls are skipped, as in SQL: ``Count`` counts records, everything else ignores nulls and is null itself
-when nothing else was there.  Integer sums are int64 and overflowing is an error; other sums are double.
+when nothing else was there.  Integer sums are int64, sums of decimals have 38 digits, and overflowing is an
+error; other sums are double.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.decimals import mean_of_one, means, sum_of_decimals
 from penstock.core.errors import ConfigError
 from penstock.expressions.face import Expression
 from penstock.expressions.nodes import Node
 from penstock.operators.columnar.expressions import Computed, computed
+from penstock.operators.columnar.value_lists import single_values
 
 ROWS = "__rows"
 """Partial column that every stream has: how many records were folded into the row."""
@@ -37,10 +42,11 @@ class Fold(Enum):
     COUNT = "count"
     MIN = "min"
     MAX = "max"
+    VALUES = "values"
 
     @property
     def merge(self) -> str:
-        """The Arrow function that joins two partials: counts are added up."""
+        """How two partials are joined (see :mod:`grouped`): counts are added up."""
         return "sum" if self is Fold.COUNT else self.value
 
 
@@ -67,20 +73,25 @@ class Partial:
             values = values.dictionary_decode()
         if self.fold is Fold.COUNT:
             return pc.is_valid(values).cast(pa.int64())
+        if self.fold is Fold.VALUES:
+            return single_values(values)
         if self.fold is Fold.SUM:
-            return self._summable(values)
+            return self.summable(values)
         return values
 
-    def _summable(self, values: pa.Array) -> pa.Array:
+    def summable(self, values: pa.Array) -> pa.Array:
+        """Values in the type of their sum."""
         kind = values.type
         if pa.types.is_floating(kind):
             return values.cast(pa.float64())
+        if pa.types.is_decimal(kind):
+            return values.cast(sum_of_decimals(kind))
         if pa.types.is_null(kind):  # rows of Python objects without a single value
             return values.cast(pa.int64())
         if not pa.types.is_integer(kind):
             raise ConfigError(
                 f"column {str(self.column)!r} of type {kind} cannot be summed or averaged; "
-                "cast it to an integer or a float first"
+                "cast it to a number first"
             )
         try:
             return values.cast(pa.int64())
@@ -216,7 +227,9 @@ class Max(_Single):
 
 @dataclass(frozen=True)
 class Avg(Aggregate):
-    """Mean of a numeric column or expression, a double; ``avg_<column>`` unless named.
+    """Mean of a numeric column or expression; ``avg_<column>`` unless named.
+
+    A double; of decimals one of 38 digits, at least six of them behind the point, halves away from zero.
 
     >>> pairs = env.from_collection([Row(k="a", v=2), Row(k="a", v=3)]).key_by("k").count_window(2)
     >>> pairs.agg(Avg("v")).execute_and_collect(limit=1)
@@ -240,8 +253,17 @@ class Avg(Aggregate):
 
     def finish(self, merged: pa.Table) -> Any:
         total, count = (merged.column(partial.name) for partial in self.partials)
-        return pc.divide(total.cast(pa.float64(), safe=False), count.cast(pa.float64(), safe=False))
+        return mean_of_sums(total, count)
 
     def finish_row(self, rows: int, partials: Mapping[Partial, Any]) -> Any:
         total, count = (partials[partial] for partial in self.partials)
+        if isinstance(total, Decimal):
+            return mean_of_one(total, count)
         return None if total is None else float(total) / count
+
+
+def mean_of_sums(total: Any, count: Any) -> Any:
+    """Sums by their counts."""
+    if pa.types.is_decimal(total.type):
+        return means(total, np.asarray(count))
+    return pc.divide(total.cast(pa.float64(), safe=False), count.cast(pa.float64(), safe=False))

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.batch import Indices
+from penstock.core.decimals import carried, decimals_of, parts_of, whole_numbers, wide_numbers
 from penstock.core.errors import ConfigError
 from penstock.operators.columnar.aggregates import Fold
 
@@ -30,6 +31,8 @@ def fold_frames(fold: Fold, values: pa.Array, starts: Indices, ends: Indices, be
     """
     valid = values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
     some = _differences(np.cumsum(valid), starts, ends) > 0
+    if pa.types.is_decimal(values.type) and fold is Fold.SUM:
+        return _sums_of_decimals(values, starts, ends, some)
     if fold in (Fold.SUM, Fold.COUNT):
         filled = values.fill_null(0).to_numpy(zero_copy_only=False)
         found = _sums(filled, starts, ends, begins)
@@ -40,6 +43,12 @@ def fold_frames(fold: Fold, values: pa.Array, starts: Indices, ends: Indices, be
 def _differences(running: Values, starts: Indices, ends: Indices) -> Values:
     found: Values = running[ends - 1] - np.where(starts > 0, running[starts - 1], 0)
     return found
+
+
+def _sums_of_decimals(values: pa.Array, starts: Indices, ends: Indices, some: Values) -> pa.Array:
+    parts = [_differences(np.cumsum(part), starts, ends) for part in parts_of(wide_numbers(values))]
+    sums = whole_numbers(carried(parts), "a sum over a frame")
+    return decimals_of(sums, values.type, None if some.all() else some)
 
 
 def _sums(values: Values, starts: Indices, ends: Indices, begins: Indices) -> Values:

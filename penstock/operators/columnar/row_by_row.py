@@ -1,15 +1,17 @@
 """The built-in aggregates as row functions, for windows and triggers that have no vectorised operator.
 
 Same names, same results, one record at a time: ``RowAggregate`` goes into the ordinary window operator,
-``RowResults`` shapes what comes out.  Nulls are skipped as in the vectorised form, and integer sums beyond
-64 bits are an error there and here.
+``RowResults`` shapes what comes out.  Nulls are skipped as in the vectorised form, and sums of integers
+beyond 64 bits or of decimals beyond 38 digits are an error there and here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
+from penstock.core.decimals import EXACT, MOST_DIGITS
 from penstock.core.errors import ConfigError
 from penstock.core.row import Row
 from penstock.operators.columnar.aggregates import Aggregate, Fold, Partial
@@ -22,6 +24,11 @@ _LIMIT = 2**63
 
 
 def _sum(left: Any, right: Any) -> Any:
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        sum_ = EXACT.add(left, right)
+        if len(sum_.as_tuple().digits) > MOST_DIGITS:
+            raise ConfigError(f"a sum has more than {MOST_DIGITS} digits; make the column a float before agg")
+        return sum_
     total = left + right
     if isinstance(total, int) and not -_LIMIT <= total < _LIMIT:
         raise ConfigError("an integer sum overflows int64; make the column a float before agg")
@@ -71,11 +78,11 @@ def _of_one(partial: Partial, row: Any) -> Any:
     value = partial.source.of_row(row)
     if partial.fold is Fold.COUNT:
         return int(value is not None)
-    summable = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    summable = value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
     if partial.fold is Fold.SUM and not summable:
         raise ConfigError(
             f"field {str(partial.column)!r} holds {value!r}, which cannot be summed or averaged; "
-            "make it an integer or a float first"
+            "make it a number first"
         )
     return value
 

@@ -15,6 +15,7 @@ from penstock.core.ids import MIN_TIME, OperatorId
 from penstock.core.keygroups import combine_columns, hash_array, key_groups
 from penstock.core.metrics import MetricGroup
 from penstock.operators.columnar.aggregates import Avg, Count, Max, Min, Sum
+from penstock.operators.columnar.distinct import Distinct
 from penstock.operators.columnar.fold import PreAggregateOperator
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.window_agg import ColumnarInput, ColumnarWindowOperator
@@ -31,6 +32,9 @@ AGGREGATES = (
     Min("i", "mi"),
     Max("f", "mf"),
     Avg("i", "ai"),
+    Distinct("count", "i", "di"),
+    Distinct("sum", "i", "ds"),
+    Distinct("avg", "f", "df"),
 )
 LATE = "late"
 
@@ -263,6 +267,9 @@ class Model:
             min(ints, default=None),
             max(floats, default=None),
             sum(ints) / len(ints) if ints else None,
+            len(set(ints)),
+            sum(set(ints)) if ints else None,
+            sum(set(floats)) / len(set(floats)) if floats else None,
             end - 1,
         )
         self.emitted[row] += 1
