@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from sim_graphs import GRAPHS, KEYS, RULE_COUNT, Env, numbers, played, untimed
+from sim_graphs import GRAPHS, KEYS, RULE_COUNT, Env, faults_of, numbers, played, simulation_of, untimed
 from sim_graphs_frames import FRAME_GRAPHS
 from sim_graphs_world import SELDOM
 
@@ -67,17 +67,27 @@ def test_at_least_once_loses_nothing() -> None:
     simulate(at_least_once, range(30))
 
 
+@pytest.mark.parametrize("graph", ["chain", "keys", "union"])
+def test_jobs_go_on_with_fewer_slots(graph: str) -> None:
+    """Slots are gone for a while and come back, beside everything else that may happen."""
+    simulation = simulation_of(graph)
+    faults = replace(faults_of(graph), slots_leave=0.3)
+    left = sum(simulation.check(seed, faults).faults["slots_leave"] for seed in range(8))
+    assert left > 0
+
+
 def test_every_fault_happens() -> None:
     """Over the fixed seeds, each kind at least once; a kind that never happens protects nobody.
 
-    Slots that never open are played where they are asked for only: ``test_sim_mutations.py``.
+    Two are not among all and are played where they are asked for: slots that leave, above, and slots that
+    never open, in ``test_sim_mutations.py``.
     """
     if not _reports.keys() >= {"damage", *GRAPHS}:
         pytest.skip("needs the reports of all graphs")
     seen: Counter[str] = Counter()
     for report in _reports.values():
         seen += report.faults
-    assert {field.name for field in fields(Faults)} - {"most", "stuck_open"} == set(seen)
+    assert {field.name for field in fields(Faults)} - {"most", "stuck_open", "slots_leave"} == set(seen)
 
 
 def test_no_faults_by_default() -> None:
