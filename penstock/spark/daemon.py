@@ -1,7 +1,8 @@
 """PySpark's worker daemon with Penstock's imports done, and with an eye on its workers.
 
 Workers are forked from the daemon, so what it has imported they need not import: a slot that is started
-again after a failure registers in a fraction of the time.  And whoever forked a worker can say why it died
+again after a failure registers in a fraction of the time, and builds its tasks without importing what the
+modules of users' programs do.  And whoever forked a worker can say why it died
 (:mod:`penstock.spark.witness`).  Used in sessions that Penstock starts itself
 (``spark.python.daemon.module``).
 """
@@ -15,7 +16,14 @@ import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.parquet
 
+import penstock.columns
+import penstock.common.types
 import penstock.connectors.files.parquet
+import penstock.datastream.connectors.file_system
+import penstock.datastream.functions
+import penstock.datastream.state
+import penstock.datastream.stream_execution_environment
+import penstock.datastream.window
 import penstock.operators.columnar.window_agg
 import penstock.spark.worker
 from penstock.spark import witness
