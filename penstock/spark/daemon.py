@@ -16,7 +16,6 @@ import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.parquet
 
-import penstock.columns
 import penstock.common.types
 import penstock.connectors.files.parquet
 import penstock.datastream.connectors.file_system
