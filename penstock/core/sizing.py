@@ -51,7 +51,7 @@ def rows_bytes(rows: Sequence[Any]) -> int:
     """The bytes of all rows, and of the list that holds them."""
     count = len(rows)
     if count <= _SAMPLE:
-        return sum(map(deep_bytes, rows)) + SLOT_BYTES * count
+        return _each(rows, _DEPTH) + SLOT_BYTES * count
     sample = sampled(rows)
     total = sum(map(deep_bytes, sample)) * count / len(sample)
     if type(rows[0]) is Row:
@@ -65,8 +65,10 @@ def rows_bytes(rows: Sequence[Any]) -> int:
 
 def sampled_bytes(values: Sequence[Any]) -> int:
     """The same by the sample alone."""
+    count = len(values)
     sample = sampled(values)
-    return sum(map(deep_bytes, sample)) * len(values) // max(1, len(sample)) + SLOT_BYTES * len(values)
+    total = _each(sample, _DEPTH)
+    return (total if count <= _SAMPLE else total * count // len(sample)) + SLOT_BYTES * count
 
 
 def sampled(values: Sequence[Any]) -> Sequence[Any]:

@@ -28,6 +28,9 @@ from penstock.event_time.watermark_generators import (
 from penstock.event_time.watermark_strategy import WatermarkStrategy
 from penstock.event_time.watermark_valve import NOTHING, ValveResult, WatermarkValve
 
+_NO_TIMES = np.full(1, MIN_TIME, np.int64)
+_NO_TIMES.flags.writeable = False
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -144,7 +147,7 @@ class WatermarkTracker:
         if self.timer is not None:
             self.timer.activity()
         self.since_growth += len(batch)
-        times = np.full(1, MIN_TIME, np.int64) if batch.times is None else batch.times
+        times = _NO_TIMES if batch.times is None else batch.times
         believed = None
         if self._guard is not None and batch.times is not None:
             believed = self._guard.believed(times, now_ms)

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from penstock.core.ids import KeyGroup
 from penstock.core.messages import HotGroups
+
+Groups = np.ndarray[Any, np.dtype[np.int64]]
 
 _EVERY = 17
 """A prime, so that sources which take turns do not hide behind it."""
@@ -28,16 +31,26 @@ class GroupCounts:
         self._total = 0
         self._counts = np.zeros(0, np.int64)
 
-    def saw(self, groups: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    def saw(self, groups: Groups) -> None:
         """A batch was routed; these are the key groups of its records."""
+        if self._looks_at_next():
+            picked = groups[:: -(-len(groups) // _RECORDS) or 1]
+            self._add(picked, len(picked))
+
+    def saw_one(self, group: KeyGroup) -> None:
+        """A batch of one record was routed, of this key group."""
+        if self._looks_at_next():
+            self._add(group, 1)
+
+    def _looks_at_next(self) -> bool:
         self._batches += 1
-        if self._batches % _EVERY != 1:
-            return
+        return self._batches % _EVERY == 1
+
+    def _add(self, picked: Groups | KeyGroup, records: int) -> None:
         if not len(self._counts):
             self._counts = np.zeros(self._groups, np.int64)
-        picked = groups[:: -(-len(groups) // _RECORDS) or 1]
         np.add.at(self._counts, picked, 1)
-        self._total += len(picked)
+        self._total += records
         if self._total >= _FADE_AT:
             self._counts >>= 1
             self._total = int(self._counts.sum())

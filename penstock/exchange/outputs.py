@@ -96,10 +96,11 @@ class OutputEdge:
 
     def emit(self, batch: Batch) -> None:
         """Route records into the buffers."""
-        if not len(batch):
+        count = len(batch)
+        if not count:
             return
         self._dirty = True
-        self.emitted_rows += len(batch)
+        self.emitted_rows += count
         self.tail.saw(batch)
         try:
             for target, share in self._route(batch):
@@ -172,7 +173,10 @@ class OutputEdge:
         """Whether all channels are below their bounds; one is enough where records are dealt by room."""
         if self._dealing is not None:
             return self._dealing.writable()
-        return all([buffer.sender.writable() for buffer in self._buffers.values()])
+        for buffer in self._buffers.values():  # noqa: SIM110 - asked several times a step
+            if not buffer.sender.writable():
+                return False
+        return True
 
 
 class Outputs:
@@ -204,7 +208,10 @@ class Outputs:
 
     def writable(self) -> bool:
         """Whether all channels are below their bounds."""
-        return all([edge.writable() for edge in self._edges])
+        for edge in self._edges:  # noqa: SIM110 - asked several times a step
+            if not edge.writable():
+                return False
+        return True
 
     def emitted_bytes(self) -> int:
         """All that was ever given to them."""

@@ -20,7 +20,16 @@ import pyarrow.compute as pc
 from penstock.core.batch import Batch
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, KeyError_
-from penstock.core.keygroups import Hashes, combine_columns, hash_nullable, hash_values, key_groups, owner
+from penstock.core.ids import KeyGroup
+from penstock.core.keygroups import (
+    Hashes,
+    combine_columns,
+    hash_nullable,
+    hash_value,
+    hash_values,
+    key_groups,
+    owner,
+)
 from penstock.core.keys import NAN, canonical_keys
 from penstock.core.row import field_of
 from penstock.exchange.hot_groups import GroupCounts
@@ -182,6 +191,10 @@ class _ByKey(_ByIndex):
             self._on_nan = None
         if self._receivers == 1:
             return ((0, keyed),)
+        if keyed.keys is not None and len(keyed) == 1:  # arrays would cost it more than all the rest
+            group = KeyGroup(hash_value(keyed.keys[0]) % self._max)
+            self._seen.saw_one(group)
+            return ((owner(group, self._receivers, self._max), keyed),)
         groups = key_groups(key_hashes(keyed, kinds), self._max)
         self._seen.saw(groups)
         return self.split(keyed, owner(groups, self._receivers, self._max))

@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 
 from penstock.core.clock import Clock
@@ -84,9 +83,6 @@ def _message(piece: str, secret: tuple[str, ...]) -> str:
     return kind + mark + secret_fields(secret).written(said)
 
 
-_is_suspended = attrgetter("is_suspended")
-
-
 class SuspendedWork:
     """What the operators of one chain have left over."""
 
@@ -94,7 +90,10 @@ class SuspendedWork:
         self._last_first = tuple(reversed(operators))
 
     def __bool__(self) -> bool:
-        return any(map(_is_suspended, self._last_first))
+        for operator in self._last_first:  # noqa: SIM110 - asked several times for each record that comes alone
+            if operator.is_suspended:
+                return True
+        return False
 
     def resume(self, writable: Callable[[], bool]) -> bool:
         """Let operators go on while there is room, those at the end of the chain first; whether one did."""

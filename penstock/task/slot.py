@@ -59,6 +59,8 @@ class Slot:
 
     def __init__(self, slot_id: SlotId, env: TaskEnvironment, network: Network) -> None:
         self.id = slot_id
+        self.here = Subtask(VertexId("slot"), SubtaskIndex(int(slot_id)))
+        """Stands for the slot where no task of it is meant."""
         self.phase = SlotPhase.WAITING
         self.tasks: list[Task] = []
         self._untaken = 0
@@ -70,11 +72,6 @@ class Slot:
         if isinstance(message, DriverMessage):
             self._untaken += 1
         self._report(message)
-
-    @property
-    def here(self) -> Subtask:
-        """Stands for the slot where no task of it is meant."""
-        return Subtask(VertexId("slot"), SubtaskIndex(int(self.id)))
 
     def handle(self, message: ToSlot) -> None:
         """Take one control message."""

@@ -37,7 +37,7 @@ class RequestedSnapshots:
     """Each is taken once at most, in the order of their epochs."""
 
     def __init__(self) -> None:
-        self._last = Epoch(0)
+        self._last = self._newest = Epoch(0)
         self._asked: dict[Epoch, TriggerSnapshot] = {}
         self._given_up: set[Epoch] = set()
 
@@ -45,9 +45,12 @@ class RequestedSnapshots:
         """One is asked for."""
         self._asked = {epoch: kept for epoch, kept in self._asked.items() if epoch >= self._last}
         self._asked[trigger.epoch] = trigger
+        self._newest = max(self._newest, trigger.epoch)
 
     def waiting(self) -> list[TriggerSnapshot]:
         """Those that are not taken yet, oldest first."""
+        if self._newest <= self._last:
+            return []  # what every step of a source asks
         return [trigger for epoch, trigger in sorted(self._asked.items()) if epoch > self._last]
 
     def begin(self, epoch: Epoch) -> bool:

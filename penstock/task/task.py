@@ -75,6 +75,7 @@ class Task:
         self._head = self._operators[0]
         self._timed, self._unfinished = self._operators, list(self._operators)
         self._pending = PendingOperators(self._operators)
+        self._may_be_pending = bool(self._pending)
         self._gate = gate
         self._left_over = SuspendedWork(self._operators)
         source = self._head.operator
@@ -124,11 +125,13 @@ class Task:
         return {**self._steps.read(), **numbers, **self._shares.milliseconds()}
 
     def _work(self) -> bool:
-        worked = self._left_over.resume(self.writable)
-        shares = self._shares
-        shares.was_blocked = bool(self._left_over)
-        if shares.was_blocked:
-            return worked
+        worked, shares = False, self._shares
+        shares.was_blocked = False
+        if self._left_over:
+            worked = self._left_over.resume(self.writable)
+            shares.was_blocked = bool(self._left_over)
+            if shares.was_blocked:
+                return worked
         worked = self._answer_barriers() or worked
         if self._asked.end_the_job:
             return worked
@@ -166,7 +169,8 @@ class Task:
 
     def _room(self) -> int:
         """How many records may be read at once."""
-        return self._pending.room(self._pace.rows)
+        rows = self._pace.rows
+        return self._pending.room(rows) if self._may_be_pending else rows
 
     def next_deadline_ms(self) -> int | None:
         """Processing time at which the task wants a step although no input arrived."""
@@ -208,8 +212,8 @@ class Task:
             if due is not None and due <= now:
                 operator.run(partial(operator.operator.on_processing_time, now))
                 worked = True
-            if self._left_over:
-                break
+                if self._left_over:
+                    break
         return worked
 
     def _read_gate(self, gate: InputGate) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.core.batch import Batch
+from penstock.core.keygroups import hash_values, key_groups
 from penstock.core.messages import HotGroups
 from penstock.exchange.hot_groups import GroupCounts
 from penstock.exchange.partition import Hash, Rebalance, make_router
@@ -40,6 +41,17 @@ def test_one_batch_in_many_and_few_of_its_records() -> None:
         counts.saw(np.zeros(100_000, np.int64))
     found = counts.hottest()
     assert found is not None and found.records <= 256
+
+
+def test_records_that_come_alone_count_like_others() -> None:
+    router = make_router(Hash(lambda value: value), 0, 1, 2, 128)
+    for number in range(17 * 300):
+        router.route(Batch.of_rows([5 if number % 4 else number]))
+    assert router.counts is not None
+    found = router.counts.hottest()
+    assert found is not None and found.records == 300
+    hottest = key_groups(hash_values([5]), 128)[0]
+    assert list(found.counts) == [hottest] and 150 < found.counts[hottest] < 290
 
 
 def test_only_routers_by_key_count_and_only_among_several_receivers() -> None:

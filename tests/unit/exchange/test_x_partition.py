@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -124,6 +127,26 @@ def test_rows_and_columns_meet_at_the_same_subtask() -> None:
             }
         )
     assert places[0] == places[1] and len(set(places[0].values())) == 4
+
+
+def test_a_row_alone_goes_where_it_goes_among_others() -> None:
+    nan, minus_nan = float("nan"), np.copysign(np.float64("nan"), -1)
+    texts = ["", "tea", "Zürich", "\udc80", "x" * 200]
+    numbers = [0, -1, 2**63 - 1, 2**63, -(2**70), True, 0.0, -0.0, 1.0, 2.5, 1e300, nan, minus_nan]
+    numpys = [np.int32(7), np.uint64(2**63), np.float32(0.1), np.bool_(True)]
+    others = [b"", b"tea", (1, None), Row(a=1), Decimal("1.50"), dt.date(2024, 5, 1), uuid.UUID(int=5)]
+    keys = [*texts, *numbers, *numpys, *others]
+    together = make_router(Hash(lambda value: value), 0, 1, 7, MAX)
+    alone = make_router(Hash(lambda value: value), 0, 1, 7, MAX)
+    for same_kind in [[key for key in keys if type(key) is kind] for kind in dict.fromkeys(map(type, keys))]:
+        expected = {
+            id(row): target
+            for target, share in together.route(Batch.of_rows(same_kind))
+            for row in share.rows
+        }
+        for row in same_kind:
+            ((target, share),) = alone.route(Batch.of_rows([row]))
+            assert target == expected[id(row)] and share.rows == [row] and len(share.key_list()) == 1, row
 
 
 @settings(max_examples=60, deadline=None)
