@@ -16,12 +16,14 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -194,7 +196,8 @@ def ask_until_told(count: int, every_s: float) -> None:
     from penstock.coordinator.registry import entries
 
     over = threading.Event()
-    answered, failed = [0] * count, [0] * count
+    answered = [0] * count
+    failed: Counter[str] = Counter()
     current: list[Any] = []
 
     def look(number: int) -> None:
@@ -203,8 +206,11 @@ def ask_until_told(count: int, every_s: float) -> None:
             for entry in list(current):
                 try:
                     answered[number] += ask_as_the_page(entry)
-                except (OSError, http.client.HTTPException, ValueError, KeyError):
-                    failed[number] += 1
+                except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
+                    # A job that has ended has left the list, or does so in a moment.
+                    over.wait(1.0)
+                    when = "while it ran" if entry.id in [each.id for each in entries()] else "when it ended"
+                    failed[f"{type(error).__name__} {when}"] += 1
             over.wait(every_s)
 
     def find() -> None:
@@ -220,7 +226,9 @@ def ask_until_told(count: int, every_s: float) -> None:
     sys.stdin.readline()
     over.set()
     took = round(time.monotonic() - begun, 1)
-    print(json.dumps({"answers": sum(answered), "looks that failed": sum(failed), "seconds": took}))
+    told = {"answers": sum(answered), "looks that failed": dict(failed), "seconds": took}
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps(told | {"processor seconds of the clients": round(used.ru_utime + used.ru_stime, 1)}))
 
 
 def ask_as_the_page(entry: Any) -> int:
