@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types as kinds
 
 from penstock.core.decimals import MOST_DIGITS
+from penstock.expressions.decimal_rounding import HALVES_UP, round_decimals, rounded_type, with_room
 from penstock.expressions.functions import (
     Arguments,
     Kernel,
@@ -91,7 +92,7 @@ def _rounded_to(gives: pa.DataType, kernel: Kernel, is_wide: bool, left: Value, 
     if not is_wide:  # a product of two decimals with 38 digits
         return on_arrays(partial(_by_digits, mul, gives))(left, right)
     wide = [value.cast(pa.decimal256(value.type.precision, value.type.scale)) for value in (left, right)]
-    found = pc.round(kernel(*wide), ndigits=gives.scale, round_mode="half_towards_infinity")
+    found = pc.round(kernel(*wide), ndigits=gives.scale, round_mode=HALVES_UP)
     return found.cast(gives)
 
 
@@ -220,6 +221,10 @@ def _abs(arguments: Arguments) -> Overload:
 @function("sign", 1)
 def _sign(arguments: Arguments) -> Overload:
     every(arguments, is_number, "a number")
+    kind = arguments.types[0]
+    if kinds.is_decimal(kind):
+        gives = pa.decimal128(1, 0)
+        return Overload((kind,), gives, lambda value: pc.sign(value).cast(as_decimal(pa.int64())).cast(gives))
     return _same(arguments, lambda value: pc.sign(value).cast(value.type), False)
 
 
@@ -230,8 +235,8 @@ def _whole(kernel: Kernel, arguments: Arguments) -> Overload:
     if kinds.is_integer(kind):
         return _same(arguments, lambda value: value, False)
     if kinds.is_decimal(kind):
-        gives = pa.decimal128(min(max(1, kind.precision - kind.scale + 1), MOST_DIGITS), 0)
-        return Overload((kind,), gives, lambda value: kernel(value).cast(gives))
+        gives = rounded_type(kind, 0)
+        return Overload((kind,), gives, with_room(kernel, kind, gives))
     return _same(arguments, kernel, False)
 
 
@@ -250,8 +255,16 @@ def _round(arguments: Arguments) -> Overload:
         return Overload(takes, kind, lambda value, *_: pa.scalar(None, value.type))
     if kinds.is_integer(kind) and digits >= 0:
         return Overload(takes, kind, lambda value, *_: value)
-    rounded = partial(pc.round, ndigits=digits, round_mode="half_towards_infinity")
-    return Overload(takes, kind, lambda value, *_: rounded(value).cast(kind))
+    if kinds.is_decimal(kind):
+        gives, rounded = round_decimals(kind, digits)
+        return Overload(takes, gives, lambda value, *_: rounded(value), _may_overflow(kind, digits))
+    rounded = partial(pc.round, ndigits=digits, round_mode=HALVES_UP)
+    return Overload(takes, kind, lambda value, *_: rounded(value).cast(kind), kinds.is_integer(kind))
+
+
+def _may_overflow(kind: pa.DataType, digits: int) -> bool:
+    """Whether there may be more digits than there can be."""
+    return kind.scale == 0 and kind.precision == MOST_DIGITS and digits < 0
 
 
 def _of_doubles(name: str, compute: Callable[..., np.ndarray], arguments: int = 1) -> None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as kinds
 
 from penstock.core.decimals import MOST_DIGITS
+from penstock.expressions.decimal_rounding import HALVES_UP, with_room
 from penstock.expressions.functions import Kernel, Unfit, Value
 from penstock.expressions.types import as_decimal, is_text
 
@@ -64,9 +65,9 @@ def _prepared(given: pa.DataType, wanted: pa.DataType) -> Any:
     if kinds.is_integer(given) and kinds.is_decimal(wanted):
         return lambda value: value.cast(as_decimal(given))
     if kinds.is_floating(given) and kinds.is_decimal(wanted):
-        return partial(pc.round, ndigits=wanted.scale, round_mode="half_towards_infinity")
+        return partial(pc.round, ndigits=wanted.scale, round_mode=HALVES_UP)
     if kinds.is_decimal(given) and kinds.is_decimal(wanted) and wanted.scale < given.scale:
-        return partial(pc.round, ndigits=wanted.scale, round_mode="half_towards_infinity")
+        return with_room(partial(pc.round, ndigits=wanted.scale, round_mode=HALVES_UP), given, wanted)
     if kinds.is_timestamp(given) and kinds.is_date(wanted):
         return lambda value: pc.floor_temporal(value, unit="day")
     if kinds.is_timestamp(given) and kinds.is_timestamp(wanted) and not _is_finer(wanted, given):

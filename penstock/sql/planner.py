@@ -108,7 +108,11 @@ class Planner:
     def _with(self, node: exp.With) -> None:
         if node.args.get("recursive"):
             raise self.text.refuse(node, "WITH RECURSIVE is not there: a stream does not end")
+        names = set[str]()
         for part in node.expressions:
+            if part.alias in names:
+                raise self.text.refuse(part, f"two queries of WITH are called {part.alias!r}")
+            names.add(part.alias)
             found = self.query(part.this)
             self._named[part.alias] = froms.renamed(self, found, part.args.get("alias"), part)
 

@@ -90,3 +90,44 @@ def test_values_are_not_rounded_before_they_are_compared() -> None:
     with pytest.raises(ConfigError, match="45 digits, and 38 are possible"):
         computed(col("a") < lit(Decimal("1.000000001")), a=sums)
     assert computed(col("a").floor(), a=pa.array([Decimal(7)], pa.decimal128(38, 0))).to_pylist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("rounded", "gives", "kind"),
+    [
+        (col("a").round(1), "100000000.0", (10, 1)),
+        (col("a").round(), "100000000", (9, 0)),
+        (col("a").round(-1), "100000000", (9, 0)),
+        (col("a").round(-8), "100000000", (9, 0)),
+        (col("a").round(-9), "0", (9, 0)),
+        (col("a").round(-40), "0", (9, 0)),
+        (col("a").round(2), "99999999.99", (10, 2)),
+        (col("a").round(7), "99999999.99", (10, 2)),
+        (col("a").ceil(), "100000000", (9, 0)),
+        (col("a").cast(pa.decimal128(10, 1)), "100000000.0", (10, 1)),
+        (col("a").sign, "1", (1, 0)),
+    ],
+)
+def test_what_is_rounded_up_may_have_a_digit_more(rounded: Any, gives: str, kind: tuple[int, int]) -> None:
+    most = Decimal("99999999.99")
+    array = pa.array([most, None, -most], pa.decimal128(10, 2))
+    found = computed(rounded, a=array)
+    least = Decimal("-99999999") if "ceil" in str(rounded).lower() else -Decimal(gives)
+    assert found.to_pylist() == [Decimal(gives), None, least] and found.type == pa.decimal128(*kind)
+    assert computed(rounded, a=array[:0]).type == found.type
+
+
+def test_the_longest_decimals_are_rounded() -> None:
+    array = pa.array([Decimal("9" * 36 + ".99")], pa.decimal128(38, 2))
+    for rounded in (col("a").round(), col("a").ceil(), col("a").cast(pa.decimal128(38, 0))):
+        assert computed(rounded, a=array).to_pylist() == [Decimal(10**36)]
+    with pytest.raises(PenstockError, match="does not fit"):
+        computed(col("a").cast(pa.decimal128(36, 0)), a=array)
+    assert computed(col("a").try_cast(pa.decimal128(36, 0)), a=array).to_pylist() == [None]
+
+
+def test_constants_are_rounded_like_columns() -> None:
+    array = pa.array([0], pa.int64())
+    nines = lit(Decimal("99.9"))
+    for rounded in (nines.round(), nines.ceil(), nines.cast(pa.decimal128(3, 0))):
+        assert computed(rounded + col("a"), a=array).to_pylist() == [100]

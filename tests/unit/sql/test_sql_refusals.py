@@ -65,6 +65,7 @@ REFUSED = [
     ("SELECT LISTAGG(country) AS l FROM orders", 1, 8, "there are COUNT, SUM, MIN, MAX and AVG"),
     ("SELECT CAST(id AS GEOMETRY) AS g FROM orders", None, None, "there are BOOLEAN"),
     ("WITH RECURSIVE r AS (SELECT 1 AS n) SELECT n FROM r", None, None, "WITH RECURSIVE"),
+    ("WITH a AS (SELECT 1 AS n), a AS (SELECT 2 AS n) SELECT n FROM a", None, None, "two queries of WITH are called 'a'"),
     ("SELECT id FROM orders UNION ALL SELECT order_id FROM payments ORDER BY id LIMIT 2", None, None,
      "is not there"),
     ("SELECT id FROM orders WHERE id BETWEEN SYMMETRIC 3 AND 1", None, None, "SYMMETRIC is not there"),
