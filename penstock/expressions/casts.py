@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as kinds
 
 from penstock.core.decimals import MOST_DIGITS
-from penstock.expressions.decimal_rounding import HALVES_UP, with_room
+from penstock.expressions.decimal_rounding import HALVES_UP, rounded_type, with_room
 from penstock.expressions.functions import Kernel, Unfit, Value
 from penstock.expressions.types import as_decimal, is_text
 
@@ -61,7 +61,7 @@ def _prepared(given: pa.DataType, wanted: pa.DataType) -> Any:
     if kinds.is_floating(given) and kinds.is_integer(wanted):
         return pc.trunc
     if kinds.is_decimal(given) and kinds.is_integer(wanted):
-        return pc.trunc
+        return with_room(pc.trunc, given, rounded_type(given, 0))
     if kinds.is_integer(given) and kinds.is_decimal(wanted):
         return lambda value: value.cast(as_decimal(given))
     if kinds.is_floating(given) and kinds.is_decimal(wanted):

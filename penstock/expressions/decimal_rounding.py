@@ -6,6 +6,7 @@ that it was given, so there is room for the digit before, and the type of the re
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 
 import pyarrow as pa
@@ -25,7 +26,8 @@ def round_decimals(given: pa.DataType, digits: int) -> tuple[pa.DataType, Kernel
     gives = rounded_type(given, max(0, digits))
     whole = given.precision - given.scale
     if -digits > whole:  # less than half of what they are rounded to
-        return gives, lambda value: pc.multiply(value, pa.scalar(0, pa.decimal128(1, 0))).cast(gives)
+        nothing, zero = pa.scalar(None, gives), pa.scalar(Decimal(0), gives)
+        return gives, lambda value: pc.if_else(pc.is_valid(value), zero, nothing)
     return gives, with_room(partial(pc.round, ndigits=digits, round_mode=HALVES_UP), given, gives)
 
 
