@@ -1,4 +1,4 @@
-"""Decimals of every length, at the edges of their types: rounded, cast and signed as exact arithmetic has it."""
+"""Decimals of every length, at the edges of their types: rounded and cast as exact arithmetic has it."""
 
 from __future__ import annotations
 
