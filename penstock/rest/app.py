@@ -244,7 +244,7 @@ class Limits:
         except TimeoutError:
             if not begun:
                 await errors(503, f"the answer took longer than {REQUEST_S:g} s")(scope, receive, sending)
-        except asyncio.CancelledError:  # the server leaves, and this has waited for Spark until its last moment
+        except asyncio.CancelledError:  # the server leaves, and this waited for Spark until the last moment
             if not begun:
                 await errors(503, "the job has ended")(scope, receive, sending)
         except Exception as error:
