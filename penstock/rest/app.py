@@ -30,7 +30,7 @@ from penstock.rest.json_answer import JsonAnswer
 from penstock.rest.look import Refused
 from penstock.rest.plane import Plane, stacks
 from penstock.rest.routes import SAMPLED, VIEWS, Asked, View, answer
-from penstock.rest.share import OVER, Share
+from penstock.rest.share import Share
 from penstock.rest.static import console_files
 from penstock.rest.steering import ACTIONS, OUTCOMES, Action, body_of
 
@@ -234,9 +234,9 @@ class Limits:
 
         try:
             self._guard.check(scope["method"], scope["path"], headers, _brings_code(scope))
+            if self._share is not None and self._guard.for_browser(headers):
+                await self._share.turn()
             async with asyncio.timeout(REQUEST_S):
-                if self._share is not None and self._guard.for_browser(headers):
-                    await self._share.turn()
                 await self._app(scope, _limited(headers, receive), sending)
         except Refused as error:
             await _read_off(receive)
@@ -244,9 +244,6 @@ class Limits:
         except TimeoutError:
             if not begun:
                 await errors(503, f"the answer took longer than {REQUEST_S:g} s")(scope, receive, sending)
-        except asyncio.CancelledError:  # the server leaves, and this has taken longer than it waits
-            if not begun:
-                await errors(503, OVER)(scope, receive, sending)
         except Exception as error:
             _log.exception("a request %s %s to the job's page failed", scope["method"], scope["path"])
             if not begun:

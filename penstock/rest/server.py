@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -39,19 +39,9 @@ class _Patient(H11Protocol):
         super().connection_made(transport)
         self.loop.call_later(FIRST_REQUEST_S, self._close_if_silent)
 
-    def on_response_complete(self) -> None:
-        answered = self.cycle
-        super().on_response_complete()
-        self.loop.call_later(_KEEP_ALIVE_S, self._close_if_no_other, answered)
-
     def connection_lost(self, exc: Exception | None) -> None:
         if hasattr(self, "transport") and self.transport is not None:
             super().connection_lost(exc)
-
-    def _close_if_no_other(self, answered: Any) -> None:
-        """A request that is begun and never ended would keep it: uvicorn's own timer stops for that."""
-        if self.cycle is answered and not self.transport.is_closing():
-            self.transport.close()
 
     def _close_if_silent(self) -> None:
         if self.cycle is None and not self.transport.is_closing():
@@ -65,10 +55,8 @@ class PromptServer(uvicorn.Server):
     connections to close: whoever waits for a job would wait for its page, too.
     """
 
-    def __init__(self, config: uvicorn.Config, leaving: Callable[[], None] = lambda: None) -> None:
-        """``leaving`` is called, on the thread that serves, before anybody's connection is closed."""
+    def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._leaving = leaving
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leave = asyncio.Event()
 
@@ -90,7 +78,6 @@ class PromptServer(uvicorn.Server):
             await self._leave.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._leaving()
         if self.server_state.connections or self.server_state.tasks:
             await super().shutdown(sockets)
             return
@@ -108,8 +95,7 @@ class Server:
     def __init__(self, plane: Plane, doors: Sequence[tuple[Door, Guard]]) -> None:
         share = Share(SystemClock())
         self._servers = [
-            (PromptServer(config_for(build(plane, guard, share), door), share.leave), door)
-            for door, guard in doors
+            (PromptServer(config_for(build(plane, guard, share), door)), door) for door, guard in doors
         ]
 
     def run(self) -> None:

@@ -10,14 +10,12 @@ import asyncio
 from collections.abc import Callable
 
 from penstock.core.clock import Clock, computed_s
-from penstock.rest.look import Refused
 
-OVER = "the page was closed before this was answered: the job, or what else served it, has ended"
 SHARE = 0.1
 """Of one core, in the long run."""
 _SAVED_S = 2.0
 """Processor time that may be used at once by somebody who has not asked for long."""
-_SHORTEST_S, _LONGEST_S = 0.001, 0.1
+_SHORTEST_S, _LONGEST_S = 0.001, 1.0
 
 
 class Share:
@@ -32,7 +30,6 @@ class Share:
         self._saved = _SAVED_S
         self._last: tuple[float, float] | None = None
         self._line = asyncio.Lock()
-        self._is_over = False
 
     def owed_s(self) -> float:
         """How long to wait until the share covers what was used; 0 if it does."""
@@ -43,16 +40,10 @@ class Share:
         owed = -self._saved / SHARE
         return owed if owed > _SHORTEST_S else 0.0
 
-    def leave(self) -> None:
-        """The server is about to leave: whoever waits is told so, the end of the job waits for no turns."""
-        self._is_over = True
-
     async def turn(self) -> None:
-        """Return when a request may be answered; refused if the server leaves before that."""
+        """Return when a request may be answered."""
         if not self._line.locked() and not self.owed_s():
             return
         async with self._line:
             while owed := self.owed_s():
-                if self._is_over:
-                    raise Refused(503, OVER)
                 await asyncio.sleep(min(owed, _LONGEST_S))

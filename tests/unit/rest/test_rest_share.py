@@ -73,17 +73,3 @@ def test_one_that_was_cancelled_leaves_the_line(monkeypatch: pytest.MonkeyPatch)
 
     asyncio.run(crowd())
     assert thread.answers == 3
-
-
-def test_whoever_waits_when_the_server_leaves_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    thread = Thread(monkeypatch, 10.0)
-
-    async def crowd() -> list[BaseException | None]:
-        await thread.answer()
-        waiting = [asyncio.create_task(thread.answer()) for _ in range(3)]
-        thread.share.leave()
-        return await asyncio.gather(*waiting, return_exceptions=True)
-
-    told = asyncio.run(crowd())
-    assert [getattr(error, "status", None) for error in told] == [503] * 3
-    assert thread.answers == 1
