@@ -244,6 +244,9 @@ class Limits:
         except TimeoutError:
             if not begun:
                 await errors(503, f"the answer took longer than {REQUEST_S:g} s")(scope, receive, sending)
+        except asyncio.CancelledError:  # the server leaves, and this has waited for Spark until its last moment
+            if not begun:
+                await errors(503, "the job has ended")(scope, receive, sending)
         except Exception as error:
             _log.exception("a request %s %s to the job's page failed", scope["method"], scope["path"])
             if not begun:

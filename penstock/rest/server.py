@@ -93,9 +93,9 @@ class Server:
     """Serves some doors. :meth:`run` is the thread's work; :meth:`stop` may be called from any."""
 
     def __init__(self, plane: Plane, doors: Sequence[tuple[Door, Guard]]) -> None:
-        share = Share(SystemClock())
+        self._share = Share(SystemClock())
         self._servers = [
-            (PromptServer(config_for(build(plane, guard, share), door)), door) for door, guard in doors
+            (PromptServer(config_for(build(plane, guard, self._share), door)), door) for door, guard in doors
         ]
 
     def run(self) -> None:
@@ -107,6 +107,7 @@ class Server:
 
     def stop(self) -> None:
         """Answer what is under way, then be gone."""
+        self._share.end()
         for server, _ in self._servers:
             server.leave()
 

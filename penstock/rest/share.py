@@ -1,7 +1,8 @@
 """How much of a processor the page may take: whoever looks at a job must not slow it.
 
 The server's thread counts the processor time it has used.  While that is more than its share, requests wait
-for their turn, in order: a crowd gets slower answers, not a slower job.  A few clients never notice.
+for their turn, in order: a crowd gets slower answers, not a slower job.  A few clients never notice.  Behind
+the job there is nothing left to spare: whoever still waits is answered.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Callable
 
 from penstock.core.clock import Clock, computed_s
 
-SHARE = 0.1
+SHARE = 0.05
 """Of one core, in the long run."""
 _SAVED_S = 2.0
 """Processor time that may be used at once by somebody who has not asked for long."""
-_SHORTEST_S, _LONGEST_S = 0.001, 1.0
+_SHORTEST_S, _LONGEST_S = 0.001, 0.25
 
 
 class Share:
-    """What one server may use. All methods on the thread that serves.
+    """What one server may use. All methods on the thread that serves, but for :meth:`end`.
 
     ``used`` gives the seconds that this thread has computed.
     """
@@ -30,9 +31,16 @@ class Share:
         self._saved = _SAVED_S
         self._last: tuple[float, float] | None = None
         self._line = asyncio.Lock()
+        self._over = False
+
+    def end(self) -> None:
+        """The job is over: nobody waits any more. From any thread, at any time."""
+        self._over = True
 
     def owed_s(self) -> float:
-        """How long to wait until the share covers what was used; 0 if it does."""
+        """How long to wait until the share covers what was used; 0 if it does, or the job is over."""
+        if self._over:
+            return 0.0
         used, now = self._used(), self._now()
         before_used, before = self._last or (used, now)
         self._last = used, now

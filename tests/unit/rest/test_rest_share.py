@@ -73,3 +73,17 @@ def test_one_that_was_cancelled_leaves_the_line(monkeypatch: pytest.MonkeyPatch)
 
     asyncio.run(crowd())
     assert thread.answers == 3
+
+
+def test_behind_the_job_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = Thread(monkeypatch, 10.0)
+
+    async def crowd() -> None:
+        await thread.answer()
+        thread.share.end()
+        before = thread.now
+        await asyncio.gather(*(thread.answer() for _ in range(3)))
+        assert thread.now - before == pytest.approx(30.0), "what the answers cost themselves"
+
+    asyncio.run(crowd())
+    assert thread.answers == 4
