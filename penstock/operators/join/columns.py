@@ -44,10 +44,19 @@ Rows = tuple[pa.Array | None, pa.Array | None]
 class RowChunks(ChunkStore):
     """Whole records of one side, by pane: the columns are those declared, else those of its first batch."""
 
+    width: int | None = None
+    """Of panes that restored rows are put into by their times, whatever it was before."""
+
     def __init__(
-        self, name: str, keys: Sequence[str], max_parallelism: int, schema: pa.Schema | None = None
+        self,
+        name: str,
+        keys: Sequence[str],
+        max_parallelism: int,
+        schema: pa.Schema | None = None,
+        divided: str = "",
     ) -> None:
-        super().__init__(name, keys, () if schema is None else schema.names, concatenated, max_parallelism)
+        names = () if schema is None else schema.names
+        super().__init__(name, keys, names, concatenated, max_parallelism, divided)
         self._schema = schema
 
     def nothing(self) -> pa.Table:
@@ -71,6 +80,13 @@ class RowChunks(ChunkStore):
         if kept and not self._columns:
             self._columns = [name for name in kept[0].schema.names if name not in _MARKS]
         super().restore(kept)
+
+    def _with_marks(self, table: pa.Table) -> pa.Table:
+        marked = super()._with_marks(table)
+        if self.width is None:
+            return marked
+        panes = pa.array(table.column(TIME).to_numpy() // self.width * self.width)
+        return marked.set_column(marked.schema.get_field_index(PANE), PANE, panes)
 
 
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
