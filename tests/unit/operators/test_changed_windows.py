@@ -1,4 +1,4 @@
-"""Windows, frames and intervals that a program changes over a savepoint: what fits goes on, else is refused."""
+"""Windows, frames and intervals changed over a savepoint: what still fits goes on, the rest is refused."""
 
 from __future__ import annotations
 
