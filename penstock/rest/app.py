@@ -234,9 +234,9 @@ class Limits:
 
         try:
             self._guard.check(scope["method"], scope["path"], headers, _brings_code(scope))
-            if self._share is not None and self._guard.for_browser(headers):
-                await self._share.turn()
             async with asyncio.timeout(REQUEST_S):
+                if self._share is not None and self._guard.for_browser(headers):
+                    await self._share.turn()
                 await self._app(scope, _limited(headers, receive), sending)
         except Refused as error:
             await _read_off(receive)
