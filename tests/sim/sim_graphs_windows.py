@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.columns import Count, Sum
-from penstock.common import WatermarkStrategy
+from penstock.common import Row, WatermarkStrategy
 from penstock.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.window import (
@@ -32,6 +33,7 @@ Env = StreamExecutionEnvironment
 Click = tuple[int, int, int]
 """Key, time, number."""
 KEYS = 4
+MANY = 100
 
 
 class Describe(ProcessWindowFunction):
@@ -151,6 +153,38 @@ def session_columns(env: Env) -> None:
     sessions.uid("windows").sink_to(SimSink("out")).uid("out")
 
 
+class DescribeOrders(ProcessWindowFunction):
+    """As :class:`Describe`, of rows with names."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
+        amounts = [element.amount for element in elements]
+        yield (key, context.window().start, len(amounts), sum(amounts))
+
+
+def kept_columns(env: Env) -> None:
+    """Records that stay columns until their window fires, but for windows that rows come to as well.
+
+    Only batches of some size stay columns: each record of the source becomes many.
+    """
+
+    def start(index: Any) -> pa.RecordBatch:
+        return pa.record_batch({"ts": index * MANY})
+
+    def orders(starts: pa.RecordBatch) -> pa.RecordBatch:
+        times = (starts.column("ts").to_numpy()[:, None] + np.arange(MANY)).ravel()
+        return pa.record_batch({"country": times % KEYS, "amount": times * 3 % 101, "ts": times})
+
+    by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
+    source = DataGeneratorSource(start, 240, 900.0, columns=True)
+    columns = env.from_source(source, by_time, "orders").uid("orders")
+    columns = columns.map_batches(orders, timestamp_column="ts").uid("many")
+    few = [[Row(country=i % KEYS, amount=i, ts=i * 400) for i in range(60) if i % 10 < 2]]
+    by_field = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row.ts)
+    rows = env.from_source(SimSource(few, rate=40), by_field, "few").uid("few")
+    windows = columns.union(rows).key_by("country").window(TumblingEventTimeWindows.of(2000))
+    windows.process(DescribeOrders()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
 WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "shared_panes": shared_panes,
     "evictor": evictor,
@@ -160,4 +194,5 @@ WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "deltas": deltas,
     "sliding_columns": sliding_columns,
     "session_columns": session_columns,
+    "kept_columns": kept_columns,
 }

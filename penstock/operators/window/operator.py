@@ -6,7 +6,8 @@ fire and purge, and if it is the window's cleanup time forget everything.
 
 A window is cleaned up when event time reaches its last timestamp plus the allowed lateness (or the
 clock its last timestamp); from that watermark on it is late.  The common case takes the shorter way
-in ``fast``, aggregates of overlapping windows the one in ``shared``.
+in ``fixed_windows``, aggregates of overlapping windows the one in ``pane_sharing``, and records that come as
+columns and are kept stay columns in ``column_windows``.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from penstock.operators.window.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from penstock.operators.window.column_windows import ColumnWindows, column_windows
 from penstock.operators.window.contexts import AssignerContext, TriggerContext
 from penstock.operators.window.counting import CountTumblingWindowAssigner
 from penstock.operators.window.evictors import EvictingContents, Evictor
@@ -136,6 +138,7 @@ class WindowOperator(Operator):
             self._evicting.bind(ctx)
         check_restored(ctx, self._panes)
         self._fast = self._shorter_way(ctx)
+        self._columns = self._way_of_columns(ctx)
 
     def _shorter_way(
         self, ctx: OperatorContext
@@ -156,6 +159,14 @@ class WindowOperator(Operator):
             return None
         table, one_by_one = self._merging_table, self._on_merging_element
         return SessionPath(ctx, sessions, contents, body, gathered, self._lateness, table, one_by_one)
+
+    def _way_of_columns(self, ctx: OperatorContext) -> ColumnWindows | None:
+        contents = self._contents
+        if type(contents) is not ListContents or self._merging or not self._keyed:
+            return None
+        at_the_end = type(self._trigger) is EventTimeTrigger
+        fixed = fixed_assigner(self._assigner, self._lateness) if at_the_end else None
+        return column_windows(ctx, fixed, contents, self._body, self._gathered)
 
     @property
     def shares_panes(self) -> bool:
@@ -178,6 +189,11 @@ class WindowOperator(Operator):
         """Add records to their windows, and emit what fires by it as one batch."""
         if len(batch) == 0:
             return
+        if self._columns is not None:
+            rest = self._columns.take(batch)
+            if rest is None:
+                return
+            batch = rest
         keys: Iterable[Any] = batch.key_list() if self._keyed else repeat(ALL_KEY)
         if self._fast is not None and self._fast.accepts(batch):
             self._fast.process(batch, keys)
@@ -243,6 +259,14 @@ class WindowOperator(Operator):
 
     # -- timers ---------------------------------------------------------------------------------
 
+    def _advance(self, time: EventTime) -> Iterator[None]:
+        if self._columns is not None:
+            for window in self._columns.due(time):
+                before = self._timers.event.due(window.max_timestamp() - 1)
+                yield from self._fire_all(before, self.on_event_timer)
+                yield from self._columns.fire(window)
+        yield from super()._advance(time)
+
     def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
         if self._fast is not None and self._fast.takes(time, key, namespace):
             self._fast.fire(time, key, namespace)
@@ -262,6 +286,8 @@ class WindowOperator(Operator):
         super().forget_keys()
         if isinstance(self._fast, SharedPanes | SessionPath | AskedOnce | AskedAtTheEnd):
             self._fast.forget()
+        if self._columns is not None:
+            self._columns.forget()
 
     def _on_timer(
         self, ask: Callable[..., TriggerResult], may_clean_up: bool, time: int, key: Any, window: Any
