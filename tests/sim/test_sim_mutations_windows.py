@@ -8,9 +8,12 @@ import pytest
 from sim_planted import Patch, Planted, must_be_found
 
 from penstock.operators.window.asked_once import Asking
+from penstock.operators.window.column_windows import ColumnWindows, RecordsAsRows
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.record_columns import RecordColumns
 from penstock.operators.window.window_state import ListContents
 from penstock.state.backend import Table
+from penstock.state.chunks import FrozenChunks
 
 
 def ask_once_a_key(patch: Patch) -> None:
@@ -52,12 +55,55 @@ def give_away_what_stays(patch: Patch) -> None:
     patch.setattr(WindowOperator, "_evaluate", lambda self, *args: original(self, *args[:-1], True))
 
 
+def forget_columns_that_are_stored(patch: Patch) -> None:
+    """A restore leaves out the records that were columns."""
+    patch.setattr(RecordColumns, "restore", lambda self, batches: list(batches) and None)
+
+
+def leave_columns_where_they_are(patch: Patch) -> None:
+    """What becomes rows stays columns, too."""
+    original = RecordsAsRows.move
+
+    def move(self: Any, window: Any) -> None:
+        held = list(self.store.of(window))
+        original(self, window)
+        if held:
+            self.store._windows[window] = held
+
+    patch.setattr(RecordsAsRows, "move", move)
+
+
+def keep_a_window_in_both(patch: Patch) -> None:
+    """Rows of a window that a snapshot brings are forgotten, and columns lie beside them."""
+    original = ColumnWindows.__init__
+    patch.setattr(ColumnWindows, "__init__", lambda self, *args: original(self, *args[:-1], set()))
+
+
+def write_what_comes_later(patch: Patch) -> None:
+    """A snapshot has records that came while it was written, and will come again."""
+    original = RecordColumns.freeze
+
+    class Later(FrozenChunks):
+        def __init__(self, store: Any, frozen: Any) -> None:
+            super().__init__(store.name, (), 0, [])
+            self._store = store
+
+        def record_batches(self) -> Any:
+            return original(self._store).record_batches()
+
+    patch.setattr(RecordColumns, "freeze", lambda self: Later(self, original(self)))
+
+
 MUTATIONS: dict[str, Planted] = {
     "ask a trigger once a key": Planted(ask_once_a_key, "firings"),
     "ask a trigger once a key, with an evictor": Planted(ask_once_a_key, "evictor"),
     "add to what is written": Planted(add_to_what_is_written, "firings"),
     "add to what is written, with an evictor": Planted(add_to_what_is_written, "evictor"),
     "give away what stays": Planted(give_away_what_stays, "early_results"),
+    "forget columns that are stored": Planted(forget_columns_that_are_stored, "kept_columns"),
+    "leave columns where they are": Planted(leave_columns_where_they_are, "kept_columns"),
+    "keep a window in both": Planted(keep_a_window_in_both, "kept_columns"),
+    "write what comes later": Planted(write_what_comes_later, "kept_columns"),
 }
 
 
