@@ -98,6 +98,11 @@ def count_windows(env: Env) -> None:
     windows.process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
 
 
+def full_windows(env: Env) -> None:
+    windows = clicks(env, own_keys=True).count_window(5)
+    windows.process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
 def firings(env: Env) -> None:
     """What came since the last firing: which one shows a record depends on timing, that one does not."""
     windows = clicks(env, own_keys=False).window(TumblingEventTimeWindows.of(200))
@@ -189,6 +194,7 @@ WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "shared_panes": shared_panes,
     "evictor": evictor,
     "count_windows": count_windows,
+    "full_windows": full_windows,
     "firings": firings,
     "early_results": early_results,
     "deltas": deltas,

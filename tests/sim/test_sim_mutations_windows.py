@@ -9,6 +9,7 @@ from sim_planted import Patch, Planted, must_be_found
 
 from penstock.operators.window.asked_once import Asking
 from penstock.operators.window.column_windows import ColumnWindows, RecordsAsRows
+from penstock.operators.window.counted import CountedWindows
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.record_columns import RecordColumns
 from penstock.operators.window.window_state import ListContents
@@ -94,12 +95,32 @@ def write_what_comes_later(patch: Patch) -> None:
     patch.setattr(RecordColumns, "freeze", lambda self: Later(self, original(self)))
 
 
+def show_the_last_batch_only(patch: Patch) -> None:
+    """A count window is evaluated without what earlier batches brought."""
+    patch.setattr(CountedWindows, "_taken", lambda self, entry, some: some)
+
+
+def count_each_batch_anew(patch: Patch) -> None:
+    """How many elements a count window has is forgotten behind a batch."""
+    original = CountedWindows._add
+
+    def add(self: Any, key: Any, *args: Any) -> None:
+        original(self, key, *args)
+        for entry in self._counts.entries():
+            if entry[0] == key:
+                self._counts.remove(entry)
+
+    patch.setattr(CountedWindows, "_add", add)
+
+
 MUTATIONS: dict[str, Planted] = {
     "ask a trigger once a key": Planted(ask_once_a_key, "firings"),
     "ask a trigger once a key, with an evictor": Planted(ask_once_a_key, "evictor"),
     "add to what is written": Planted(add_to_what_is_written, "firings"),
     "add to what is written, with an evictor": Planted(add_to_what_is_written, "evictor"),
     "give away what stays": Planted(give_away_what_stays, "early_results"),
+    "show the last batch only": Planted(show_the_last_batch_only, "full_windows"),
+    "count each batch anew": Planted(count_each_batch_anew, "full_windows"),
     "forget columns that are stored": Planted(forget_columns_that_are_stored, "kept_columns"),
     "leave columns where they are": Planted(leave_columns_where_they_are, "kept_columns"),
     "keep a window in both": Planted(keep_a_window_in_both, "kept_columns"),

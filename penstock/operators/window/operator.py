@@ -41,6 +41,7 @@ from penstock.operators.window.assigners import (
 )
 from penstock.operators.window.column_windows import ColumnWindows, column_windows
 from penstock.operators.window.contexts import AssignerContext, TriggerContext
+from penstock.operators.window.counted import CountedWindows, counted_assigner
 from penstock.operators.window.counting import CountTumblingWindowAssigner
 from penstock.operators.window.evictors import EvictingContents, Evictor
 from penstock.operators.window.fixed_windows import FastPath, fixed_assigner
@@ -139,6 +140,7 @@ class WindowOperator(Operator):
         check_restored(ctx, self._panes)
         self._fast = self._shorter_way(ctx)
         self._columns = self._way_of_columns(ctx)
+        self._counted = self._way_of_counts(ctx)
 
     def _shorter_way(
         self, ctx: OperatorContext
@@ -167,6 +169,13 @@ class WindowOperator(Operator):
         at_the_end = type(self._trigger) is EventTimeTrigger
         fixed = fixed_assigner(self._assigner, self._lateness) if at_the_end else None
         return column_windows(ctx, fixed, contents, self._body, self._gathered)
+
+    def _way_of_counts(self, ctx: OperatorContext) -> CountedWindows | None:
+        found = None if self._evicting is not None else counted_assigner(self._assigner, self._trigger)
+        if found is None:
+            return None
+        contexts = self._assigner_context, self._trigger_context
+        return CountedWindows(ctx, *found, self._contents, self._body, self._gathered, contexts)
 
     @property
     def shares_panes(self) -> bool:
@@ -198,6 +207,8 @@ class WindowOperator(Operator):
         if self._fast is not None and self._fast.accepts(batch):
             self._fast.process(batch, keys)
             self._gathered.flush()
+        elif self._counted is not None:
+            self.work(self._counted.process(batch, keys))
         else:
             self.work(self._on_elements(batch, keys))
 
