@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.record_columns import STORE_NAME, RecordColumns, Records
 from penstock.operators.window.window_state import CONTENTS_TABLE, ListContents, ReduceContents
 from penstock.operators.window.windows import TimeWindow
-from penstock.state.backend import EVENT_TIMERS, FrozenTable
+from penstock.state.backend import EVENT_TIMERS
+from penstock.state.chunks import FrozenChunks
 from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
@@ -88,18 +89,14 @@ class Rig:
 
     def held(self) -> tuple[int, int, int]:
         """Records in columns, lists of rows, and timers."""
-        parts = {part.name: part for part in self.keyed.freeze()}
-        columns = parts[STORE_NAME].record_batches()  # type: ignore[union-attr]
-        rows = [len(list(self._items(parts, name))) for name in (CONTENTS_TABLE, EVENT_TIMERS)]
-        found = sum(batch.num_rows for batch in columns), rows[0], rows[1]
-        for part in parts.values():
+        found = {STORE_NAME: 0, CONTENTS_TABLE: 0, EVENT_TIMERS: 0}
+        for part in self.keyed.freeze():
+            if isinstance(part, FrozenChunks):
+                found[part.name] = sum(batch.num_rows for batch in part.record_batches())
+            elif part.name in found:
+                found[part.name] = len(list(part.items()))
             part.release()
-        return found
-
-    def _items(self, parts: dict[str, Any], name: str) -> Iterator[Any]:
-        part = parts[name]
-        assert isinstance(part, FrozenTable)
-        return part.items()
+        return found[STORE_NAME], found[CONTENTS_TABLE], found[EVENT_TIMERS]
 
 
 def columns(first: int, count: int = MANY, start: int = 0, **more: Any) -> Batch:
@@ -321,9 +318,8 @@ def test_records_of_subtasks_with_other_columns_meet_as_rows() -> None:
 def test_a_block_that_does_not_name_its_key_is_refused() -> None:
     rig = Rig()
     rig.send(columns(0))
-    (batch,) = (
-        each for part in rig.keyed.freeze() if part.name == STORE_NAME for each in part.record_batches()
-    )  # type: ignore[union-attr]
+    (frozen,) = (part for part in rig.keyed.freeze() if isinstance(part, FrozenChunks))
+    (batch,) = frozen.record_batches()
     store = RecordColumns(GROUPS)
     store.restore([batch])
     assert store.windows() == [TimeWindow(0, 10)] and list(store.groups(batch)) == batch.column(0).to_pylist()

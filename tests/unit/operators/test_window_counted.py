@@ -119,23 +119,26 @@ def test_all_of_a_stream_without_keys() -> None:
     assert harness.take_values() == [(0, 0, [0, 1, 2]), (0, 1, [3, 4, 5])]
 
 
-def test_the_failing_record_is_known() -> None:
-    class Fails(WindowFunction[Any, Any, Any, Any]):
-        def apply(self, key: Any, window: Any, inputs: Any) -> Any:
-            raise ZeroDivisionError
+class Fails(WindowFunction[Any, Any, Any, Any]):
+    def apply(self, key: Any, window: Any, inputs: Any) -> Any:
+        raise ZeroDivisionError
 
-    class Divides(ReduceFunction):
-        def reduce(self, value1: Any, value2: Any) -> Any:
-            return (value1[0], value1[1] / value2[1])
 
-    failing: list[Any] = [(ListContents(), Fails()), (ReduceContents(Divides()), None)]
-    for contents, function in failing:
-        harness = OperatorHarness(WindowOperator(CountTumblingWindowAssigner(2), contents, function))
-        with pytest.raises(LookupError):
-            harness.operator.current_record()
-        with pytest.raises(ZeroDivisionError):
-            harness.send((("a", 1), 0), (("b", 1), 0), (("a", 0), 0), (("b", 1), 0))
-        assert harness.operator.current_record() == ("a", 0)
+class Divides(ReduceFunction):
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return (value1[0], value1[1] / value2[1])
+
+
+@pytest.mark.parametrize(
+    "kind", [lambda: (ListContents(), Fails()), lambda: (ReduceContents(Divides()), None)]
+)
+def test_the_failing_record_is_known(kind: Any) -> None:
+    harness = OperatorHarness(WindowOperator(CountTumblingWindowAssigner(2), *kind()))
+    with pytest.raises(LookupError):
+        harness.operator.current_record()
+    with pytest.raises(ZeroDivisionError):
+        harness.send((("a", 1), 0), (("b", 1), 0), (("a", 0), 0), (("b", 1), 0))
+    assert harness.operator.current_record() == ("a", 0)
 
 
 def test_a_batch_of_many_windows_waits_where_the_outputs_are_full() -> None:
