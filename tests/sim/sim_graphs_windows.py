@@ -68,13 +68,17 @@ class Labelled(ProcessWindowFunction):
             yield (key, context.window().start, context.window().end, *result)
 
 
-def clicks(env: Env, own_keys: bool) -> Any:
-    """Out of order by less than 50 ms; with ``own_keys`` in order, and no two splits share a key."""
+def clicks(env: Env, own_keys: bool, late_ms: int = 0) -> Any:
+    """Out of order by less than 50 ms; with ``own_keys`` in order, and no two splits share a key.
+
+    Every fifth record of those that are out of order is older by ``late_ms``.
+    """
 
     def split(number: int) -> list[Click]:
         if own_keys:
             return [(number * KEYS + i % KEYS, i * 10, i) for i in range(90)]
-        return [(i % KEYS, i * 10 + (i * 7919 % 5) * 9, number * 1000 + i) for i in range(90)]
+        times = [i * 10 + (i * 7919 % 5) * 9 - (late_ms if i % 5 == 0 else 0) for i in range(90)]
+        return [(i % KEYS, time, number * 1000 + i) for i, time in enumerate(times)]
 
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(0 if own_keys else 50)
     timed = strategy.with_timestamp_assigner(lambda click, _: click[1])
@@ -96,6 +100,21 @@ def evictor(env: Env) -> None:
 def count_windows(env: Env) -> None:
     windows = clicks(env, own_keys=True).count_window(7, 3)
     windows.process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def late_firings(env: Env) -> None:
+    """Records come after the end of their window, which shows all that it has once more."""
+    windows = clicks(env, own_keys=False, late_ms=400).window(TumblingEventTimeWindows.of(100))
+    described = windows.allowed_lateness(60_000).process(Describe()).uid("windows")
+    described.sink_to(SimSink("out", fullest)).uid("out")
+
+
+def fullest(rows: list[Any]) -> list[Any]:
+    """Of each key and window the result with the most records."""
+    found: dict[tuple[Any, Any], tuple[int, int]] = {}
+    for key, end, count, total in rows:
+        found[key, end] = max(found.get((key, end), (0, 0)), (count, total))
+    return [(*place, *sums) for place, sums in found.items()]
 
 
 def full_windows(env: Env) -> None:
@@ -194,6 +213,7 @@ WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "shared_panes": shared_panes,
     "evictor": evictor,
     "count_windows": count_windows,
+    "late_firings": late_firings,
     "full_windows": full_windows,
     "firings": firings,
     "early_results": early_results,

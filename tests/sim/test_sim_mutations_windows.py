@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sim_planted import Patch, Planted, must_be_found
 
-from penstock.operators.window.asked_once import Asking
+from penstock.operators.window.asked_once import AskedOnce, Asking
 from penstock.operators.window.column_windows import ColumnWindows, RecordsAsRows
 from penstock.operators.window.counted import CountedWindows
 from penstock.operators.window.operator import WindowOperator
@@ -95,6 +95,11 @@ def write_what_comes_later(patch: Patch) -> None:
     patch.setattr(RecordColumns, "freeze", lambda self: Later(self, original(self)))
 
 
+def drop_what_comes_after_the_end(patch: Patch) -> None:
+    """Elements of windows that have ended are dropped, whatever lateness is allowed."""
+    patch.setattr(AskedOnce, "_ended", lambda self, batch: None)
+
+
 def show_the_last_batch_only(patch: Patch) -> None:
     """A count window is evaluated without what earlier batches brought."""
     patch.setattr(CountedWindows, "_taken", lambda self, entry, some: some)
@@ -119,6 +124,7 @@ MUTATIONS: dict[str, Planted] = {
     "add to what is written": Planted(add_to_what_is_written, "firings"),
     "add to what is written, with an evictor": Planted(add_to_what_is_written, "evictor"),
     "give away what stays": Planted(give_away_what_stays, "early_results"),
+    "drop what comes after the end": Planted(drop_what_comes_after_the_end, "late_firings"),
     "show the last batch only": Planted(show_the_last_batch_only, "full_windows"),
     "count each batch anew": Planted(count_each_batch_anew, "full_windows"),
     "forget columns that are stored": Planted(forget_columns_that_are_stored, "kept_columns"),

@@ -148,12 +148,14 @@ class WindowOperator(Operator):
         contents, body, gathered = self._contents, self._body, self._gathered
         if self._panes is not None and isinstance(contents, AggregateContents):
             return SharedPanes(ctx, self._panes, contents, body, gathered, self._lateness)
-        fixed = fixed_assigner(self._assigner, self._lateness)
-        if fixed is not None and type(self._trigger) is EventTimeTrigger and self._evicting is None:
+        fixed = fixed_assigner(self._assigner)
+        fires_once = type(self._trigger) is EventTimeTrigger and not self._lateness
+        if fixed is not None and fires_once and self._evicting is None:
             return FastPath(ctx, fixed, contents, body, gathered)
-        asking = Asking(ctx, contents, self._trigger, self._trigger_context)
+        asking = Asking(ctx, contents, self._trigger, self._trigger_context, self._lateness)
         if fixed is not None and is_asked_once(self._trigger):
-            return AskedOnce(ctx, fixed, contents, body, gathered, asking)
+            one_by_one = self._on_batch if self._lateness else None
+            return AskedOnce(ctx, fixed, contents, body, gathered, asking, one_by_one)
         if waits_for_the_end(self._assigner, self._trigger):
             return AskedAtTheEnd(asking)
         sessions = None if self._evicting is not None else session_assigner(self._assigner, self._trigger)
@@ -166,8 +168,8 @@ class WindowOperator(Operator):
         contents = self._contents
         if type(contents) is not ListContents or self._merging or not self._keyed:
             return None
-        at_the_end = type(self._trigger) is EventTimeTrigger
-        fixed = fixed_assigner(self._assigner, self._lateness) if at_the_end else None
+        fires_once = type(self._trigger) is EventTimeTrigger and not self._lateness
+        fixed = fixed_assigner(self._assigner) if fires_once else None
         return column_windows(ctx, fixed, contents, self._body, self._gathered)
 
     def _way_of_counts(self, ctx: OperatorContext) -> CountedWindows | None:
@@ -210,7 +212,10 @@ class WindowOperator(Operator):
         elif self._counted is not None:
             self.work(self._counted.process(batch, keys))
         else:
-            self.work(self._on_elements(batch, keys))
+            self._on_batch(batch, keys)
+
+    def _on_batch(self, batch: Batch, keys: Iterable[Any]) -> None:
+        self.work(self._on_elements(batch, keys))
 
     def _on_elements(self, batch: Batch, keys: Iterable[Any]) -> Iterator[None]:
         on_element = self._on_merging_element if self._merging else self._on_element
