@@ -127,12 +127,19 @@ def as_rows(batch: Batch) -> Batch:
     return Batch.of_rows(batch.to_rows(), batch.times, batch.key_list())
 
 
-def play(steps: list[tuple[str, Any]], size: int, only_rows: bool) -> list[Any]:
+def play(steps: list[tuple[str, Any]], size: int, lateness: int, only_rows: bool) -> list[Any]:
     triggers = [EventTimeTrigger[Any](), PlainTrigger()]
 
     def make() -> WindowOperator:
         windows = TumblingEventTimeWindows[Any](size, 0)
-        return WindowOperator(windows, ListContents(), Told(), trigger=triggers[0], late_tag="late")
+        return WindowOperator(
+            windows,
+            ListContents(),
+            Told(),
+            trigger=triggers[0],
+            allowed_lateness_ms=lateness,
+            late_tag="late",
+        )
 
     run = OperatorRun(make)
     for item, (kind, what) in enumerate(steps):
@@ -158,11 +165,14 @@ def play(steps: list[tuple[str, Any]], size: int, only_rows: bool) -> list[Any]:
     st.lists(STEP, min_size=1, max_size=20),
     st.sampled_from(sorted(KEYS)),
     st.sampled_from([4, 10, 40]),
+    st.sampled_from([0, 0, 3, 12]),
     st.sampled_from([1, 1, 3]),
 )
-def test_batches_give_what_their_rows_give(steps: list[Any], keys: str, size: int, worth: int) -> None:
+def test_batches_give_what_their_rows_give(
+    steps: list[Any], keys: str, size: int, lateness: int, worth: int
+) -> None:
     made = list(batches(steps, KEYS[keys]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_windows, "WORTH_ROWS", worth)
-        found = play(made, size, only_rows=False)
-    assert found == play(made, size, only_rows=True)
+        found = play(made, size, lateness, only_rows=False)
+    assert found == play(made, size, lateness, only_rows=True)

@@ -185,11 +185,8 @@ class DescribeOrders(ProcessWindowFunction):
         yield (key, context.window().start, len(amounts), sum(amounts))
 
 
-def kept_columns(env: Env) -> None:
-    """Records that stay columns until their window fires, but for windows that rows come to as well.
-
-    Only batches of some size stay columns: each record of the source becomes many.
-    """
+def orders_by_country(env: Env) -> Any:
+    """Columns, and a few rows. Only larger batches stay columns: each record of the source becomes many."""
 
     def start(index: Any) -> pa.RecordBatch:
         return pa.record_batch({"ts": index * MANY})
@@ -205,7 +202,18 @@ def kept_columns(env: Env) -> None:
     few = [[Row(country=i % KEYS, amount=i, ts=i * 400) for i in range(60) if i % 10 < 2]]
     by_field = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row.ts)
     rows = env.from_source(SimSource(few, rate=40), by_field, "few").uid("few")
-    windows = columns.union(rows).key_by("country").window(TumblingEventTimeWindows.of(2000))
+    return columns.union(rows).key_by("country").window(TumblingEventTimeWindows.of(2000))
+
+
+def kept_columns(env: Env) -> None:
+    """Records that stay columns until their window fires, but for windows that rows come to as well."""
+    windows = orders_by_country(env)
+    windows.process(DescribeOrders()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def waiting_columns(env: Env) -> None:
+    """The same for windows that wait for late records, of which there are none: each fires once."""
+    windows = orders_by_country(env).allowed_lateness(5000)
     windows.process(DescribeOrders()).uid("windows").sink_to(SimSink("out")).uid("out")
 
 
@@ -221,4 +229,5 @@ WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "sliding_columns": sliding_columns,
     "session_columns": session_columns,
     "kept_columns": kept_columns,
+    "waiting_columns": waiting_columns,
 }

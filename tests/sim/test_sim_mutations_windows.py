@@ -95,6 +95,12 @@ def write_what_comes_later(patch: Patch) -> None:
     patch.setattr(RecordColumns, "freeze", lambda self: Later(self, original(self)))
 
 
+def forget_what_has_fired(patch: Patch) -> None:
+    """A window that has fired and waits for late records fires again behind a restore."""
+    original = RecordColumns.add
+    patch.setattr(RecordColumns, "add", lambda self, *args: original(self, *args[:3]))
+
+
 def drop_what_comes_after_the_end(patch: Patch) -> None:
     """Elements of windows that have ended are dropped, whatever lateness is allowed."""
     patch.setattr(AskedOnce, "_ended", lambda self, batch: None)
@@ -124,6 +130,7 @@ MUTATIONS: dict[str, Planted] = {
     "add to what is written": Planted(add_to_what_is_written, "firings"),
     "add to what is written, with an evictor": Planted(add_to_what_is_written, "evictor"),
     "give away what stays": Planted(give_away_what_stays, "early_results"),
+    "forget what has fired": Planted(forget_what_has_fired, "waiting_columns"),
     "drop what comes after the end": Planted(drop_what_comes_after_the_end, "late_firings"),
     "show the last batch only": Planted(show_the_last_batch_only, "full_windows"),
     "count each batch anew": Planted(count_each_batch_anew, "full_windows"),

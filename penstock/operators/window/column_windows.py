@@ -6,13 +6,15 @@ opens it is, and has many records.  What cannot stay so (a batch of rows or of o
 the program is changed, state has to be on disk) becomes rows and timers, which any path can go on from.
 
 Windows in columns have no timers: the watermark that passes their end makes all keys of a window fire, in
-the order in which their timers would have been set.
+the order in which their timers would have been set.  Where lateness is allowed they stay until that is over,
+and a record that comes to one that has fired makes it rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 
@@ -39,21 +41,33 @@ _MOST_ROW_WINDOWS = 64
 class RecordsAsRows:
     """Moves windows from columns to rows."""
 
-    def __init__(self, ctx: OperatorContext, contents: ListContents) -> None:
+    def __init__(self, ctx: OperatorContext, contents: ListContents, lateness: int) -> None:
         self.store = RecordColumns(ctx.info.max_parallelism)
+        self.lateness = lateness
         self._timers = ctx.timers
         self._contents = contents
         ctx.keyed.register_chunks(self.store.name, self.store)
 
     def move(self, window: TimeWindow) -> None:
-        """Have the table hold a window's records, and a timer for each key."""
+        """Have the table hold a window's records, and timers for each key."""
         for records in self.store.pop(window):
+            on_new = self._after_firing if records.fired else self._before_firing
             for columns in records.batches():
                 batch = Batch.of_columns(columns, key_columns=records.keys)
-                self._contents.add_many(batch.to_rows(), batch.key_list(), window, self._on_new)
+                self._contents.add_many(batch.to_rows(), batch.key_list(), window, on_new)
 
-    def _on_new(self, key: object, window: TimeWindow) -> None:
+    def _before_firing(self, key: object, window: TimeWindow) -> None:
         self._timers.event.register(window.max_timestamp(), key, window)
+        if self.lateness:
+            self._clean_up(key, window, self.lateness)
+
+    def _after_firing(self, key: object, window: TimeWindow) -> None:
+        # Not at its end, where it would fire again, even if lateness is no longer allowed.
+        self._clean_up(key, window, max(1, self.lateness))
+
+    def _clean_up(self, key: object, window: TimeWindow, after: int) -> None:
+        if window.max_timestamp() + after < MAX_TIME:
+            self._timers.event.register(window.max_timestamp() + after, key, window)
 
 
 class ColumnWindows:
@@ -76,6 +90,7 @@ class ColumnWindows:
         self._gathered = gathered
         self._as_rows = as_rows
         self._store = as_rows.store
+        self._lateness = as_rows.lateness
         self._windows = WindowCache(assigner.size)
         self._row_windows = row_windows
         """The windows that may be in the table."""
@@ -129,15 +144,14 @@ class ColumnWindows:
 
     def _stays(self, window: TimeWindow, batch: Batch, is_plain: bool, is_worth: bool) -> bool:
         """Whether the batch's records of a window stay columns; if not, none of the window do."""
-        if window.max_timestamp() <= self._timers.watermark:
-            return False  # late
-        if window in self._row_windows:
+        end, watermark = window.max_timestamp(), self._timers.watermark
+        if end + self._lateness <= watermark or window in self._row_windows:
             return False
         held = self._store.of(window)
         if held:
-            if is_plain and held[0].fit(batch.columns.schema, batch.key_columns):
+            if is_plain and not held[0].fired and held[0].fit(batch.columns.schema, batch.key_columns):
                 return True
-        elif is_plain and is_worth and _are_names(batch.columns.schema.names):
+        elif is_plain and is_worth and end > watermark and _are_names(batch.columns.schema.names):
             return True
         self._to_rows(window)
         return False
@@ -146,27 +160,40 @@ class ColumnWindows:
         self._as_rows.move(window)
         self._row_windows.add(window)
         if len(self._row_windows) > self._most_row_windows:
-            watermark = self._timers.watermark
-            self._row_windows = {each for each in self._row_windows if each.max_timestamp() > watermark}
+            horizon = self._timers.watermark - self._lateness
+            self._row_windows = {each for each in self._row_windows if each.max_timestamp() > horizon}
             self._most_row_windows = max(_MOST_ROW_WINDOWS, 2 * len(self._row_windows))
 
     # -- firing ---------------------------------------------------------------------------------
 
-    def due(self, time: int) -> list[TimeWindow]:
-        """The windows in columns that end by then, in order of their ends."""
-        return [window for window in self._store.windows() if window.max_timestamp() <= time]
+    def due(self, time: int) -> list[tuple[int, Iterator[None]]]:
+        """What a watermark does to windows in columns, step by step, and at what time each; in that order."""
+        found: list[tuple[int, Iterator[None]]] = []
+        for window in self._store.windows():
+            end, (records, *_) = window.max_timestamp(), self._store.of(window)
+            if end > time:
+                break
+            if not records.fired:
+                found.append((end, self._fire(window)))
+            over = end + self._lateness
+            if (self._lateness or records.fired) and over <= time and over < MAX_TIME:
+                found.append((over, self._clean_up(window)))
+        found.sort(key=itemgetter(0))
+        return found
 
-    def fire(self, window: TimeWindow) -> Iterator[None]:
-        """Evaluate a window for all of its keys, step by step."""
+    def _fire(self, window: TimeWindow) -> Iterator[None]:
+        """Evaluate a window for all of its keys."""
         scope, body, gathered = self._scope, self._body, self._gathered
-        timers, end = self._timers.event, window.max_timestamp()
-        for records in self._store.pop(window):
+        timers, stays = self._timers.event, self._lateness > 0
+        for records in self._store.of(window) if stays else self._store.pop(window):
+            records.fired = True
             for fired, (key, rows) in enumerate(records.groups(), 1):
-                timers.firing = end
+                timers.firing = window.max_timestamp()
                 scope.key = key
                 scope.namespace = window
                 body.emit(gathered, key, window, rows)
-                body.clear()
+                if not stays:
+                    body.clear()
                 timers.firing = None
                 if gathered.is_full:
                     gathered.flush()
@@ -174,6 +201,18 @@ class ColumnWindows:
                 elif not fired % _KEYS_A_STEP:
                     yield
         gathered.flush()
+
+    def _clean_up(self, window: TimeWindow) -> Iterator[None]:
+        """Forget a window that no late record can join any more."""
+        scope, timers = self._scope, self._timers.event
+        for records in self._store.pop(window):
+            for key in records.every_key():
+                timers.firing = window.max_timestamp() + self._lateness
+                scope.key = key
+                scope.namespace = window
+                self._body.clear()
+                timers.firing = None
+        yield
 
     def forget(self) -> None:
         """All keys are complete and forgotten."""
@@ -186,13 +225,14 @@ def column_windows(
     contents: ListContents,
     body: WindowBody,
     gathered: Gathered,
+    lateness: int,
 ) -> ColumnWindows | None:
     """The path for windows that keep their records, if it may serve them; else restored columns become rows.
 
-    ``assigner`` is that of windows of fixed size that fire at their ends, and nothing else.  State on disk
+    ``assigner`` is that of windows of fixed size that fire at their ends and for late records.  State on disk
     stays there: columns are in memory whatever the backend.
     """
-    as_rows = RecordsAsRows(ctx, contents)
+    as_rows = RecordsAsRows(ctx, contents, lateness)
     table = ctx.keyed.table(CONTENTS_TABLE, EntryShape.NAMESPACED)
     if type(assigner) is TumblingEventTimeWindows and table.scans_cheaply:
         row_windows = {window for _, window in table.entries()}

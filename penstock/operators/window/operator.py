@@ -154,8 +154,8 @@ class WindowOperator(Operator):
             return FastPath(ctx, fixed, contents, body, gathered)
         asking = Asking(ctx, contents, self._trigger, self._trigger_context, self._lateness)
         if fixed is not None and is_asked_once(self._trigger):
-            one_by_one = self._on_batch if self._lateness else None
-            return AskedOnce(ctx, fixed, contents, body, gathered, asking, one_by_one)
+            late = self._on_batch if self._lateness else None
+            return AskedOnce(ctx, fixed, contents, body, gathered, asking, late)
         if waits_for_the_end(self._assigner, self._trigger):
             return AskedAtTheEnd(asking)
         sessions = None if self._evicting is not None else session_assigner(self._assigner, self._trigger)
@@ -168,9 +168,8 @@ class WindowOperator(Operator):
         contents = self._contents
         if type(contents) is not ListContents or self._merging or not self._keyed:
             return None
-        fires_once = type(self._trigger) is EventTimeTrigger and not self._lateness
-        fixed = fixed_assigner(self._assigner) if fires_once else None
-        return column_windows(ctx, fixed, contents, self._body, self._gathered)
+        fixed = fixed_assigner(self._assigner) if type(self._trigger) is EventTimeTrigger else None
+        return column_windows(ctx, fixed, contents, self._body, self._gathered, self._lateness)
 
     def _way_of_counts(self, ctx: OperatorContext) -> CountedWindows | None:
         found = None if self._evicting is not None else counted_assigner(self._assigner, self._trigger)
@@ -277,10 +276,9 @@ class WindowOperator(Operator):
 
     def _advance(self, time: EventTime) -> Iterator[None]:
         if self._columns is not None:
-            for window in self._columns.due(time):
-                before = self._timers.event.due(window.max_timestamp() - 1)
-                yield from self._fire_all(before, self.on_event_timer)
-                yield from self._columns.fire(window)
+            for at, steps in self._columns.due(time):
+                yield from self._fire_all(self._timers.event.due(at - 1), self.on_event_timer)
+                yield from steps
         yield from super()._advance(time)
 
     def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:

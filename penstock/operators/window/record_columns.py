@@ -6,7 +6,7 @@ several objects, which a snapshot visits and which have left the processor's cac
 of columns a snapshot copies references.
 
 In a snapshot each window has blocks of a chunk store with its bounds beside its columns; the schema's
-metadata says which columns are the key.
+metadata says which columns are the key, and whether the window has fired and waits for late records.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _MARK_FIELDS = (
 MARKS = frozenset(field.name for field in _MARK_FIELDS)
 """Columns of a snapshot beside those of the records."""
 _KEY_COLUMNS = b"penstock.key_columns"
+_FIRED = b"penstock.fired"
 _FAN_IN = 16
 _MOST_BYTES = 1 << 28
 _PIECE_ROWS = 8192
@@ -49,16 +50,17 @@ Group = tuple[Any, list[Any]]
 class Records:
     """The records of one window; all batches have the same columns and key columns."""
 
-    __slots__ = ("_batches", "keys", "schema")
+    __slots__ = ("_batches", "fired", "keys", "schema")
 
-    def __init__(self, schema: pa.Schema, keys: tuple[str, ...]) -> None:
+    def __init__(self, schema: pa.Schema, keys: tuple[str, ...], fired: bool = False) -> None:
         self.schema = schema.remove_metadata()
         self.keys = keys
+        self.fired = fired
         self._batches: list[tuple[int, pa.RecordBatch]] = []
         """How often each was joined, and the batch."""
 
     def fit(self, schema: pa.Schema, keys: tuple[str, ...]) -> bool:
-        """Whether a batch with these columns may be added."""
+        """Whether a batch has the same columns."""
         return self.keys == keys and self.schema.equals(schema)
 
     def append(self, columns: pa.RecordBatch) -> None:
@@ -81,14 +83,8 @@ class Records:
 
     def groups(self) -> Iterator[Group]:
         """Each key in order of its first record, with its records in order of arrival."""
-        table = pa.Table.from_batches(self.batches()).combine_chunks()
-        codes = _codes(table, self.keys)
-        order = np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable")
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(codes))])
-        heads = table.select(self.keys).take(pa.array(order[bounds[:-1]]))
-        keys = chain.from_iterable(
-            Batch.of_columns(batch, key_columns=self.keys).key_list() for batch in heads.to_batches()
-        )
+        table, order, bounds = self._sorted()
+        keys = self._keys(table, order[bounds[:-1]])
         first, ends = 0, bounds[1:]
         while first < len(ends):
             start = int(bounds[first])
@@ -97,6 +93,24 @@ class Records:
             for low, high in zip(bounds[first:behind].tolist(), ends[first:behind].tolist(), strict=True):
                 yield next(keys), rows[low - start : high - start]
             first = behind
+
+    def every_key(self) -> Iterator[Any]:
+        """Each key in order of its first record."""
+        table, order, bounds = self._sorted()
+        return self._keys(table, order[bounds[:-1]])
+
+    def _sorted(self) -> tuple[pa.Table, Numbers, Numbers]:
+        """All records, their places in order of keys, and where in it each key begins, and the end."""
+        table = pa.Table.from_batches(self.batches()).combine_chunks()
+        codes = _codes(table, self.keys)
+        order = np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable")
+        return table, order, np.concatenate([[0], np.cumsum(np.bincount(codes))])
+
+    def _keys(self, table: pa.Table, places: Numbers) -> Iterator[Any]:
+        heads = table.select(self.keys).take(pa.array(places)).to_batches()
+        return chain.from_iterable(
+            Batch.of_columns(batch, key_columns=self.keys).key_list() for batch in heads
+        )
 
 
 def _codes(table: pa.Table, names: tuple[str, ...]) -> Numbers:
@@ -137,17 +151,21 @@ class RecordColumns(ChunkStore):
         return sorted(self._windows, key=lambda window: (window.end, window.start))
 
     def of(self, window: TimeWindow) -> list[Records]:
-        """What a window holds: of keys that subtasks had before a restore, with columns of their own each."""
+        """What a window holds; several only behind a restore, of different keys: subtasks had other columns,
+        or another time.
+        """
         return self._windows.get(window, [])
 
-    def add(self, window: TimeWindow, columns: pa.RecordBatch, keys: tuple[str, ...]) -> None:
+    def add(
+        self, window: TimeWindow, columns: pa.RecordBatch, keys: tuple[str, ...], fired: bool = False
+    ) -> None:
         """Add records to a window."""
         held = self._windows.setdefault(window, [])
         for records in held:
-            if records.fit(columns.schema, keys):
+            if records.fired is fired and records.fit(columns.schema, keys):
                 break
         else:
-            records = Records(columns.schema, keys)
+            records = Records(columns.schema, keys, fired)
             held.append(records)
         records.append(columns)
 
@@ -160,7 +178,7 @@ class RecordColumns(ChunkStore):
 
     def freeze(self) -> FrozenChunks:
         held = [(window, each) for window in self._windows for each in self._windows[window]]
-        parts = [(window, each.keys, each.batches()) for window, each in held]
+        parts = [(window, each.keys, each.fired, each.batches()) for window, each in held]
         return _FrozenRecords(self.name, self._max_parallelism, parts)
 
     def groups(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
@@ -173,7 +191,7 @@ class RecordColumns(ChunkStore):
             columns = batch.select([name for name in batch.schema.names if name not in MARKS])
             for start, end in sorted(set(zip(starts.tolist(), ends.tolist(), strict=True))):
                 of_window = columns.filter(pa.array((starts == start) & (ends == end)))
-                self.add(TimeWindow(start, end), of_window, keys)
+                self.add(TimeWindow(start, end), of_window, keys, _FIRED in batch.schema.metadata)
 
 
 def _keys_of(batch: pa.RecordBatch) -> tuple[str, ...]:
@@ -197,15 +215,15 @@ class _FrozenRecords(FrozenChunks):
         self,
         name: str,
         max_parallelism: int,
-        parts: list[tuple[TimeWindow, tuple[str, ...], list[pa.RecordBatch]]],
+        parts: list[tuple[TimeWindow, tuple[str, ...], bool, list[pa.RecordBatch]]],
     ) -> None:
         super().__init__(name, (), max_parallelism, [])
         self._held = parts
 
     def record_batches(self) -> Iterator[pa.RecordBatch]:
         """All records with ``__key_group``, ``__pane`` and ``__window_end`` before their columns."""
-        for window, keys, batches in self._held:
-            metadata = {_KEY_COLUMNS: json.dumps(keys).encode()}
+        for window, keys, fired, batches in self._held:
+            metadata = {_KEY_COLUMNS: json.dumps(keys).encode(), **({_FIRED: b"yes"} if fired else {})}
             for piece in pa.Table.from_batches(batches).combine_chunks().to_batches(_FILE_ROWS):
                 groups = groups_of(pa.Table.from_batches([piece]), keys, self._max_parallelism)
                 marks = [pa.array(groups, pa.int32())]

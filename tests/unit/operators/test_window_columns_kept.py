@@ -254,15 +254,10 @@ def test_windows_of_another_size_fire_at_their_own_end() -> None:
     assert again.watermark(20) == shown(range(MANY), 10) + shown(range(MANY, 2 * MANY), 14)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"allowed_lateness_ms": 5}, {"trigger": ContinuousEventTimeTrigger[Any](50)}],
-    ids=["lateness", "trigger"],
-)
-def test_a_program_of_another_kind_reads_the_columns_as_rows(options: dict[str, Any]) -> None:
+def test_a_program_with_another_trigger_reads_the_columns_as_rows() -> None:
     rig = Rig()
     rig.send(columns(0))
-    again = Rig(rig.snapshot(), **options)
+    again = Rig(rig.snapshot(), trigger=ContinuousEventTimeTrigger[Any](50))
     assert again.held() == (0, 2, 2)
     again.send(columns(MANY))
     assert again.watermark(9) == shown(range(2 * MANY))
@@ -326,6 +321,70 @@ def test_a_block_that_does_not_name_its_key_is_refused() -> None:
     for spoilt in (batch.replace_schema_metadata(None), batch.select(batch.schema.names[:3])):
         with pytest.raises(CorruptSnapshotError, match="key"):
             RecordColumns(GROUPS).restore([spoilt])
+
+
+# --- lateness --------------------------------------------------------------------------------------------
+
+
+def test_columns_stay_until_no_late_record_can_come() -> None:
+    rig = Rig(allowed_lateness_ms=20)
+    rig.send(columns(0))
+    assert rig.watermark(9) == shown(range(MANY))
+    assert rig.held() == (MANY, 0, 0)
+    assert rig.watermark(28) == []
+    assert rig.held() == (MANY, 0, 0)
+    assert rig.watermark(29) == []
+    assert rig.held() == (0, 0, 0)
+
+
+def test_a_late_record_makes_a_window_rows_and_shows_all_that_its_key_has() -> None:
+    rig = Rig(allowed_lateness_ms=20)
+    rig.send(columns(0))
+    rig.watermark(9)
+    late = columns(MANY, 2 * MANY)
+    late.times = np.where(np.arange(2 * MANY) == 4, 9, 10)
+    rig.send(late)
+    assert [value for value, _ in rig.out.main] == [(0, 0, [*range(0, MANY, 2), MANY + 4])]
+    assert rig.held() == (2 * MANY - 1, 2, 2)
+    rig.out.main.clear()
+    assert rig.watermark(MAX_TIME) == shown([n for n in range(MANY, 3 * MANY) if n != MANY + 4], 10)
+    assert rig.held() == (0, 0, 0)
+
+
+def test_a_window_that_has_fired_does_not_fire_again_behind_a_restore() -> None:
+    rig = Rig(allowed_lateness_ms=20)
+    rig.send(columns(0))
+    rig.watermark(9)
+    again = Rig(rig.snapshot(), allowed_lateness_ms=20)
+    assert again.held() == (MANY, 0, 0)
+    assert again.watermark(9) == [] and again.watermark(28) == []
+    assert again.held() == (MANY, 0, 0)
+    assert again.watermark(29) == [] and again.held() == (0, 0, 0)
+
+
+def test_a_record_that_comes_to_a_fired_window_before_the_first_watermark_shows_its_key() -> None:
+    rig = Rig(allowed_lateness_ms=20)
+    rig.send(columns(0))
+    rig.watermark(9)
+    again = Rig(rig.snapshot(), allowed_lateness_ms=20)
+    again.send(columns(MANY, 1))
+    assert again.watermark(9) == [(0, 0, [*range(0, MANY, 2), MANY])]
+    assert again.watermark(29) == [] and again.held() == (0, 0, 0)
+
+
+def test_without_lateness_fired_windows_of_a_snapshot_go_unseen() -> None:
+    rig = Rig(allowed_lateness_ms=20)
+    rig.send(columns(0))
+    rig.send(columns(0, start=10))
+    rig.watermark(9)
+    for batch in ([], [rows(columns(MANY, 1))]):
+        again = Rig(rig.snapshot())
+        for late in batch:
+            again.send(late)
+        assert again.watermark(10) == []
+        assert again.held() == (MANY, 0, 0)
+        assert again.watermark(19) == shown(range(MANY), 10)
+        assert again.held() == (0, 0, 0)
 
 
 # --- memory and pace -------------------------------------------------------------------------------------
