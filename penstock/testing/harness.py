@@ -285,7 +285,7 @@ class Harness:
         """What is stored for ``key``, by the name of the state; by window and value for window state.
 
         ``step`` is the uid or name of a step, needed only if two steps use the same name.  Contents of
-        windows are under ``_window/contents``.  Look, do not change.
+        windows are under ``_window/contents``, but for records kept as columns.  Look, do not change.
         """
         found: dict[str, Any] = {}
         owners: dict[str, str] = {}

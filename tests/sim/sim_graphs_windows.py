@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.columns import Count, Sum
-from penstock.common import WatermarkStrategy
+from penstock.common import Row, WatermarkStrategy
 from penstock.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
 from penstock.datastream.window import (
@@ -32,6 +33,7 @@ Env = StreamExecutionEnvironment
 Click = tuple[int, int, int]
 """Key, time, number."""
 KEYS = 4
+MANY = 100
 
 
 class Describe(ProcessWindowFunction):
@@ -66,13 +68,17 @@ class Labelled(ProcessWindowFunction):
             yield (key, context.window().start, context.window().end, *result)
 
 
-def clicks(env: Env, own_keys: bool) -> Any:
-    """Out of order by less than 50 ms; with ``own_keys`` in order, and no two splits share a key."""
+def clicks(env: Env, own_keys: bool, late_ms: int = 0) -> Any:
+    """Out of order by less than 50 ms; with ``own_keys`` in order, and no two splits share a key.
+
+    Every fifth record of those that are out of order is older by ``late_ms``.
+    """
 
     def split(number: int) -> list[Click]:
         if own_keys:
             return [(number * KEYS + i % KEYS, i * 10, i) for i in range(90)]
-        return [(i % KEYS, i * 10 + (i * 7919 % 5) * 9, number * 1000 + i) for i in range(90)]
+        times = [i * 10 + (i * 7919 % 5) * 9 - (late_ms if i % 5 == 0 else 0) for i in range(90)]
+        return [(i % KEYS, time, number * 1000 + i) for i, time in enumerate(times)]
 
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(0 if own_keys else 50)
     timed = strategy.with_timestamp_assigner(lambda click, _: click[1])
@@ -93,6 +99,26 @@ def evictor(env: Env) -> None:
 
 def count_windows(env: Env) -> None:
     windows = clicks(env, own_keys=True).count_window(7, 3)
+    windows.process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def late_firings(env: Env) -> None:
+    """Records come after the end of their window, which shows all that it has once more."""
+    windows = clicks(env, own_keys=False, late_ms=400).window(TumblingEventTimeWindows.of(100))
+    described = windows.allowed_lateness(60_000).process(Describe()).uid("windows")
+    described.sink_to(SimSink("out", fullest)).uid("out")
+
+
+def fullest(rows: list[Any]) -> list[Any]:
+    """Of each key and window the result with the most records."""
+    found: dict[tuple[Any, Any], tuple[int, int]] = {}
+    for key, end, count, total in rows:
+        found[key, end] = max(found.get((key, end), (0, 0)), (count, total))
+    return [(*place, *sums) for place, sums in found.items()]
+
+
+def full_windows(env: Env) -> None:
+    windows = clicks(env, own_keys=True).count_window(5)
     windows.process(Describe()).uid("windows").sink_to(SimSink("out")).uid("out")
 
 
@@ -151,13 +177,57 @@ def session_columns(env: Env) -> None:
     sessions.uid("windows").sink_to(SimSink("out")).uid("out")
 
 
+class DescribeOrders(ProcessWindowFunction):
+    """As :class:`Describe`, of rows with names."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
+        amounts = [element.amount for element in elements]
+        yield (key, context.window().start, len(amounts), sum(amounts))
+
+
+def orders_by_country(env: Env) -> Any:
+    """Columns, and a few rows. Only larger batches stay columns: each record of the source becomes many."""
+
+    def start(index: Any) -> pa.RecordBatch:
+        return pa.record_batch({"ts": index * MANY})
+
+    def orders(starts: pa.RecordBatch) -> pa.RecordBatch:
+        times = (starts.column("ts").to_numpy()[:, None] + np.arange(MANY)).ravel()
+        return pa.record_batch({"country": times % KEYS, "amount": times * 3 % 101, "ts": times})
+
+    by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
+    source = DataGeneratorSource(start, 240, 900.0, columns=True)
+    columns = env.from_source(source, by_time, "orders").uid("orders")
+    columns = columns.map_batches(orders, timestamp_column="ts").uid("many")
+    few = [[Row(country=i % KEYS, amount=i, ts=i * 400) for i in range(60) if i % 10 < 2]]
+    by_field = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row.ts)
+    rows = env.from_source(SimSource(few, rate=40), by_field, "few").uid("few")
+    return columns.union(rows).key_by("country").window(TumblingEventTimeWindows.of(2000))
+
+
+def kept_columns(env: Env) -> None:
+    """Records that stay columns until their window fires, but for windows that rows come to as well."""
+    windows = orders_by_country(env)
+    windows.process(DescribeOrders()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
+def waiting_columns(env: Env) -> None:
+    """The same for windows that wait for late records, of which there are none: each fires once."""
+    windows = orders_by_country(env).allowed_lateness(5000)
+    windows.process(DescribeOrders()).uid("windows").sink_to(SimSink("out")).uid("out")
+
+
 WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "shared_panes": shared_panes,
     "evictor": evictor,
     "count_windows": count_windows,
+    "late_firings": late_firings,
+    "full_windows": full_windows,
     "firings": firings,
     "early_results": early_results,
     "deltas": deltas,
     "sliding_columns": sliding_columns,
     "session_columns": session_columns,
+    "kept_columns": kept_columns,
+    "waiting_columns": waiting_columns,
 }

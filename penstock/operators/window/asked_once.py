@@ -4,16 +4,21 @@ A trigger that fires by timers only says nothing new to an element of a window w
 seen: its timers wait, or have been set anew when they fired.  So a batch goes into the contents as a whole,
 with an evictor, too, and the trigger is asked once for each key and window; which ones it was asked for is
 remembered until the window ends.  Timers fire as on the general path, which can go on from what these leave,
-and the other way round.
+and the other way round.  Where lateness is allowed, an element of a window that has ended makes it fire once
+more: such elements go the general path one by one, behind the others of their batch, which fire nothing.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.core.batch import Batch
+import numpy as np
+
+from penstock.core.batch import Batch, Times
+from penstock.core.codes import Mask
+from penstock.core.ids import MAX_TIME, MIN_TIME
 from penstock.operators.operator import OperatorContext
 from penstock.operators.outflow import Gathered
 from penstock.operators.window.assigners import GlobalWindows, WindowAssigner
@@ -60,8 +65,10 @@ class Asking:
         contents: WindowContents,
         trigger: Trigger[Any, Any],
         context: TriggerContext,
+        lateness: int,
     ) -> None:
         self._timers = ctx.timers
+        self._lateness = lateness
         self._scope = ctx.keyed.scope
         self._contents = contents
         self._trigger = trigger
@@ -88,11 +95,14 @@ class Asking:
         asked |= fresh
 
     def _ask(self, key: Any, window: Window, value: Any, time: int) -> None:
-        """Have the trigger set its timers; one is at the window's end, if it has one, and cleans up."""
+        """Have the trigger set its timers; one is at its end, if it has one, where cleanup may be."""
         self._scope.key = key
         self._context.enter(window)
         result = self._trigger.on_element(value, time, window, self._context)
         assert result is TriggerResult.CONTINUE
+        cleanup = window.max_timestamp() + self._lateness
+        if self._lateness and cleanup < MAX_TIME:
+            self._timers.event.register(cleanup, key, window)
 
     def tidy(self) -> None:
         """Forget windows that have ended, and all of them if they are many."""
@@ -107,6 +117,10 @@ class Asking:
         self._asked.clear()
 
 
+OneByOne = Callable[[Batch, Iterable[Any]], None]
+"""The general path: takes records and their keys."""
+
+
 class AskedOnce(FastPath):
     """Adds batches to windows of fixed size; made by the operator in ``open``, which fires them."""
 
@@ -118,13 +132,38 @@ class AskedOnce(FastPath):
         body: WindowBody,
         gathered: Gathered,
         asking: Asking,
+        one_by_one: OneByOne | None,
     ) -> None:
+        """``one_by_one`` takes elements of windows that have ended, if any lateness is allowed."""
         super().__init__(ctx, assigner, contents, body, gathered)
         self._asking = asking
+        self._one_by_one = one_by_one
 
     def process(self, batch: Batch, keys: Iterable[Any]) -> None:
-        super().process(batch, keys)
+        ended = None if self._one_by_one is None else self._ended(batch)
+        if ended is None or not ended.any():
+            super().process(batch, keys)
+            self._asking.tidy()
+            return
+        assert self._one_by_one is not None
+        every = [key for key, _ in zip(keys, ended, strict=False)]
+        late, others = np.flatnonzero(ended), np.flatnonzero(~ended)
+        if len(others):
+            super().process(batch.take(others), [every[place] for place in others.tolist()])
         self._asking.tidy()
+        self._one_by_one(batch.take(late), [every[place] for place in late.tolist()])
+
+    def _ended(self, batch: Batch) -> Mask | None:
+        """Which records have a window that has ended; ``None`` if some record has no time."""
+        times = batch.times
+        if times is None or int(times.min()) == MIN_TIME:
+            return None
+        ended: Mask = self._first_ends(times) <= self._timers.watermark
+        return ended
+
+    def _first_ends(self, times: Times) -> Times:
+        """The last timestamp of the first window of each record."""
+        return times - (times - self._offset) % self._slide + (self._slide - 1)
 
     def _add(
         self, rows: list[Any], keys: Iterable[Any], windows: Window | list[Window], times: list[int]

@@ -27,9 +27,10 @@ class _CountWindows(WindowAssigner[T, CountWindow]):
                 f"{type(self).__name__} with size {window_size} and slide {window_slide}: "
                 "both must be above 0 elements"
             )
-        self._size = window_size
+        self.size = window_size
         self._slide = window_slide
-        self._seen = ValueStateDescriptor(state_name)
+        self.seen = ValueStateDescriptor(state_name)
+        """The state that says how many elements a key has had."""
 
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
@@ -38,19 +39,19 @@ class _CountWindows(WindowAssigner[T, CountWindow]):
         number = seen.value() or 0
         seen.update(number + 1)
         last = number // self._slide
-        first = max(0, (number - self._size) // self._slide + 1)
+        first = max(0, (number - self.size) // self._slide + 1)
         return [CountWindow(n) for n in range(last, first - 1, -1)]
 
     def is_complete(self, window: CountWindow, context: WindowAssigner.WindowAssignerContext) -> bool:
         seen = self._seen_state(context).value() or 0
-        return bool(seen >= window.id * self._slide + self._size)
+        return bool(seen >= window.id * self._slide + self.size)
 
     def _seen_state(self, context: WindowAssigner.WindowAssignerContext) -> ValueState[Any]:
-        return context.get_runtime_context().get_state(self._seen)
+        return context.get_runtime_context().get_state(self.seen)
 
     def get_default_trigger(self, env: Any) -> Trigger[T, CountWindow]:
         """Fires when the window is full, and frees what it held."""
-        return PurgingTrigger.of(CountTrigger.of(self._size))
+        return PurgingTrigger.of(CountTrigger.of(self.size))
 
     def get_window_serializer(self) -> CountWindowSerializer:
         return CountWindowSerializer()
@@ -59,7 +60,7 @@ class _CountWindows(WindowAssigner[T, CountWindow]):
         return False
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._size}, {self._slide})"
+        return f"{type(self).__name__}({self.size}, {self._slide})"
 
 
 class CountTumblingWindowAssigner(_CountWindows[T]):

@@ -44,10 +44,8 @@ class WindowCache(dict[int, TimeWindow]):
         return window
 
 
-def fixed_assigner(assigner: WindowAssigner[Any, Any], allowed_lateness_ms: int) -> FixedWindows | None:
+def fixed_assigner(assigner: WindowAssigner[Any, Any]) -> FixedWindows | None:
     """The assigner if the fast path may serve it; subclasses may differ and are left out."""
-    if allowed_lateness_ms != 0:
-        return None
     if type(assigner) is TumblingEventTimeWindows:
         return assigner
     if type(assigner) is SlidingEventTimeWindows and assigner.size % assigner.slide == 0:

@@ -6,7 +6,8 @@ fire and purge, and if it is the window's cleanup time forget everything.
 
 A window is cleaned up when event time reaches its last timestamp plus the allowed lateness (or the
 clock its last timestamp); from that watermark on it is late.  The common case takes the shorter way
-in ``fast``, aggregates of overlapping windows the one in ``shared``.
+in ``fixed_windows``, aggregates of overlapping windows the one in ``pane_sharing``, and records that come as
+columns and are kept stay columns in ``column_windows``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ from penstock.operators.window.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from penstock.operators.window.column_windows import ColumnWindows, column_windows
 from penstock.operators.window.contexts import AssignerContext, TriggerContext
+from penstock.operators.window.counted import CountedWindows, counted_assigner
 from penstock.operators.window.counting import CountTumblingWindowAssigner
 from penstock.operators.window.evictors import EvictingContents, Evictor
 from penstock.operators.window.fixed_windows import FastPath, fixed_assigner
@@ -136,6 +139,8 @@ class WindowOperator(Operator):
             self._evicting.bind(ctx)
         check_restored(ctx, self._panes)
         self._fast = self._shorter_way(ctx)
+        self._columns = self._way_of_columns(ctx)
+        self._counted = self._way_of_counts(ctx)
 
     def _shorter_way(
         self, ctx: OperatorContext
@@ -143,12 +148,14 @@ class WindowOperator(Operator):
         contents, body, gathered = self._contents, self._body, self._gathered
         if self._panes is not None and isinstance(contents, AggregateContents):
             return SharedPanes(ctx, self._panes, contents, body, gathered, self._lateness)
-        fixed = fixed_assigner(self._assigner, self._lateness)
-        if fixed is not None and type(self._trigger) is EventTimeTrigger and self._evicting is None:
+        fixed = fixed_assigner(self._assigner)
+        fires_once = type(self._trigger) is EventTimeTrigger and not self._lateness
+        if fixed is not None and fires_once and self._evicting is None:
             return FastPath(ctx, fixed, contents, body, gathered)
-        asking = Asking(ctx, contents, self._trigger, self._trigger_context)
+        asking = Asking(ctx, contents, self._trigger, self._trigger_context, self._lateness)
         if fixed is not None and is_asked_once(self._trigger):
-            return AskedOnce(ctx, fixed, contents, body, gathered, asking)
+            late = self._on_batch if self._lateness else None
+            return AskedOnce(ctx, fixed, contents, body, gathered, asking, late)
         if waits_for_the_end(self._assigner, self._trigger):
             return AskedAtTheEnd(asking)
         sessions = None if self._evicting is not None else session_assigner(self._assigner, self._trigger)
@@ -156,6 +163,20 @@ class WindowOperator(Operator):
             return None
         table, one_by_one = self._merging_table, self._on_merging_element
         return SessionPath(ctx, sessions, contents, body, gathered, self._lateness, table, one_by_one)
+
+    def _way_of_columns(self, ctx: OperatorContext) -> ColumnWindows | None:
+        contents = self._contents
+        if type(contents) is not ListContents or self._merging or not self._keyed:
+            return None
+        fixed = fixed_assigner(self._assigner) if type(self._trigger) is EventTimeTrigger else None
+        return column_windows(ctx, fixed, contents, self._body, self._gathered, self._lateness)
+
+    def _way_of_counts(self, ctx: OperatorContext) -> CountedWindows | None:
+        found = None if self._evicting is not None else counted_assigner(self._assigner, self._trigger)
+        if found is None:
+            return None
+        contexts = self._assigner_context, self._trigger_context
+        return CountedWindows(ctx, *found, self._contents, self._body, self._gathered, contexts)
 
     @property
     def shares_panes(self) -> bool:
@@ -178,12 +199,22 @@ class WindowOperator(Operator):
         """Add records to their windows, and emit what fires by it as one batch."""
         if len(batch) == 0:
             return
+        if self._columns is not None:
+            rest = self._columns.take(batch)
+            if rest is None:
+                return
+            batch = rest
         keys: Iterable[Any] = batch.key_list() if self._keyed else repeat(ALL_KEY)
         if self._fast is not None and self._fast.accepts(batch):
             self._fast.process(batch, keys)
             self._gathered.flush()
+        elif self._counted is not None:
+            self.work(self._counted.process(batch, keys))
         else:
-            self.work(self._on_elements(batch, keys))
+            self._on_batch(batch, keys)
+
+    def _on_batch(self, batch: Batch, keys: Iterable[Any]) -> None:
+        self.work(self._on_elements(batch, keys))
 
     def _on_elements(self, batch: Batch, keys: Iterable[Any]) -> Iterator[None]:
         on_element = self._on_merging_element if self._merging else self._on_element
@@ -243,6 +274,13 @@ class WindowOperator(Operator):
 
     # -- timers ---------------------------------------------------------------------------------
 
+    def _advance(self, time: EventTime) -> Iterator[None]:
+        if self._columns is not None:
+            for at, steps in self._columns.due(time):
+                yield from self._fire_all(self._timers.event.due(at - 1), self.on_event_timer)
+                yield from steps
+        yield from super()._advance(time)
+
     def on_event_timer(self, time: EventTime, key: Any, namespace: Any) -> None:
         if self._fast is not None and self._fast.takes(time, key, namespace):
             self._fast.fire(time, key, namespace)
@@ -262,6 +300,8 @@ class WindowOperator(Operator):
         super().forget_keys()
         if isinstance(self._fast, SharedPanes | SessionPath | AskedOnce | AskedAtTheEnd):
             self._fast.forget()
+        if self._columns is not None:
+            self._columns.forget()
 
     def _on_timer(
         self, ask: Callable[..., TriggerResult], may_clean_up: bool, time: int, key: Any, window: Any

@@ -221,8 +221,9 @@ class CountTrigger(BaseTrigger[T, W]):
     """Fires each time ``window_size`` more elements have come; keeps them, see ``PurgingTrigger``."""
 
     def __init__(self, window_size: int) -> None:
-        self._window_size = window_size
-        self._count = ReducingStateDescriptor("count", operator.add)
+        self.window_size = window_size
+        self.count = ReducingStateDescriptor("count", operator.add)
+        """The state that says how many have come since it fired."""
 
     @staticmethod
     def of(window_size: int) -> CountTrigger[Any, Any]:
@@ -230,9 +231,9 @@ class CountTrigger(BaseTrigger[T, W]):
         return CountTrigger(window_size)
 
     def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        count = ctx.get_partitioned_state(self._count)
+        count = ctx.get_partitioned_state(self.count)
         count.add(1)
-        if count.get() < self._window_size:
+        if count.get() < self.window_size:
             return TriggerResult.CONTINUE
         count.clear()
         return TriggerResult.FIRE
@@ -242,13 +243,13 @@ class CountTrigger(BaseTrigger[T, W]):
 
     def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
         """Add the counts up; the element that follows may fire."""
-        ctx.merge_partitioned_state(self._count)
+        ctx.merge_partitioned_state(self.count)
 
     def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
-        ctx.get_partitioned_state(self._count).clear()
+        ctx.get_partitioned_state(self.count).clear()
 
     def __repr__(self) -> str:
-        return f"CountTrigger({self._window_size})"
+        return f"CountTrigger({self.window_size})"
 
 
 class PurgingTrigger(Trigger[T, W]):

@@ -11,7 +11,7 @@ from penstock.core.clock import ManualClock
 from penstock.core.ids import EventTime, OperatorId
 from penstock.core.metrics import MetricGroup
 from penstock.operators.operator import Operator, OperatorContext, RuntimeInfo
-from penstock.state.backend import EntryShape
+from penstock.state.backend import EntryShape, FrozenTable
 from penstock.state.heap.backend import heap_state
 from penstock.state.operator_state import OperatorStateStore
 
@@ -104,9 +104,10 @@ class OperatorHarness:
         return self.out.sides.pop(tag, [])
 
     def snapshot(self) -> Image:
-        """Freeze the keyed state, write it, release it."""
+        """Freeze the tables of keyed state, write them, release them; there are no columns."""
         frozen = self.keyed.freeze()
-        image = pickle.dumps([(f.name, f.shape.value, list(f.items())) for f in frozen])
+        tables = [part for part in frozen if isinstance(part, FrozenTable)]
+        image = pickle.dumps([(f.name, f.shape.value, list(f.items())) for f in tables])
         for each in frozen:
             each.release()
         return image

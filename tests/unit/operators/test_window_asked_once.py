@@ -73,8 +73,11 @@ steps = st.lists(
 class Trial:
     """Plays a script, and starts anew with the other trigger where it says "swap"."""
 
-    def __init__(self, assigner: Any, kind: Any, triggers: tuple[Any, Any], evictor: Any) -> None:
+    def __init__(
+        self, assigner: Any, kind: Any, triggers: tuple[Any, Any], evictor: Any, lateness: int = 0
+    ) -> None:
         self.parts = assigner, kind, triggers, evictor
+        self.lateness = lateness
         self.at = 0
         self.harness = OperatorHarness(self.operator())
 
@@ -82,7 +85,15 @@ class Trial:
         assigner, kind, triggers, evictor = self.parts
         contents, function = kind()
         trigger = triggers[self.at]
-        return WindowOperator(assigner, contents, function, trigger=trigger, late_tag="late", evictor=evictor)
+        return WindowOperator(
+            assigner,
+            contents,
+            function,
+            trigger=trigger,
+            allowed_lateness_ms=self.lateness,
+            late_tag="late",
+            evictor=evictor,
+        )
 
     def play(self, script: list[Any], swaps: bool) -> Any:
         watermark, log = -50, []
@@ -119,6 +130,37 @@ def test_asked_once_or_each_time(script: Any, assigner: Any, kind: Any, triggers
     each = Trial(assigner, kind, triggers[::-1], evictor).play(script, False)
     assert once.play(script, False) == each
     assert Trial(assigner, kind, triggers, evictor).play(script, True) == each
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    script=steps,
+    assigner=st.sampled_from(ASSIGNERS),
+    kind=st.sampled_from(KINDS[:3]),
+    triggers=st.sampled_from(TRIGGERS),
+    evictor=st.sampled_from(EVICTORS),
+    lateness=st.sampled_from([1, 8, 30, 200]),
+)
+def test_with_lateness(
+    script: Any, assigner: Any, kind: Any, triggers: Any, evictor: Any, lateness: int
+) -> None:
+    each = Trial(assigner, kind, triggers[::-1], evictor, lateness).play(script, False)
+    assert Trial(assigner, kind, triggers, evictor, lateness).play(script, False) == each
+    assert Trial(assigner, kind, triggers, evictor, lateness).play(script, True) == each
+
+
+@pytest.mark.parametrize("assigner", ASSIGNERS)
+def test_windows_with_lateness_take_batches_and_late_elements_one_by_one(assigner: Any) -> None:
+    operator = WindowOperator(assigner, ListContents(), Show(), allowed_lateness_ms=50)
+    alone: list[Any] = []
+    harness = OperatorHarness(operator)
+    on_element = operator._on_element
+    operator._on_element = lambda *args: (alone.append(args[0]), on_element(*args))  # type: ignore[assignment,func-returns-value]
+    harness.send(*((("a", n), n) for n in range(40, 60)))
+    assert not alone
+    harness.watermark(100)
+    harness.send((("a", 1), 140), (("a", 2), 85), (("b", 3), 150), (("a", 4), 84))
+    assert alone == [("a", 2), ("a", 4)]
 
 
 def test_only_triggers_that_fire_by_timers_are_asked_once() -> None:
