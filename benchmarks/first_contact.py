@@ -1,0 +1,113 @@
+"""What somebody meets first: how long imports and a first job take, and how much was installed.
+
+    python benchmarks/first_contact.py [--repeat N] NAME=PYTHON ...
+
+Each PYTHON is that of a virtual environment with Penstock in it; contestants take turns, so what a busy
+machine does to one it does to all.  Processor time is of a process and all that it started and waited for;
+the least of several tries is told, as the one that was disturbed least.  Asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LINES = {
+    "the interpreter alone": "pass",
+    "import penstock": "import penstock",
+    "names of the DataStream API": (
+        "from penstock.common import Types, WatermarkStrategy\n"
+        "from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment"
+    ),
+    "names of pyspark.sql": "from pyspark.sql import SparkSession",
+    "penstock --help": "import sys; sys.argv = ['penstock', '--help']; from penstock.cli.main import main; main()",
+}
+JOB = """
+import os, time
+
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+numbers = env.from_collection(list(range(100)))
+found = iter(numbers.key_by(lambda n: n % 10).map(lambda n: n + 1).execute_and_collect("first"))
+next(found)
+print(time.monotonic() - float(os.environ["STARTED"]), flush=True)
+assert len(list(found)) == 99
+"""
+FIRST = "time to the first record of a job on local[2]"
+
+
+def main() -> None:
+    arguments = read_arguments()
+    contestants = dict(given.split("=", 1) for given in arguments.contestants)
+    taken: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for _ in range(arguments.repeat):
+        for what, code in [*LINES.items(), (FIRST, JOB)]:
+            for name, python in contestants.items():
+                taken.setdefault((what, name), []).append(tried(python, code, what == FIRST))
+    print(f"| least of {arguments.repeat}: seconds passed (of the processor) | {' | '.join(contestants)} |")
+    print("| --- |" + " ---: |" * len(contestants))
+    for what in [*LINES, FIRST]:
+        cells = [told(taken[what, name]) for name in contestants]
+        print(f"| {what} | {' | '.join(cells)} |")
+    sizes = [f"{size_of(python) / 1e6:.0f} MB" for python in contestants.values()]
+    print(f"| installed, without compiled modules | {' | '.join(sizes)} |")
+    print(f"load: {os.getloadavg()[0]:.1f}", file=sys.stderr)
+
+
+def told(tries: list[tuple[float, float]]) -> str:
+    passed, used = (min(column) for column in zip(*tries, strict=True))
+    return f"{passed:.2f} ({used:.2f})"
+
+
+def tried(python: str, code: str, has_job: bool) -> tuple[float, float]:
+    """Seconds until it was done, or its job's first record was there; seconds of the processor, of all of it."""
+    with tempfile.TemporaryDirectory() as place:
+        script = Path(place) / "program.py"
+        script.write_text(code)
+        before = spent()
+        started = time.monotonic()
+        environment = {**os.environ, "STARTED": str(started), "PENSTOCK_HOME": f"{place}/home"}
+        for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH"):  # a user's modules are compiled once
+            environment.pop(name, None)
+        done = subprocess.run(
+            [python, str(script)], cwd=place, env=environment, capture_output=True, text=True, check=False
+        )
+        passed = time.monotonic() - started
+    if done.returncode:
+        sys.exit(f"{python}: {done.stderr}")
+    if has_job:
+        passed = float(done.stdout.split()[-1])
+    return passed, spent() - before
+
+
+def spent() -> float:
+    """Processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def size_of(python: str) -> int:
+    """Of the environment: what lies in it, without what Python compiles as it goes."""
+    root = Path(python).parent.parent
+    return sum(
+        path.lstat().st_size for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("contestants", nargs="+", metavar="NAME=PYTHON")
+    parser.add_argument("--repeat", type=int, default=5)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
