@@ -26,7 +26,7 @@ LINES = {
         "from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment"
     ),
     "names of pyspark.sql": "from pyspark.sql import SparkSession",
-    "penstock --help": "import sys; sys.argv = ['penstock', '--help']; from penstock.cli.main import main; main()",
+    "penstock --help": "import sys\nfrom penstock.cli.main import main\nsys.argv[1:] = ['--help']\nmain()",
 }
 JOB = """
 import os, time
@@ -68,7 +68,7 @@ def told(tries: list[tuple[float, float]]) -> str:
 
 
 def tried(python: str, code: str, has_job: bool) -> tuple[float, float]:
-    """Seconds until it was done, or its job's first record was there; seconds of the processor, of all of it."""
+    """Seconds until it was done or a job's first record was there, and seconds of the processor in all."""
     with tempfile.TemporaryDirectory() as place:
         script = Path(place) / "program.py"
         script.write_text(code)

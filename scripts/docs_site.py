@@ -185,7 +185,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """On a narrow screen the theme puts a page's contents away in its menu: there they stand below the title."""
+    """A page's contents below its title, for narrow screens: the theme puts them into its menu there."""
     parts = [part for top in page.toc for part in (top.children if top.level == 1 else [top])]
     return html.replace("</h1>", f"</h1>\n{contents(parts)}", 1) if len(parts) > 2 else html
 

@@ -17,8 +17,9 @@ TOP = """\
 
 After this page you know every command of `penstock`, and every option.
 
-`penstock COMMAND --help` says the same in a terminal. `penstock --debug COMMAND` shows full tracebacks. What a program's own options are, stands
-behind the program. Exit statuses: [how a program ends](guides/begin-and-end.md#exit-status); errors: [by their codes](errors/index.md).
+`penstock COMMAND --help` says the same in a terminal. `penstock --debug COMMAND` shows full tracebacks. A program's own
+options stand behind the program. Exit statuses: [how a program ends](guides/begin-and-end.md#exit-status); errors:
+[by their codes](errors/index.md).
 This page is made by `python scripts/write_commands.py`.
 """
 
@@ -82,8 +83,10 @@ def spelled(option: click.Option) -> str:
     if option.is_flag:
         return names
     kind = option.type
-    word = " or ".join(kind.choices) if isinstance(kind, click.Choice) else option.metavar or kind.name.upper()
-    return f"{names} {re.sub(r' RANGE$', '', word).replace('|', ' or ')}"
+    word = option.metavar or re.sub(r" RANGE$", "", kind.name.upper())
+    if isinstance(kind, click.Choice):
+        word = "|".join(kind.choices)
+    return f"{names} {word.replace('|', ' or ')}"
 
 
 def explained(option: click.Option) -> str:

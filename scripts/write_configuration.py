@@ -33,7 +33,13 @@ def markdown() -> str:
     lines = []
     for key, option in OPTIONS.items():
         if key in SECTIONS:
-            lines += ["", f"## {SECTIONS[key]}", "", "| setting | kind | default | meaning |", "| --- | --- | --- | --- |"]
+            lines += [
+                "",
+                f"## {SECTIONS[key]}",
+                "",
+                "| setting | kind | default | meaning |",
+                "| --- | --- | --- | --- |",
+            ]
         lines.append(row(option))
     return "\n".join(lines).lstrip() + "\n"
 

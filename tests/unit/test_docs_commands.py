@@ -60,16 +60,20 @@ def complaint(words: list[str], whole: bool) -> str | None:
     command: click.Command = cli
     rest = words[1:]
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        name, inner, rest = command.resolve_command(context, rest)
-        if inner is None:
-            return f"no such command: {name}"
+        if rest[0].isupper():
+            return None  # COMMAND, any of them
+        try:
+            name, inner, rest = command.resolve_command(context, rest)
+        except click.UsageError as error:
+            return error.format_message()
+        assert inner is not None
         context = click.Context(inner, info_name=name, parent=context)
         command = inner
     return complaint_of(command, context, rest, whole)
 
 
 def complaint_of(command: click.Command, context: click.Context, rest: list[str], whole: bool) -> str | None:
-    # A program's own options stand behind it; before it only ours may stand.
+    """What is wrong with the options: a program's own stand behind it, and before it only ours may stand."""
     context.ignore_unknown_options = False
     parser = command.make_parser(context)
     parser.allow_interspersed_args = not command.context_settings.get("ignore_unknown_options", False)
@@ -79,7 +83,8 @@ def complaint_of(command: click.Command, context: click.Context, rest: list[str]
         return error.format_message() if whole else None
     except click.UsageError as error:
         return error.format_message()
-    missing = [it.name for it in command.params if it.required and values.get(it.name or "") in (None, ())]
+    given = {name for name, value in values.items() if isinstance(value, str | tuple | list) and value}
+    missing = [it.name for it in command.params if it.required and it.name not in given]
     return f"{missing} missing" if whole and missing else None
 
 
@@ -94,7 +99,8 @@ def test_commands_are_found_and_wrong_ones_told(tmp_path: Path) -> None:
     page.write_text(
         "See `penstock lst`, `penstock run --nothing` and `make tea`; `penstock run -p`.\n\n"
         "```sh\nA=b penstock run -p 4 job.py --own   # yes\nmake dist && penstock cancel\n"
-        "penstock fork snapshot \\\n    job.py --untill 5\n```\n\n```console\n$ penstock checkpoint job\njob's\n```\n"
+        "penstock fork snapshot \\\n    job.py --untill 5\n```\n\n"
+        "```console\n$ penstock checkpoint job\njob's\n```\n"
     )
     found = [(words[-1], complaint(words, whole)) for words, whole in commands_of(page)]
     told = {last: said for last, said in found if said}
