@@ -169,7 +169,7 @@ def check_spark_home() -> Finding:
         return Finding(Verdict.OK, "Spark is the one that PySpark brings (no SPARK_HOME)")
     remedy = "Unset SPARK_HOME, or name a Spark of PySpark's own version."
     names = sorted(path.name for path in Path(given).glob("jars/spark-core_*.jar"))
-    found = re.search(r"-(\d+\.\d+)[^-]*\.jar$", names[-1]) if names else None
+    found = re.match(r"spark-core_[\d.]+-(\d+\.\d+)", names[-1]) if names else None
     if found is None:
         return Finding(Verdict.FAIL, f"there is no Spark at SPARK_HOME={given}", remedy)
     what = f"Spark {found[1]} at SPARK_HOME={given}"
