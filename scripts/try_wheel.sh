@@ -35,6 +35,7 @@ penstock doctor
 
 [ "${TRY:-all}" = smoke ] || penstock demo --events 20000
 
+# Called like a module of Python's own, which must not matter.
 cat >numbers.py <<'EOF'
 """Counts numbers by their last digit until it is stopped; then its savepoint says how many."""
 

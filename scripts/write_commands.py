@@ -17,9 +17,9 @@ TOP = """\
 
 After this page you know every command of `penstock`, and every option.
 
-`penstock COMMAND --help` says the same in a terminal. `penstock --debug COMMAND` shows full tracebacks. A program's own
-options stand behind the program. Exit statuses: [how a program ends](guides/begin-and-end.md#exit-status); errors:
-[by their codes](errors/index.md).
+`penstock COMMAND --help` says the same in a terminal. `penstock --debug COMMAND` shows full tracebacks. A
+program's own options stand behind the program. Exit statuses:
+[how a program ends](guides/begin-and-end.md#exit-status); errors: [by their codes](errors/index.md).
 This page is made by `python scripts/write_commands.py`.
 """
 
