@@ -10,9 +10,9 @@ modules of users' programs do.  And whoever forked a worker can say why it died
 from __future__ import annotations
 
 import importlib
-import os
 import runpy
 import sys
+from pathlib import Path
 
 from penstock.spark import witness
 
@@ -24,7 +24,7 @@ def preload() -> None:
 
     ``python -m`` puts that first: a user's ``numbers.py`` there would be taken for Python's own, and run.
     """
-    here = sys.path[0] if sys.path and sys.path[0] in ("", os.getcwd()) else None
+    here = sys.path[0] if sys.path and sys.path[0] in ("", str(Path.cwd())) else None
     if here is not None:
         del sys.path[0]
     importlib.import_module(PRELOADED)
