@@ -1,6 +1,6 @@
 """What somebody meets first: how long imports and a first job take, and how much was installed.
 
-    python benchmarks/first_contact.py [--repeat N] NAME=PYTHON ...
+    python benchmarks/first_contact.py [--repeat N] [--no-job] NAME=PYTHON ...
 
 Each PYTHON is that of a virtual environment with Penstock in it; contestants take turns, so what a busy
 machine does to one it does to all.  Processor time is of a process and all that it started and waited for;
@@ -48,13 +48,14 @@ def main() -> None:
     arguments = read_arguments()
     contestants = dict(given.split("=", 1) for given in arguments.contestants)
     taken: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    tries = {**LINES, **({} if arguments.no_job else {FIRST: JOB})}
     for _ in range(arguments.repeat):
-        for what, code in [*LINES.items(), (FIRST, JOB)]:
+        for what, code in tries.items():
             for name, python in contestants.items():
                 taken.setdefault((what, name), []).append(tried(python, code, what == FIRST))
     print(f"| least of {arguments.repeat}: seconds passed (of the processor) | {' | '.join(contestants)} |")
     print("| --- |" + " ---: |" * len(contestants))
-    for what in [*LINES, FIRST]:
+    for what in tries:
         cells = [told(taken[what, name]) for name in contestants]
         print(f"| {what} | {' | '.join(cells)} |")
     sizes = [f"{size_of(python) / 1e6:.0f} MB" for python in contestants.values()]
@@ -106,6 +107,7 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("contestants", nargs="+", metavar="NAME=PYTHON")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--no-job", action="store_true", help="imports and sizes only, without Spark")
     return parser.parse_args()
 
 

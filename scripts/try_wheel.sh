@@ -62,7 +62,7 @@ numbers.key_by(lambda i: i % 10, Types.LONG()).process(Count()).uid("digits").pr
 env.execute("numbers")
 EOF
 try_savepoint() {
-    penstock run "$@" numbers.py >numbers.log 2>&1 &
+    penstock run -D penstock.slots.timeout="10 min" "$@" numbers.py >numbers.log 2>&1 &
     running=$!
     tries=0
     until [ -n "$(ls -d checkpoints/*/chk-* 2>/dev/null)" ]; do

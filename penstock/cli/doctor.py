@@ -45,6 +45,7 @@ _DESCRIPTORS = 1024
 _ROOM = 1 << 30
 _MEMORY = 2 << 30
 _MEMINFO = Path("/proc/meminfo")
+_PATIENCE = "10 min"
 
 
 class Verdict(Enum):
@@ -290,6 +291,7 @@ def check_gang() -> Finding:
     clock = SystemClock()
     started = clock.monotonic()
     settings = {GIVEN_MASTER: "local[2]", options.DEFAULT_PARALLELISM.key: "2"}
+    settings[options.SLOTS_TIMEOUT.key] = _PATIENCE  # a machine that is only busy is not broken
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     stream = env.from_collection(list(range(10))).key_by(lambda value: value % 2)
     try:
