@@ -47,7 +47,7 @@ def markdown() -> str:
 def row(option: Option[Any]) -> str:
     """One setting."""
     kind = ", ".join(f"`{choice}`" for choice in option.choices) if option.choices else option.kind.value
-    default = "" if option.default is None else f"`{option.default}`"
+    default = f"`{option.default}`" if option.default else ""
     older = "".join(f" Older name: `{key}`." for key in option.fallback_keys)
     return f"| `{option.key}` | {kind} | {default} | {option.doc}{older} |"
 
