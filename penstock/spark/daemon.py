@@ -9,26 +9,34 @@ modules of users' programs do.  And whoever forked a worker can say why it died
 
 from __future__ import annotations
 
+import gc
 import runpy
 
 import pandas
 import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.parquet
+import pyspark.worker
 
 import penstock.common.types
+import penstock.common.watermark_strategy
 import penstock.connectors.files.parquet
+import penstock.datastream.async_data_stream
 import penstock.datastream.connectors.file_system
+import penstock.datastream.data_stream
 import penstock.datastream.functions
 import penstock.datastream.state
 import penstock.datastream.stream_execution_environment
 import penstock.datastream.window
+import penstock.luggage.arrival
 import penstock.operators.columnar.window_agg
 import penstock.spark.worker
 from penstock.spark import witness
 
-PRELOADED = (pandas, pyarrow, penstock)
+PRELOADED = (pandas, pyarrow, pyspark, penstock)
+"""PySpark imports its worker behind the fork because of pandas and pyarrow, which are here before anyway."""
 
 if __name__ == "__main__":
     witness.install()
+    gc.freeze()  # or each worker looks for garbage in all that, and has a copy of it from then on
     runpy.run_module("pyspark.daemon", run_name="__main__")
