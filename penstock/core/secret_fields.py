@@ -19,6 +19,7 @@ from typing import Any
 from penstock.core.discreet import HIDDEN, discreet, shown
 from penstock.core.row import Row
 from penstock.core.secret_text import without_values
+from penstock.core.tabular import plain_of
 
 DEFAULT = (
     "*password*,*passwd*,*passphrase*,pwd,*secret*,*token*,*credential*,*api_key*,*apikey*,*access_key*,"
@@ -123,7 +124,18 @@ class _Masking:
                     return _rebuilt(value, parts)
             same = all(one is other for one, other in zip(parts, value, strict=True))
             return value if same else _rebuilt(value, parts)
-        return self._object(value)
+        return self._table(value, depth) or self._object(value)
+
+    def _table(self, value: Any, depth: int) -> Any:
+        """What shows names and values apart from each other; ``None`` if it does not, or hides nothing."""
+        try:
+            plain = plain_of(value)
+        except Exception:  # whatever a library makes of odd labels
+            return None
+        if plain is None:
+            return None
+        made = self.masked(plain, depth - 1)
+        return None if made is plain else _Said(f"{type(value).__name__}({made!r})")
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> Any:
         made: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""Text without the values that stand in it behind certain names: ``name=value``, ``"name": "value"``.
+"""Text without the values that stand in it behind certain names: ``name=value``, ``"name": "value"``, XML.
 
 For text that is not, or not whole, JSON: a line of a log, the ``repr`` of an object, a message that quotes a
 record, something that was cut off.  Where the end of a value cannot be told, all behind it goes.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from penstock.core.discreet import HIDDEN
 
@@ -20,6 +21,8 @@ _ESCAPED = re.compile(r"""\\{1,8}["']""")
 _PLAIN = re.compile(r"[^\s,;&}\])]*")
 _LINE = re.compile(r"[^\n]*")
 _STEP = re.compile(rf"[{{\[(]|[}}\])]|{_TEXT}", re.DOTALL)
+_ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]{0,200})((?:\s[^<>]{0,500})?)>([^<]{1,5000})")
+"""One of XML with text in it."""
 _HEADERS = ("authorization", "cookie")
 """Names whose values have words with blanks between them, to the end of the line."""
 
@@ -34,7 +37,14 @@ def without_values(text: str, hides: Callable[[str], bool]) -> str:
         if hides(name) or (begins_line and hides(name[1:])):
             kept += [text[done:at], HIDDEN]
             done = at = _end(text, at, name)
-    return text if not kept else "".join([*kept, text[done:]])
+    left = text if not kept else "".join([*kept, text[done:]])
+    return left if "<" not in left else _ELEMENT.sub(partial(_emptied, hides), left)
+
+
+def _emptied(hides: Callable[[str], bool], element: re.Match[str]) -> str:
+    if not hides(element[1].rpartition(":")[2]) or element[3] == HIDDEN:
+        return element[0]
+    return f"<{element[1]}{element[2]}>{HIDDEN}"
 
 
 def _end(text: str, begin: int, name: str) -> int:

@@ -30,6 +30,7 @@ class Ring:
         self._kept = kept_bytes
         self._pieces: deque[str] = deque()
         self._size = 0
+        self._begins_inside = False
         self._lock = threading.RLock()  # a signal's handler may print in the middle of a print
 
     def write(self, text: str) -> None:
@@ -42,12 +43,15 @@ class Ring:
             self._pieces.append(text)
             self._size += len(text)
             while self._size > self._kept:
-                self._size -= len(self._pieces.popleft())
+                gone = self._pieces.popleft()
+                self._size -= len(gone)
+                self._begins_inside = not gone.endswith("\n")
 
     def text(self) -> str:
-        """All that is kept."""
+        """All that is kept, from the beginning of a line: without its name a value is not known as secret."""
         with self._lock:
-            return "".join(self._pieces)
+            text = "".join(self._pieces)
+            return text.partition("\n")[2] if self._begins_inside else text
 
 
 class Written:

@@ -234,9 +234,9 @@ class Limits:
 
         try:
             self._guard.check(scope["method"], scope["path"], headers, _brings_code(scope))
-            if self._share is not None and self._guard.for_browser(headers):
-                await self._share.turn()
             async with asyncio.timeout(REQUEST_S):
+                if self._share is not None and self._guard.for_browser(headers):
+                    await self._share.turn()
                 await self._app(scope, _limited(headers, receive), sending)
         except Refused as error:
             await _read_off(receive)
@@ -244,7 +244,7 @@ class Limits:
         except TimeoutError:
             if not begun:
                 await errors(503, f"the answer took longer than {REQUEST_S:g} s")(scope, receive, sending)
-        except asyncio.CancelledError:  # the server leaves, and this has waited for Spark until its last moment
+        except asyncio.CancelledError:  # the server leaves, and this waited for Spark until the last moment
             if not begun:
                 await errors(503, "the job has ended")(scope, receive, sending)
         except Exception as error:

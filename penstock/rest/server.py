@@ -39,9 +39,19 @@ class _Patient(H11Protocol):
         super().connection_made(transport)
         self.loop.call_later(FIRST_REQUEST_S, self._close_if_silent)
 
+    def on_response_complete(self) -> None:
+        answered = self.cycle
+        super().on_response_complete()
+        self.loop.call_later(_KEEP_ALIVE_S, self._close_if_no_other, answered)
+
     def connection_lost(self, exc: Exception | None) -> None:
         if hasattr(self, "transport") and self.transport is not None:
             super().connection_lost(exc)
+
+    def _close_if_no_other(self, answered: Any) -> None:
+        """A request that is begun and never ended would keep it: uvicorn's own timer stops for that."""
+        if self.cycle is answered and not self.transport.is_closing():
+            self.transport.close()
 
     def _close_if_silent(self) -> None:
         if self.cycle is None and not self.transport.is_closing():

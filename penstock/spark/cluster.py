@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -236,20 +237,8 @@ class SparkCluster(Cluster):
 
 def slot_function(info: WorkerInfo, shipment: Shipment) -> Any:
     """The function Spark runs in each task. It is pickled by value, so it carries only plain data."""
-    facts: dict[str, Any] = {
-        "job": info.job,
-        "generation": info.generation,
-        "secret": info.secret,
-        "driver": info.driver,
-        "store_url": info.store_url,
-        "inline_limit": info.inline_limit,
-        "heartbeat_interval_s": info.heartbeat_interval_s,
-        "heartbeat_timeout_s": info.heartbeat_timeout_s,
-        "job_name": info.job_name,
-        "attempt": info.attempt,
-        "log_format": info.log_format,
-    }
-    transport = info.transport.packed()
+    facts: dict[str, Any] = {field.name: getattr(info, field.name) for field in fields(info)}
+    transport = facts.pop("transport").packed()
     luggage, engine = shipment.luggage, shipment.engine
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:

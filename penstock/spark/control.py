@@ -161,6 +161,9 @@ class ControlServer:
             self._on_words(Generation(hello.generation), SlotId(hello.slot), hello.words)
             return
         connection = _Connection(hello, frames, self._clock.monotonic())
+        before = self._connections.get(connection.slot)
+        if before is not None:
+            self._forget(before)  # its end would be taken for that of the slot, which has called again
         with self._losing(connection):
             self._connections[connection.slot] = connection
             self._selector.register(frames.socket, selectors.EVENT_READ, connection)

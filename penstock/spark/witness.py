@@ -172,6 +172,8 @@ PRELOADED = encodings.idna
 """What connecting would import: not in the middle of whatever the daemon does."""
 _REACH_S = 2.0
 _MOST = 64
+_BLANK = 16
+"""So many may be forked before the first of them has written whose its page is, which it does at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,11 @@ class _Page:
             covered = max(len(text), self._used)  # nothing stays of what stood there
             self._memory[:covered] = text.ljust(covered, b"\0")
             self._used = len(text)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was ever written: its worker has not begun, or died before it did."""
+        return not self._used and self._memory[:1] == b"\0"
 
     def read(self) -> tuple[int, Will | None]:
         """Whose it is, and the will; of nobody (0) if that process died while it wrote."""
@@ -284,7 +291,9 @@ class Witness:
     def _before_fork(self) -> None:
         if os.getpid() == self._daemon:
             self._newest = _Page()
-            self._pages.append(self._newest)  # not behind the fork: the child may be dead by then
+            begun = [page for page in self._pages[:-_BLANK] if not page.is_blank]
+            # Not behind the fork: the child may be dead by then.
+            self._pages = [*begun, *self._pages[-_BLANK:], self._newest]
             self._kills.look()
 
     def _in_child(self) -> None:

@@ -29,6 +29,8 @@ from penstock.core.keygroups import combine_columns, hash_nullable, key_groups
 KEY_GROUP = "__key_group"
 PANE = "__pane"
 FIRED_TO = "__fired_to"
+_DIVIDED = b"penstock.divided"
+"""In the metadata of the schema: what the rows are divided for."""
 
 Mask = npt.NDArray[np.bool_]
 Merge = Callable[[Sequence[pa.Table]], pa.Table]
@@ -115,9 +117,17 @@ class ChunkStore:
     """
 
     def __init__(
-        self, name: str, keys: Sequence[str], columns: Sequence[str], merge: Merge, max_parallelism: int
+        self,
+        name: str,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        merge: Merge,
+        max_parallelism: int,
+        divided: str = "",
     ) -> None:
+        """``divided`` says what the rows are folded and put into panes for, where nothing else would fit."""
         self.name = name
+        self._divided = divided
         self.watermark: int = MIN_TIME
         self.keys = tuple(keys)
         self._columns = list(columns)
@@ -214,7 +224,7 @@ class ChunkStore:
             for start in self._panes
             for chunk in self.chunks(start)
         ]
-        return FrozenChunks(self.name, self.keys, self._max_parallelism, parts)
+        return FrozenChunks(self.name, self.keys, self._max_parallelism, parts, self._divided)
 
     def groups(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """The key group that each row of a restored batch has today."""
@@ -224,6 +234,7 @@ class ChunkStore:
         """Take the rows of a snapshot, already reduced to this subtask's key groups."""
         tables = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
         for table in tables:
+            self._check_divided(table)
             missing = [name for name in self._columns if name not in table.schema.names]
             if missing:
                 raise SnapshotError(
@@ -239,6 +250,16 @@ class ChunkStore:
             pane.held += [Chunk(self._taken(start, part), mark) for mark, part in split(rows, FIRED_TO)]
             self._holding.add(start)
         self.advance(self.watermark)
+
+    def _check_divided(self, table: pa.Table) -> None:
+        before = (table.schema.metadata or {}).get(_DIVIDED, b"").decode()
+        if before and self._divided and before != self._divided:
+            raise SnapshotError(
+                f"state {self.name!r} in the snapshot is made for {before}, and the step is for "
+                f"{self._divided} now: what is there cannot be divided anew. Leave its windows, or frames, "
+                "as they were, or give the step another uid to start it empty",
+                code=Code.STATE_CHANGED,
+            )
 
     def _taken(self, pane: int, rows: pa.Table) -> pa.Table:
         """Restored rows of a pane as they are kept."""
@@ -262,12 +283,18 @@ class FrozenChunks:
     """What a store held at one moment. Read by the snapshot writer in any thread."""
 
     def __init__(
-        self, name: str, keys: tuple[str, ...], max_parallelism: int, parts: list[tuple[int, Chunk]]
+        self,
+        name: str,
+        keys: tuple[str, ...],
+        max_parallelism: int,
+        parts: list[tuple[int, Chunk]],
+        divided: str = "",
     ) -> None:
         self.name = name
         self.parts = parts
         self._keys = keys
         self._max_parallelism = max_parallelism
+        self._divided = divided
 
     def record_batches(self) -> Iterator[pa.RecordBatch]:
         """All rows with ``__key_group`` first, then ``__pane``, ``__fired_to`` and the store's columns."""
@@ -286,7 +313,9 @@ class FrozenChunks:
         groups = groups_of(table, self._keys, self._max_parallelism)
         table = table.add_column(0, FIRED_TO, _constant(chunk.fired_to, table.num_rows))
         table = table.add_column(0, PANE, _constant(pane, table.num_rows))
-        return table.add_column(0, KEY_GROUP, pa.array(groups, pa.int32()))
+        table = table.add_column(0, KEY_GROUP, pa.array(groups, pa.int32()))
+        known = {name: text for name, text in (table.schema.metadata or {}).items() if name != _DIVIDED}
+        return table.replace_schema_metadata(known | ({_DIVIDED: self._divided} if self._divided else {}))
 
     def release(self) -> None:
         """The writer is done (or was given up): let the memory go."""

@@ -310,3 +310,60 @@ def test_late_records_of_rows_and_columns_are_the_same_in_window_joins(
         lambda: window_join(assigner, together, JoinKind.INNER, late_tags=LATE_TAGS), run, as_rows
     )
     assert sorted_out(lambda: ColumnarWindowJoinOperator(COLUMNS, panes, LATE_TAGS), run, as_columns) == rows
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full"])
+@EXAMPLES
+@given(run=late_runs(), shape=SHAPES)
+def test_late_and_lonely_records_are_the_same_in_outer_window_joins(
+    how: str, run: Run, shape: tuple[int, int]
+) -> None:
+    assigner, panes, kind = SlidingEventTimeWindows.of(*shape), Panes(*shape), JoinKind.of(how)
+    rows = sorted_out(lambda: window_join(assigner, together, kind, late_tags=LATE_TAGS), run, as_rows)
+    make = lambda: ColumnarWindowJoinOperator(columns(how), panes, LATE_TAGS)  # noqa: E731
+    assert sorted_out(make, run, as_columns) == rows
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@EXAMPLES
+@given(run=late_runs())
+def test_late_records_and_versions_are_the_same_in_temporal_joins(how: str, run: Run) -> None:
+    kind = JoinKind.of(how)
+    rows = sorted_out(lambda: TemporalJoinOperator(together, kind, "one"), run, as_rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columnar_temporal, "_FEW_ROWS", 0)
+        patch.setattr(columnar_temporal, "_WIDTH_MS", 20)
+        make = lambda: ColumnarTemporalJoinOperator(columns(how), "one")  # noqa: E731
+        assert sorted_out(make, run, as_columns) == rows
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_rows_that_an_inner_join_kept_are_not_shown_alone_by_an_outer_one(columnar: bool) -> None:
+    """Whether they met a partner was not noted: who did would be said to have met nobody."""
+    interval, how = Interval(-50, 50), ["inner"]
+
+    def make() -> Operator:
+        kind = JoinKind.of(how[0])
+        if columnar:
+            return ColumnarIntervalJoinOperator(columns(how[0]), interval, LATE_TAGS)
+        return IntervalJoinOperator(Pairs(), interval, kind, LATE_TAGS)
+
+    encode = as_columns if columnar else as_rows
+    trial = TwoSided(make)
+    trial.feed(0, encode([Event("a", 100, 1)]))
+    trial.feed(1, encode([Event("a", 100, 2)]))
+    trial.watermark(110)
+    how[0] = "full"
+    trial.restore(2)
+    trial.feed(0, encode([Event("b", 120, 3)]))
+    trial.finish()
+    lonely = [result for result in trial.results if None in pair_of(result.value)]
+    assert [pair_of(result.value) for result in lonely] == [(3, None)]
+
+
+def pair_of(value: Any) -> tuple[int | None, int | None]:
+    """The numbers of a result."""
+    if isinstance(value, tuple):
+        return tuple(None if side is None else side.number for side in value)  # type: ignore[return-value]
+    fields = value.as_dict()
+    return fields["number_left"], fields["number_right"]

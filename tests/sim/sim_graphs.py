@@ -14,7 +14,7 @@ from sim_graphs_changes import CHANGING_GRAPHS
 from sim_graphs_frames import FRAME_GRAPHS
 from sim_graphs_hybrid import hybrid
 from sim_graphs_joins import JOIN_GRAPHS
-from sim_graphs_rocks import on_disk
+from sim_graphs_rocks import on_disk, with_copies
 from sim_graphs_sinks import TWO_PHASE_GRAPHS
 from sim_graphs_unaligned import UNALIGNED_GRAPHS
 from sim_graphs_windows import WINDOW_GRAPHS
@@ -315,6 +315,8 @@ GRAPHS: dict[str, Callable[[Env], None]] = {
     **TWO_PHASE_GRAPHS,
     "patterns": patterns,
     **{name: on_disk(build) for name, build in ON_DISK.items()},
+    "near_copies": with_copies(repartition),
+    "near_copies_rocks": with_copies(on_disk(two_inputs)),
     **WORLD_GRAPHS,
 }
 
@@ -360,4 +362,6 @@ def simulation_of(graph: str, slots: int = 2) -> Simulation:
 def faults_of(graph: str) -> Faults:
     """Everything that may happen to a graph."""
     more = EXTRAS.get(graph, Extra()).faults
+    if graph.startswith("near_copies"):
+        more = {**more, "bad_copy": 0.5}
     return replace(Faults.all(), **more, **({"drain": 0.01} if graph in DRAINED else {}))

@@ -20,6 +20,19 @@ DISK = str(_MEMORY if _MEMORY.is_dir() else tempfile.gettempdir())
 """Where files are in memory, opening hundreds of databases is quick."""
 
 
+def with_copies(build: Callable[[Env], None]) -> Callable[[Env], None]:
+    """The graph with copies of its checkpoint files on the disk that its slots share."""
+
+    def changed(env: Env) -> None:
+        config = Configuration()
+        config.set_string("execution.checkpointing.local-backup.enabled", "true")
+        config.set_string("execution.checkpointing.local-backup.dirs", DISK)
+        env.configure(config)
+        build(env)
+
+    return changed
+
+
 def on_disk(build: Callable[[Env], None]) -> Callable[[Env], None]:
     """The graph with next to no cache, so that most state really is on disk."""
 

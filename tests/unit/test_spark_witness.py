@@ -94,6 +94,17 @@ def test_a_worker_does_not_see_the_wills_of_others() -> None:
     assert [page.read()[0] for page in witness._pages] == [0, pid]
 
 
+def test_pages_of_workers_that_died_before_they_wrote_do_not_stay() -> None:
+    witness = Witness()
+    for number in range(200):
+        witness._before_fork()
+        if number % 50 == 0:
+            witness.leave(will(str(number)))
+    owners = [page.read()[1] for page in witness._pages]
+    assert [each.transport["certificates"] for each in owners if each] == ["0", "50", "100", "150"]
+    assert len(owners) < 30
+
+
 def test_only_a_worker_that_crashed_leaves_its_crash_log(tmp_path: Path) -> None:
     """Spark reads it. An idle one that ends, and one that Spark has killed, leave none."""
     program = """

@@ -81,7 +81,9 @@ class OverOperator(Operator):
         self._late = ctx.metrics.counter(LATE_COUNTER)
         keys, most = self._plan.keys, ctx.info.max_parallelism
         self._waiting = ChunkStore(_WAITING, keys, [*self._schema.names, TIME], _joined, most)
-        self._past = ChunkStore(_PAST_STATE, keys, [*self._plan.columns, TIME, SEEN], self._needed, most)
+        bounds = f"frames {'without' if self._frame.is_unbounded else 'with'} a lower bound"
+        columns = [*self._plan.columns, TIME, SEEN]
+        self._past = ChunkStore(_PAST_STATE, keys, columns, self._needed, most, bounds)
         for store in (self._waiting, self._past):
             ctx.keyed.register_chunks(store.name, store)
         found = [chunk.table.column(SEEN) for chunk in self._past.chunks(_PAST) if chunk.table.num_rows]

@@ -50,6 +50,11 @@ class Panes:
         return cls(size, size, offset)
 
     @property
+    def described(self) -> str:
+        """What state is made for; other windows of the same panes can go on with it."""
+        return f"panes of {self.width} ms from {self.offset % self.width} ms"
+
+    @property
     def width(self) -> int:
         """Length of a pane."""
         return math.gcd(self.size, self.slide)

@@ -143,7 +143,8 @@ class ColumnarWindowOperator(Operator):
         super().open(ctx)
         plan = self._plan
         self._late = ctx.metrics.counter(LATE_COUNTER)
-        self._store = ChunkStore(STATE_NAME, plan.keys, plan.columns, plan.merge, ctx.info.max_parallelism)
+        most, divided = ctx.info.max_parallelism, self._panes.described
+        self._store = ChunkStore(STATE_NAME, plan.keys, plan.columns, plan.merge, most, divided)
         ctx.keyed.register_chunks(STATE_NAME, self._store)
         self._running = RunningMerge(self._panes, plan.merge, self._tables)
 

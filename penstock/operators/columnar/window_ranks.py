@@ -54,7 +54,8 @@ class WindowRanksOperator(Operator):
         super().open(ctx)
         self._late = ctx.metrics.counter(LATE_COUNTER)
         names, parallelism = self._schema.names, ctx.info.max_parallelism
-        self._store = ChunkStore(_STATE, self._keys, names, self._thinned, parallelism)
+        divided = self._panes.described
+        self._store = ChunkStore(_STATE, self._keys, names, self._thinned, parallelism, divided)
         ctx.keyed.register_chunks(_STATE, self._store)
 
     def _thinned(self, tables: Sequence[pa.Table]) -> pa.Table:

@@ -9,6 +9,7 @@ Same pairs, times, lonely and late records as the row operators, in every kind o
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,9 +56,9 @@ class ColumnarJoin(Operator):
         for store in self._stores:
             ctx.keyed.register_chunks(store.name, store)
 
+    @abstractmethod
     def _store(self, ctx: OperatorContext, side: Side) -> RowChunks:
-        join, name = self._join, f"join-{side.name.lower()}"
-        return RowChunks(name, join.keys[side], ctx.info.max_parallelism, join.schemas[side])
+        """Where the records of a side are."""
 
     def _keep(self, side: int, table: pa.Table, width: int) -> None:
         """Store rows that have a column ``PANE``."""
@@ -91,7 +92,9 @@ class ColumnarIntervalJoinOperator(ColumnarJoin):
         join, name, schema = self._join, f"join-{side.name.lower()}", self._join.schemas[side]
         timed = None if schema is None else schema.append(pa.field(TIME, pa.int64()))
         kind = MetChunks if join.keeps[side] else RowChunks
-        return kind(name, join.keys[side], ctx.info.max_parallelism, timed)
+        store = kind(name, join.keys[side], ctx.info.max_parallelism, timed)
+        store.width = self._width
+        return store
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         side = Side(input_index)
@@ -206,6 +209,10 @@ class ColumnarWindowJoinOperator(ColumnarJoin):
     def __init__(self, join: ColumnJoin, panes: Panes, late_tags: LateTags = (None, None)) -> None:
         super().__init__(join, late_tags)
         self._panes = panes
+
+    def _store(self, ctx: OperatorContext, side: Side) -> RowChunks:
+        join, name, most = self._join, f"join-{side.name.lower()}", ctx.info.max_parallelism
+        return RowChunks(name, join.keys[side], most, join.schemas[side], self._panes.described)
 
     def process(self, batch: Batch, input_index: int = 0) -> None:
         if not len(batch):

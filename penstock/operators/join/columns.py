@@ -18,6 +18,7 @@ from penstock.core.batch import Batch
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.keys import canonical_column
+from penstock.operators.join.equal_keys import aligned, shown_as
 from penstock.operators.join.functions import JoinKind
 from penstock.state.chunks import FIRED_TO, KEY_GROUP, PANE, ChunkStore
 
@@ -43,10 +44,19 @@ Rows = tuple[pa.Array | None, pa.Array | None]
 class RowChunks(ChunkStore):
     """Whole records of one side, by pane: the columns are those declared, else those of its first batch."""
 
+    width: int | None = None
+    """Of panes that restored rows are put into by their times, whatever it was before."""
+
     def __init__(
-        self, name: str, keys: Sequence[str], max_parallelism: int, schema: pa.Schema | None = None
+        self,
+        name: str,
+        keys: Sequence[str],
+        max_parallelism: int,
+        schema: pa.Schema | None = None,
+        divided: str = "",
     ) -> None:
-        super().__init__(name, keys, () if schema is None else schema.names, concatenated, max_parallelism)
+        names = () if schema is None else schema.names
+        super().__init__(name, keys, names, concatenated, max_parallelism, divided)
         self._schema = schema
 
     def nothing(self) -> pa.Table:
@@ -70,6 +80,13 @@ class RowChunks(ChunkStore):
         if kept and not self._columns:
             self._columns = [name for name in kept[0].schema.names if name not in _MARKS]
         super().restore(kept)
+
+    def _with_marks(self, table: pa.Table) -> pa.Table:
+        marked = super()._with_marks(table)
+        if self.width is None:
+            return marked
+        panes = pa.array(table.column(TIME).to_numpy() // self.width * self.width)
+        return marked.set_column(marked.schema.get_field_index(PANE), PANE, panes)
 
 
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
@@ -132,14 +149,13 @@ class ColumnJoin:
 
     def match(self, left: pa.Table, right: pa.Table) -> tuple[pa.Array, pa.Array]:
         """The positions of all pairs with equal keys."""
+        both = self._aligned(left, right)
+        keys = [str(n) for n in range(len(both))]
         numbered: list[pa.Table] = []
-        for side, (table, names) in enumerate(zip((left, right), self.keys, strict=True)):
-            columns: dict[str, Any] = {str(n): _key(table, name) for n, name in enumerate(names)}
-            if side:
-                columns = {n: values.cast(numbered[0].column(n).type) for n, values in columns.items()}
+        for side, table in enumerate((left, right)):
+            columns: dict[str, Any] = {n: pair[side] for n, pair in zip(keys, both, strict=True)}
             columns[f"row{side}"] = np.arange(table.num_rows)
             numbered.append(pa.table(columns))
-        keys = [str(n) for n in range(len(self.keys[0]))]
         # Arrow builds its hash table of the right side: let that be the smaller one.
         probe, build = numbered if left.num_rows >= right.num_rows else reversed(numbered)
         joined = probe.join(build, keys, join_type="inner", use_threads=False)
@@ -147,13 +163,19 @@ class ColumnJoin:
 
     def codes_of_both(self, left: pa.Table, right: pa.Table) -> tuple[Numbers, Numbers]:
         """A number for each row, below that of all rows: equal ones have equal keys, on both sides."""
-        both = []
-        for name, other_name in zip(*self.keys, strict=True):
-            mine = _key(left, name)
-            chunks = [*mine.chunks, *_key(right, other_name).cast(mine.type).chunks]
-            both.append(pa.chunked_array(chunks, mine.type))
+        both = [
+            pa.chunked_array([*mine.chunks, *others.chunks], mine.type)
+            for mine, others in self._aligned(left, right)
+        ]
         codes = _codes(both)
         return codes[: left.num_rows], codes[left.num_rows :]
+
+    def _aligned(self, left: pa.Table, right: pa.Table) -> list[tuple[pa.ChunkedArray, ...]]:
+        """The key columns of both sides, pair by pair."""
+        return [
+            aligned(_key(left, names[0]), _key(right, names[1]), names)
+            for names in zip(*self.keys, strict=True)
+        ]
 
     def codes(self, table: pa.Table, side: int) -> Numbers:
         """The same for one side alone."""
@@ -161,9 +183,10 @@ class ColumnJoin:
 
     def near(self, mine: pa.Table, others: pa.Table, side: int) -> pa.Table:
         """Rows of the other side without most that have no equal key among ``mine``, which is of ``side``."""
-        keys, other_keys = _key(mine, self.keys[side][0]), _key(others, self.keys[1 - side][0])
-        kind = other_keys.type if side else keys.type
-        return others.filter(pc.is_in(other_keys.cast(kind), keys.cast(kind).combine_chunks()))
+        names = self.keys[0][0], self.keys[1][0]
+        left, right = (others, mine) if side else (mine, others)
+        pair = aligned(_key(left, names[0]), _key(right, names[1]), names)
+        return others.filter(pc.is_in(pair[1 - side], pair[side].combine_chunks()))
 
     def pick(self, left: pa.Table, right: pa.Table, rows: Rows) -> dict[str, Any]:
         """The columns of the result for pairs of positions; all nulls for a side that has none."""
@@ -181,7 +204,11 @@ class ColumnJoin:
         result: dict[str, Any] = {}
         for name, other_name in zip(left_keys, right_keys, strict=True):
             kind = left.schema.field(name).type
-            result[name] = column(0, name) if rows[0] is not None else column(1, other_name).cast(kind)
+            result[name] = (
+                column(0, name)
+                if rows[0] is not None
+                else shown_as(column(1, other_name), kind, (name, other_name))
+            )
         for name in mine:
             result[name + self._suffixes[0] if name in others else name] = column(0, name)
         for name in others:

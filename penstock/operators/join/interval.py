@@ -123,10 +123,11 @@ class IntervalJoinOperator(FunctionOperator):
         keep, put, find = mine.table.own, mine.table.put, others.table.peek
         register = self._timers.event.register
         meet, gathered, scope, marks = self._meeting(side), self._gathered, self._scope, self._outer[1 - side]
+        unnoted = not self._outer[side]  # an outer join that goes on from here shall not say they met nobody
         value = None
         try:
             for key, value, time in zip(batch.key_list(), batch.to_rows(), batch.time_list(), strict=True):
-                found, has_met, earliest = find(key), False, time + lower
+                found, has_met, earliest = find(key), unnoted, time + lower
                 if found is not None and found[-1][0] >= earliest:
                     # A tuple that is nothing but a time sorts before all items of that time.
                     first = bisect_left(found, (earliest,))

@@ -53,13 +53,18 @@ def shared_panes(
 def check_restored(ctx: OperatorContext, panes: Panes | None) -> None:
     """Refuse panes of a snapshot that the windows of now are not made of."""
     found = ctx.keyed.table(PANES_TABLE, EntryShape.NAMESPACED).any_entry()
-    if found is not None and (panes is None or found[1].end - found[1].start != panes.width):
+    if found is not None and (panes is None or not _is_one_of(panes, found[1])):
         raise SnapshotError(
-            "the snapshot holds sliding windows as shared panes, which windows with another size, slide or "
-            "trigger cannot be made of; restore with the windows of then, or give the step another uid to "
-            "start it empty",
+            "the snapshot holds sliding windows as shared panes, which windows with another size, slide, "
+            "offset or trigger cannot be made of; restore with the windows of then, or give the step another "
+            "uid to start it empty",
             code=Code.STATE_CHANGED,
         )
+
+
+def _is_one_of(panes: Panes, found: Any) -> bool:
+    width: int = found.end - found.start
+    return width == panes.width and panes.pane_of(found.start) == found.start
 
 
 class SharedPanes:

@@ -9,6 +9,7 @@ from penstock.coordinator.ports import Cluster, Notify
 from penstock.core.errors import ClusterError, ProcessLostError
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import FromSlot, ToSlot
+from penstock.testing.sim.disk import LocalDisk
 from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.faults import SIMULATED
 from penstock.testing.sim.limits import ChannelBound
@@ -39,10 +40,18 @@ class SimCluster(Cluster):
     """Runs the slots of one driver."""
 
     def __init__(
-        self, world: SimulatedEnvironment, store: SimStore, bound: ChannelBound, apart: bool
+        self,
+        world: SimulatedEnvironment,
+        store: SimStore,
+        bound: ChannelBound,
+        apart: bool,
+        copies: str | None = None,
     ) -> None:
-        """``apart``: slots have globals of their own."""
+        """``apart``: slots have globals of their own; ``copies``: where they keep copies of their files."""
         self._world = world
+        if copies is not None and world.disk is None:
+            world.disk = LocalDisk(world, copies)
+        self._disk = None if copies is None else world.disk
         self._bound = bound
         self._apart = apart
         self._scheduler = world.scheduler
@@ -101,6 +110,7 @@ class SimCluster(Cluster):
             lambda reason: self._lost(group, slot, reason),
             self._bound,
             Process() if self._apart else None,
+            self._disk,
         )
         group.notify(SlotRegistered(group.generation, slot, ("", 0)))
 

@@ -117,7 +117,11 @@ class SimDriver(EventQueue):
             job.plan, job.plan_bytes, JobID.of_name(job.name).hex, job.settings, world.rng
         )
         self._cluster = SimCluster(
-            world, slots, ChannelBound.of(job.plan, auditor.limits), job.process is not None
+            world,
+            slots,
+            ChannelBound.of(job.plan, auditor.limits),
+            job.process is not None,
+            job.plan.settings.local_backup,
         )
         clock = VirtualClock(world.scheduler)
         self.storage = self._make_storage(job, clock)

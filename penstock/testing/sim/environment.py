@@ -19,6 +19,7 @@ from penstock.testing.sim.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from penstock.testing.sim.audit import Auditor
+    from penstock.testing.sim.disk import LocalDisk
 
 
 class InvariantBroken(BaseException):
@@ -88,6 +89,8 @@ class SimulatedEnvironment:
         """One for each job."""
         self.room: int | None = None
         """How many slots there is room for; ``None``: for all."""
+        self.disk: LocalDisk | None = None
+        """Where slots keep copies of what they write, if a job wants that."""
         self.publishable: set[str] = set()
         """Transactions that a published snapshot holds: only these may be committed."""
 

@@ -89,6 +89,9 @@ class Faults:
     slots_leave: float = 0.0
     """A machine is gone for a while, with some of the slots.  Jobs are adaptive where this may happen.  Not
     among :meth:`all`: adaptive jobs look for slots all the time, and every seed would tell another story."""
+    bad_copy: float = 0.0
+    """A copy of a checkpoint file on a machine's disk is damaged, or another file's, or all are gone.  Not
+    among :meth:`all`: only jobs that want copies have some."""
     claim: float = 0.0
     """A job that starts from a savepoint may delete it when it has checkpoints of its own."""
     other_settings: float = 0.0
@@ -149,7 +152,7 @@ class Faults:
 
 
 _APART = ("most", "stuck_open")
-_LATER = ("interrupt", "rescale_in_place", "slots_missing", "slots_leave")
+_LATER = ("interrupt", "rescale_in_place", "slots_missing", "slots_leave", "bad_copy")
 """Kinds with dice of their own: where they do not happen, a seed tells the story that it told before."""
 _KINDS = [field.name for field in fields(Faults) if field.name not in (*_APART, *_LATER)]
 _ENABLED = 0.6

@@ -121,6 +121,9 @@ class Run:
                 problem = next(filter(None, (life.problem(ended) for life in self._lives)), None)
             except InvariantBroken as broken:
                 problem = str(broken)
+            finally:
+                if world.disk is not None:
+                    world.disk.close()
         forked = None
         savepoints = life.auditor.savepoints
         if self._forks and problem is None:

@@ -14,8 +14,9 @@ from typing import Any
 
 from penstock.core.ids import Generation, SlotId
 from penstock.core.messages import Deploy, FromSlot, SnapshotAck, SnapshotCompleted, TaskFailed, ToSlot
-from penstock.task.environment import TaskEnvironment
+from penstock.task.environment import StateStorage, TaskEnvironment
 from penstock.task.slot import Slot, SlotPhase
+from penstock.testing.sim.disk import LocalDisk
 from penstock.testing.sim.environment import SimulatedEnvironment
 from penstock.testing.sim.limits import ChannelBound, MemoryWatch
 from penstock.testing.sim.network import GroupNetwork, SlotNetwork
@@ -54,6 +55,7 @@ class SimSlot:
         crashed: Callable[[str], None],
         bound: ChannelBound,
         process: Process | None,
+        disk: LocalDisk | None = None,
     ) -> None:
         self.life = Life.MEMBER
         self.name = f"slot {number} of generation {generation}"
@@ -67,8 +69,17 @@ class SimSlot:
         self._stalled_until = 0.0
         self._inbox_free = self._outbox_free = self._writer_free = 0.0
         self._wake_at: float | None = None
+        backup = None if disk is None else disk.backup(store, generation, SlotId(number), self._clock)
+        storage: StateStorage = backup or store
         environment = TaskEnvironment(
-            self._clock, store, self, self._report, store.at, generation, backends=world.backends
+            self._clock,
+            storage,
+            self,
+            self._report,
+            lambda root: storage if root == storage.url else store.at(root),
+            generation,
+            backends=world.backends,
+            backup=backup,
         )
         self.slot = Slot(SlotId(number), environment, SlotNetwork(network, self.wake, self._inside))
 

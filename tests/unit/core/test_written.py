@@ -28,6 +28,16 @@ def test_one_huge_text_does_not_take_all_the_room() -> None:
     assert ring.text().startswith("before\n") and len(ring.text()) < KEPT_BYTES
 
 
+def test_what_is_kept_begins_with_a_line() -> None:
+    """``print`` writes piece by piece: the rest of a line may be a secret that has lost its name."""
+    ring = Ring(25)
+    for text in ("password=", "swordfish", "\n", "later", "\n", "last line\n"):
+        ring.write(text)
+    assert ring.text() == "later\nlast line\n"
+    ring.write("x" * 20)
+    assert ring.text() == "x" * 20
+
+
 def test_records_of_any_logger_are_kept_and_still_go_where_they_went(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from control_desk import Desk, say
+from control_desk import Desk, hung_up, say
 
 from penstock.core.ids import SlotId
 from penstock.core.messages import AssignSplits, DriverMessage
@@ -125,3 +125,18 @@ def test_an_error_where_nobody_expects_one_costs_the_slots_and_not_the_thread(
     say(again, dumps("well"))
     assert desk.wait(lambda: desk.messages == ["well"])
     again.close()
+
+
+def test_a_slot_that_calls_again_is_not_lost_with_its_first_line(desk: Desk) -> None:
+    first = desk.enter()
+    assert desk.wait(lambda: len(desk.hellos) == 1)
+    again = desk.enter()
+    assert desk.wait(lambda: len(desk.hellos) == 2)
+    assert hung_up(first)
+    first.close()
+    say(again, dumps("well"))
+    assert desk.wait(lambda: desk.messages == ["well"])
+    desk.server.send(SlotId(1), "and here")  # type: ignore[arg-type]
+    assert heard(again, 1) == ["and here"] and not desk.lost
+    again.close()
+    assert desk.wait(lambda: len(desk.lost) == 1), "its end is told"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from starlette.routing import compile_path
 
 from penstock.coordinator.asking import FOR_BROWSER
 from penstock.core.clock import ManualClock
@@ -133,3 +134,22 @@ def test_the_private_door_lets_browsers_do_what_their_page_may(method: str, path
 def test_a_get_that_changes_something_is_known() -> None:
     assert changes("GET", "/jobs/x/yarn-cancel") and changes("GET", "/v1/jobs/x/yarn-cancel/")
     assert changes("PATCH", "/jobs/x") and not changes("GET", "/jobs/x") and not changes("HEAD", "/")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "/\n", "\x00", "\x7f"])
+@pytest.mark.parametrize(("method", "path"), CHANGING)
+def test_what_a_router_may_take_for_another_path_is_refused(method: str, path: str, end: str) -> None:
+    """``$`` of a route fits in front of a line's end, too: a call was judged by another name."""
+    for door in (guard(), guard(read_only=True), guard(hosts=None)):
+        assert status(door, method, path + end, RIGHT) == 400
+    assert status(guard(), "GET", "/jobs/x/penstock/state/op/größe 1", RIGHT) == 200
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(ACTIONS))
+def test_routes_take_no_path_for_theirs_that_is_not(method: str, path: str) -> None:
+    """Whatever else fits a route that changes something is known to change something, or is refused."""
+    wanted = compile_path(path)[0]
+    for code in range(0x180):
+        for strange in (path + chr(code), chr(code) + path, path.replace("/", chr(code) + "/", 1)):
+            if wanted.match(strange) and not changes(method, strange):
+                assert status(guard(), method, strange, RIGHT) == 400, strange
