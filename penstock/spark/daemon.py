@@ -9,7 +9,6 @@ modules of users' programs do.  And whoever forked a worker can say why it died
 
 from __future__ import annotations
 
-import gc
 import runpy
 
 import pandas
@@ -38,5 +37,4 @@ PRELOADED = (pandas, pyarrow, pyspark, penstock)
 
 if __name__ == "__main__":
     witness.install()
-    gc.freeze()  # or each worker looks for garbage in all that, and has a copy of it from then on
     runpy.run_module("pyspark.daemon", run_name="__main__")
