@@ -35,11 +35,13 @@ if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1
     fi
     log=$(mktemp)
     export DEBIAN_FRONTEND=noninteractive
+    exec 9</var/lib/apt && flock 9  # the virtual environment may be made beside this, and want a package, too
     apt-get update -qq >"$log" 2>&1
     for package in $missing; do
         apt-get install -y -qq --no-install-recommends "$package" >>"$log" 2>&1 ||
             { echo "apt-get could not install $package; the end of what it said:"; tail -n 3 "$log"; }
     done
+    exec 9<&-
     rm -f "$log"
     [ -z "$ours" ] || rm -f "$policy"
 fi

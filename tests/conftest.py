@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
 import tempfile
@@ -23,6 +24,20 @@ _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("steady", derandomize=True, **_PATIENT)
 settings.register_profile("search", **_PATIENT)
 settings.load_profile("steady")
+
+
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 1024**3
+"""Many times what all the tests leave there."""
+
+
+def pytest_configure() -> None:
+    """What tests write and sync is not kept: it is in memory, where that has room and may hold programs."""
+    if not os.access(MEMORY, os.W_OK | os.X_OK):
+        return
+    about = os.statvfs(MEMORY)
+    if about.f_bavail * about.f_frsize >= ROOM and not about.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,6 +79,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def quick_disk() -> Iterator[Path]:
     """A directory for files that are synced often and not kept: in memory, where there is such a place."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as place:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
         yield Path(place)

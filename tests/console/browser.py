@@ -33,6 +33,7 @@ FLAGS = (
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-gpu-rasterization",  # Debian switches it on, and here a processor plays the GPU
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -44,6 +45,7 @@ FLAGS = (
     "--renderer-process-limit=1",
     "--disable-features=SpareRendererForSitePerProcess,BackForwardCache",
 )
+BLANK = "about:blank"
 WIDTHS = {"wide": (1280, 900), "narrow": (400, 860)}
 
 
@@ -69,8 +71,14 @@ class Browser:
 
     def open(self, url: str, route: str = "") -> None:
         """A page from its beginning: nothing of the one before is left."""
-        self.driver.get("about:blank")
+        if self.driver.current_url != BLANK:
+            self.driver.get(BLANK)
         self.driver.get(f"{url}#/{route}")
+
+    def leave(self) -> None:
+        """To no page; what the last one has stored is forgotten, for the next may be at the same address."""
+        self.driver.execute_script("try { localStorage.clear() } catch {}")  # a page of no server has none
+        self.driver.get(BLANK)
 
     def go(self, route: str) -> None:
         self.driver.execute_script("location.hash = arguments[0]", f"#/{route}")

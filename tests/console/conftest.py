@@ -36,5 +36,5 @@ def browser(_chromium: Browser) -> Iterator[Browser]:
     _chromium.size(1280, 900)
     yield _chromium
     complaints = _chromium.complaints()
-    _chromium.driver.get("about:blank")
+    _chromium.leave()
     assert not complaints, "\n".join(complaints)

@@ -11,7 +11,7 @@ import json
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from penstock.console import STATIC
@@ -44,7 +44,25 @@ class Refused(Exception):
 
 
 class _Server(ThreadingHTTPServer):
+    """Serves one ``FakeRest`` after the other: a browser finds the page's files where it kept them."""
+
     daemon_threads = True
+    unused: ClassVar[list[_Server]] = []
+    fake: FakeRest | None = None
+
+    @classmethod
+    def serving(cls, fake: FakeRest) -> _Server:
+        if cls.unused:
+            server = cls.unused.pop()
+        else:
+            server = cls(("127.0.0.1", 0), _Handler)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        server.fake = fake
+        return server
+
+    def done(self) -> None:
+        self.fake = None
+        self.unused.append(self)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A browser that turned to another page has hung up: that is no error of ours."""
@@ -69,10 +87,11 @@ class FakeRest:
         self.events: Json = None
         self.refresh_ms = 150
         self.features = {"web-submit": False, "web-cancel": True, "web-rescale": True, "web-history": False}
-        self._server = _Server(("127.0.0.1", 0), self._handler())
+        self._server: _Server | None = None
 
     @property
     def url(self) -> str:
+        assert self._server is not None, "within a `with`"
         return f"http://127.0.0.1:{self._server.server_address[1]}/"
 
     @property
@@ -80,13 +99,12 @@ class FakeRest:
         return next(iter(self.jobs.values()))
 
     def __enter__(self) -> FakeRest:
-        # The pause is what the end waits for.
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server = _Server.serving(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        assert self._server is not None
+        self._server.done()
 
     def answer(self, method: str, path: str, query: dict[str, str], body: Json) -> tuple[int, Json | str]:
         """Status and body; text is sent as plain text."""
@@ -202,67 +220,71 @@ class FakeRest:
                 return _of_vertex(job, _found(job, vertex), what, query)
         raise Absent(f"There is no {'/'.join(parts)}.")
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        fake = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1  # head and body in one packet: the second would wait for the answer to the first
+class _Handler(BaseHTTPRequestHandler):
+    """A connection. It is of the fake that was served when it was made, and ends with it."""
 
-            def do_GET(self) -> None:
-                self._serve("GET")
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet: the second would wait for the answer to the first
 
-            def do_POST(self) -> None:
-                self._serve("POST")
+    def setup(self) -> None:
+        self._fake = self.server.fake
+        super().setup()
 
-            def do_PUT(self) -> None:
-                self._serve("PUT")
+    def do_GET(self) -> None:
+        self._serve("GET")
 
-            def do_PATCH(self) -> None:
-                self._serve("PATCH")
+    def do_POST(self) -> None:
+        self._serve("POST")
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
+    def do_PUT(self) -> None:
+        self._serve("PUT")
 
-            def _serve(self, method: str) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                sent = self.rfile.read(length)
-                address = urlsplit(self.path)
-                if fake.down:
-                    self.close_connection = True
-                    return
-                file = STATIC / (address.path.lstrip("/") or "index.html")
-                if method == "GET" and file.is_file() and STATIC in file.resolve().parents:
-                    self._send(200, TYPES[file.suffix], file.read_bytes())
-                    return
-                query = {name: values[0] for name, values in parse_qs(address.query).items()}
-                try:
-                    status, body = fake.answer(
-                        method, address.path, query, json.loads(sent) if sent else None
-                    )
-                except Absent as error:
-                    status, body = 404, {"errors": [str(error)]}
-                except Refused as error:
-                    status, body = 400, {"errors": [str(error)]}
-                if method != "GET" and fake.lose_answers:
-                    fake.lose_answers -= 1
-                    self.close_connection = True
-                    return
-                if isinstance(body, str):
-                    self._send(status, "text/plain", body.encode())
-                else:
-                    self._send(status, "application/json", json.dumps(body).encode())
+    def do_PATCH(self) -> None:
+        self._serve("PATCH")
 
-            def _send(self, status: int, kind: str, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", f"{kind}; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.send_header("Content-Security-Policy", POLICY)
-                self.send_header("X-Content-Type-Options", "nosniff")
-                self.end_headers()
-                self.wfile.write(body)
+    def log_message(self, format: str, *args: object) -> None:
+        pass
 
-        return Handler
+    def _serve(self, method: str) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        sent = self.rfile.read(length)
+        address = urlsplit(self.path)
+        fake = self._fake
+        if fake is None or fake is not self.server.fake or fake.down:
+            self.close_connection = True
+            return
+        file = STATIC / (address.path.lstrip("/") or "index.html")
+        if method == "GET" and file.is_file() and STATIC in file.resolve().parents:
+            self._send(200, TYPES[file.suffix], file.read_bytes(), kept=True)
+            return
+        query = {name: values[0] for name, values in parse_qs(address.query).items()}
+        try:
+            status, body = fake.answer(method, address.path, query, json.loads(sent) if sent else None)
+        except Absent as error:
+            status, body = 404, {"errors": [str(error)]}
+        except Refused as error:
+            status, body = 400, {"errors": [str(error)]}
+        if method != "GET" and fake.lose_answers:
+            fake.lose_answers -= 1
+            self.close_connection = True
+            return
+        if isinstance(body, str):
+            self._send(status, "text/plain", body.encode())
+        else:
+            self._send(status, "application/json", json.dumps(body).encode())
+
+    def _send(self, status: int, kind: str, body: bytes, *, kept: bool = False) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        if kept:
+            self.send_header("Cache-Control", "max-age=86400")
+        self.end_headers()
+        self.wfile.write(body)
 
 
 def _found(job: FakeJob, vertex_id: str) -> Vertex:

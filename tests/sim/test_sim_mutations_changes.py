@@ -176,10 +176,10 @@ MUTATIONS = by_name(
     Planted(restore_one_side, "changing_pairs", 1),
     Planted(see_keys_again, "changing_first", 1),
     Planted(see_the_last, "changing_first", 13),
-    Planted(forget_last_rows, "changing_upserts"),
+    Planted(forget_last_rows, "changing_upserts", 1),
     Planted(pass_deletions_over, "changing_upserts"),
-    Planted(forget_the_sum, "changing_upserts"),
-    Planted(add_up_duplicates, "changing_upserts"),
+    Planted(forget_the_sum, "changing_upserts", 1),
+    Planted(add_up_duplicates, "changing_upserts", 34),
 )
 
 
