@@ -44,6 +44,8 @@ _METRICS_INTERVAL_S = 1.0
 _REACH_S = 10.0
 """How long a slot tries to reach the driver."""
 
+_FETCHES = 4
+"""Files of a snapshot that a slot reads side by side."""
 _LAST_WORDS_S = 2.0
 """How long a leaving slot may take to get its last messages out."""
 _MACHINE = Machine()
@@ -337,6 +339,7 @@ def _opener(info: WorkerInfo, storage: StateStorage) -> Callable[[str], StateSto
         if root == storage.url or root.startswith("driver-memory:"):
             return storage
         opened = open_store(root, create=False)
+        opened.at_once = _FETCHES
         if info.store_url is not None:
             opened.inline_limit = info.inline_limit
         return opened
@@ -351,6 +354,6 @@ def _storages(
     if info.store_url is None:
         return MemoryStore(), None
     store = open_store(info.store_url)
-    store.inline_limit = info.inline_limit
+    store.inline_limit, store.at_once = info.inline_limit, _FETCHES
     backup = local_backup(info.local_backup, store, Generation(info.generation), slot, clock)
     return backup or store, backup
