@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from penstock.core.clock import SystemClock
@@ -29,7 +29,7 @@ from penstock.core.written import WRITTEN
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, to_bytes
 from penstock.exchange.frames import FramedSocket
-from penstock.exchange.lines import PLAIN, Lines, Transport
+from penstock.exchange.lines import PLAIN, Lines, Transport, unpacked
 from penstock.exchange.network import TcpNetwork
 from penstock.snapshot.local_backup import LocalBackup, local_backup
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
@@ -70,6 +70,16 @@ class WorkerInfo:
     log_format: str = TEXT
     local_backup: str | None = None
     """Where copies of snapshot files are kept, if they are; empty for the default directory."""
+
+    def packed(self) -> dict[str, Any]:
+        """In plain values, for processes that cannot import this class before they are started."""
+        facts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**facts, "transport": self.transport.packed()}
+
+    @classmethod
+    def unpacked(cls, facts: dict[str, Any]) -> WorkerInfo:
+        """What :meth:`packed` packed."""
+        return cls(**{**facts, "transport": unpacked(facts["transport"])})
 
     def __repr__(self) -> str:
         return f"WorkerInfo({self.job}, generation {self.generation})"
