@@ -1,8 +1,8 @@
-"""State backends beside each other: speed, memory, and what a checkpoint stores.
+"""State backends beside each other: speed and memory.
 
-``python benchmarks/state.py`` takes about a minute; ``--gigabytes 1`` makes the state of the checkpoint
-part one gigabyte, ``--times 8`` the state of the memory part eight times its memory.  Part names as arguments
-(speed, memory, checkpoints) run only these.
+``python benchmarks/state.py`` takes about a minute; ``--times 8`` makes the state of the memory part eight
+times its memory.  Part names as arguments (speed, memory) run only these.  What checkpoints store is in
+``large_state.py``.
 """
 
 from __future__ import annotations
@@ -17,25 +17,18 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean, median
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from penstock.core.clock import SystemClock  # noqa: E402
-from penstock.core.handles import Blob  # noqa: E402
-from penstock.snapshot.storage import SnapshotStore  # noqa: E402
-from penstock.state.backend import FrozenFiles  # noqa: E402
 from penstock.state.descriptors import ValueStateDescriptor  # noqa: E402
 from penstock.state.heap.backend import heap_state  # noqa: E402
 from penstock.state.keyed import KeyedState  # noqa: E402
 from penstock.state.rocks.backend import RocksBackend  # noqa: E402
 from penstock.state.rocks.database import RocksSettings  # noqa: E402
 
-CLOCK = SystemClock()
 GROUPS = 128
 BATCH = 4096
-WORK = ("compaction-pending", "num-running-compactions", "mem-table-flush-pending", "num-running-flushes")
 
 
 def rocks(place: str, **changes: int) -> KeyedState:
@@ -131,83 +124,24 @@ def memory(place: str, limit_mb: int, times: float) -> None:
     print(done.stdout.rstrip() if done.returncode == 0 else f"  FAILED: {done.stderr.strip()[-400:]}")
 
 
-# --- checkpoints ----------------------------------------------------------------------------------
-
-
-def take(state: KeyedState, store: SnapshotStore) -> tuple[int, int, float, float]:
-    """Bytes of a checkpoint, bytes stored for it, and the seconds of its two phases."""
-    began = CLOCK.monotonic()
-    frozen = state.checkpoint()[0]
-    synced = CLOCK.monotonic()
-    assert isinstance(frozen, FrozenFiles)
-    shared, written = frozen.upload(store)
-    small = sum(Blob.of(data).length for data in frozen.small_files().values())
-    frozen.release()
-    full = sum(blob.length for blob in shared.values()) + small
-    return full, written + small, synced - began, CLOCK.monotonic() - synced
-
-
-def settle(state: KeyedState) -> None:
-    """Wait until RocksDB has merged what was loaded at once: a job gathers its state over days."""
-    state.freeze()[0].release()
-    assert isinstance(state.backend, RocksBackend) and state.backend._database is not None
-    asked = state.backend._database._rdict.property_int_value
-    while any(asked(f"rocksdb.{name}") for name in WORK):
-        time.sleep(0.2)
-
-
-def checkpoints(place: str, gigabytes: float, share: float, rounds: int) -> None:
-    rng = random.Random(3)
-    row = 500
-    rows = int(gigabytes * 1e9 / row)
-    state, store = rocks(place), SnapshotStore(str(Path(place) / "job"))
-    handle, scope = state.handle(ValueStateDescriptor("value")), state.scope
-    for key in range(rows):
-        scope.key = key
-        handle.update(rng.randbytes(row))
-    settle(state)
-    print(f"checkpoints: {rows * row / 1e6:,.0f} MB of state, {share:.0%} of the keys changed between two")
-    print(f"  {'':>3} {'full MB':>8} {'stored MB':>9} {'share':>6} {'sync ms':>8} {'async ms':>8}")
-    shares = []
-    for number in range(rounds + 1):
-        full, stored, sync, behind = take(state, store)
-        shown = f"{full / 1e6:>8.1f} {stored / 1e6:>9.1f} {stored / full:>6.1%}"
-        print(f"  {number:>3} {shown} {sync * 1000:>8.0f} {behind * 1000:>8.0f}")
-        if number:
-            shares.append(stored / full)
-        for _ in range(int(rows * share)):
-            scope.key = rng.randrange(rows)
-            handle.update(rng.randbytes(row))
-    print(
-        f"  after the first, of a full checkpoint: median {median(shares):.1%}, mean {mean(shares):.1%}, "
-        f"worst {max(shares):.1%} (RocksDB merged files)"
-    )
-    state.close()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], "speed", "memory", "checkpoints"])
+    parser.add_argument("parts", nargs="*", choices=[[], "speed", "memory"])
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--keys", type=int, nargs="+", default=[1_000, 200_000, 1_000_000])
     parser.add_argument("--limit-mb", type=int, default=64)
     parser.add_argument("--times", type=float, default=4.0)
-    parser.add_argument("--gigabytes", type=float, default=0.1)
-    parser.add_argument("--changed", type=float, default=0.01)
-    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         memory_child(options.child[0], int(options.child[1]), float(options.child[2]))
         return
-    chosen = options.parts or ["speed", "memory", "checkpoints"]
+    chosen = options.parts or ["speed", "memory"]
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as place:
         if "speed" in chosen:
             speed(place, options.records, options.keys)
         if "memory" in chosen:
             memory(place, options.limit_mb, options.times)
-        if "checkpoints" in chosen:
-            checkpoints(place, options.gigabytes, options.changed, options.rounds)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,14 @@ DIGEST_SIZE = 16
 """Bytes of a checksum; its text form is twice as long."""
 
 
+def new_digest(data: bytes | memoryview = b"") -> hashlib.blake2b:
+    """The beginning of a checksum, to be updated with more bytes."""
+    return hashlib.blake2b(data, digest_size=DIGEST_SIZE)
+
+
 def digest(data: bytes | memoryview) -> str:
     """The checksum used everywhere in snapshots: hexadecimal BLAKE2b of 16 bytes."""
-    return hashlib.blake2b(data, digest_size=DIGEST_SIZE).hexdigest()
+    return new_digest(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,16 +19,17 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from penstock.core.clock import Clock
 from penstock.core.discreet import log_of
-from penstock.core.handles import Blob, SubtaskSnapshot, digest, keyed_blobs
+from penstock.core.handles import Blob, SubtaskSnapshot, digest, keyed_blobs, new_digest
 from penstock.core.ids import Epoch, Generation, SlotId, Subtask
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
-from penstock.storage.own_files import make_directory, open_file
+from penstock.storage.at_once import each
+from penstock.storage.own_files import make_directory, open_file, pieces, write_file
 from penstock.storage.work_place import default_base
 
 _log = log_of(__name__)
@@ -65,18 +66,37 @@ class LocalBackup:
         with self._copying(path) as copy:
             return self._storage.write_file(path, copy.passing(chunks))
 
+    def store(self, path: str, file: Path) -> Blob:
+        """The same with the bytes of a file that never changes: the copy is a link to it, if it can be."""
+        with self._copying(path, file) as copy:
+            return self._storage.write_file(path, copy.passing(pieces(file)))
+
     def read_blob(self, blob: Blob) -> bytes:
         """The bytes of a blob, verified, from a copy if there is one."""
-        if blob.path is None:
-            return self._storage.read_blob(blob)
-        name = _name(blob.path)
-        for copy in self._former.get(name, ()):
+        for copy in self._copies(blob):
             data = _bytes_of(copy, blob)
             if data is not None:
-                with contextlib.suppress(OSError):
-                    os.link(copy, self._own / name)
+                self._take_over(copy, blob)
                 return data
         return self._storage.read_blob(blob)
+
+    def fetch(self, wanted: Sequence[tuple[Blob, Path]]) -> None:
+        """Make files of blobs: links to copies, if there are any that can be linked to."""
+        each(lambda item: self._fetch_one(*item), wanted, self._storage.at_once)
+
+    def _fetch_one(self, blob: Blob, target: Path) -> None:
+        if not any(_linked_copy(copy, target, blob) for copy in self._copies(blob)):
+            write_file(target, self.read_blob(blob))
+        self._take_over(target, blob)
+
+    def _copies(self, blob: Blob) -> list[Path]:
+        """Where former attempts may have the bytes of a blob."""
+        return [] if blob.path is None else self._former.get(_name(blob.path), [])
+
+    def _take_over(self, file: Path, blob: Blob) -> None:
+        """Have this slot's own copy of a blob's whole file, for the next attempt."""
+        if blob.path is not None:
+            _is_linked(file, self._own / _name(blob.path))  # if not: it is there, or on another disk
 
     # --- what need not be kept ----------------------------------------------------------------
 
@@ -136,10 +156,11 @@ class LocalBackup:
         return [each for each in self._place.iterdir() if each != self._own and _number(each) >= 0]
 
     @contextlib.contextmanager
-    def _copying(self, path: str) -> Iterator[_Copy]:
-        """A copy to be written along; seen under its name when the block has ended well."""
+    def _copying(self, path: str, file: Path | None = None) -> Iterator[_Copy]:
+        """A copy to be written along, or a link to ``file``; seen under its name when the block has ended
+        well."""
         draft = self._own / f"{_name(path)}{_DRAFT}"
-        copy = _Copy(draft if self._is_usable else None)
+        copy = _Copy(draft if self._is_usable else None, file)
         try:
             yield copy
         finally:
@@ -164,22 +185,25 @@ def local_backup(
 
 
 class _Copy:
-    """A file that is written along; if it cannot be, it is given up and nobody is told."""
+    """A file that is written along, or a link; if it cannot be, it is given up and nobody is told."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, source: Path | None) -> None:
+        """``source`` holds all the bytes already and never changes."""
         self.is_whole = False
         """Whether all bytes of the original, which was written, are in it."""
         self._file: BinaryIO | None = None
+        self._is_link = False
         if path is not None:
             with contextlib.suppress(OSError):
-                self._file = open_file(path, "wb")
+                self._is_link = source is not None and _is_linked(source, path)
+                self._file = None if self._is_link else open_file(path, "wb")
 
     def passing(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The same bytes, written on their way."""
         for chunk in chunks:
             self._write(chunk)
             yield chunk
-        self.is_whole = self._file is not None
+        self.is_whole = self._is_link or self._file is not None
 
     def close(self) -> None:
         """The original was written, or has failed."""
@@ -196,6 +220,15 @@ class _Copy:
                 self._file.write(chunk)
             except OSError:
                 self.close()
+
+
+def _is_linked(source: Path, target: Path) -> bool:
+    """Make a link; not possible across disks, and on some file systems."""
+    try:
+        os.link(source, target)
+    except OSError:
+        return False
+    return True
 
 
 def _name(path: str) -> str:
@@ -224,6 +257,27 @@ def _bytes_of(copy: Path, blob: Blob) -> bytes | None:
     except OSError:
         return None
     return data if len(data) == blob.length and digest(data) == blob.checksum else None
+
+
+def _is_file_of(file: Path, blob: Blob) -> bool:
+    """Whether a file's bytes are those of a blob."""
+    try:
+        with file.open("rb") as stream:
+            if blob.offset or os.fstat(stream.fileno()).st_size != blob.length:
+                return False
+            return hashlib.file_digest(stream, new_digest).hexdigest() == blob.checksum
+    except OSError:
+        return False
+
+
+def _linked_copy(copy: Path, target: Path, blob: Blob) -> bool:
+    """Make ``target`` a link to a copy, if that is whole.  What is judged is what is used: the link."""
+    if not _is_linked(copy, target):
+        return False
+    if _is_file_of(target, blob):
+        return True
+    target.unlink()
+    return False
 
 
 def _paths(snapshot: SubtaskSnapshot) -> Iterator[str]:

@@ -7,19 +7,21 @@ goes back to an older snapshot for the first, never for the second.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, CorruptSnapshotError, PenstockError, SnapshotError
-from penstock.core.handles import DIGEST_SIZE, Blob, digest
+from penstock.core.handles import Blob, digest, new_digest
 from penstock.snapshot.paths import check_path
+from penstock.storage.at_once import each
 from penstock.storage.contract import MissingFileError, ShortFileError, Storage, first_line
 from penstock.storage.memory import MemoryStorage
+from penstock.storage.own_files import pieces, write_file
 from penstock.storage.places import join, normalise, storage_of, url_of
 
 Paths = list[str]
@@ -41,6 +43,8 @@ class SnapshotStore:
     """
 
     inline_limit: int = INLINE_LIMIT
+    at_once: int = 1
+    """How many files :meth:`fetch` reads side by side."""
     max_state_bytes: int | None = None
     """Largest state of one subtask that may be kept here, if there is a limit."""
 
@@ -95,6 +99,14 @@ class SnapshotStore:
                 f"{blob.checksum}. Restore from another snapshot, or bring the file back from a copy"
             )
         return data
+
+    def store(self, path: str, file: Path) -> Blob:
+        """Write a file durably with the bytes of a local one."""
+        return self.write_file(path, pieces(file))
+
+    def fetch(self, wanted: Sequence[tuple[Blob, Path]]) -> None:
+        """Make local files of blobs, verified."""
+        each(lambda item: write_file(item[1], self.read_blob(item[0])), wanted, self.at_once)
 
     def size(self, path: str) -> int | None:
         """Length of the file, ``None`` if there is none."""
@@ -200,7 +212,7 @@ class FileWriter:
         self._store = store
         self._path = path
         self._length = 0
-        self._hash = hashlib.blake2b(digest_size=DIGEST_SIZE)
+        self._hash = new_digest()
         with store.using(path) as full:
             self._open = store.files.writing(full)
 

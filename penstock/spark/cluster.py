@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -237,8 +236,7 @@ class SparkCluster(Cluster):
 
 def slot_function(info: WorkerInfo, shipment: Shipment) -> Any:
     """The function Spark runs in each task. It is pickled by value, so it carries only plain data."""
-    facts: dict[str, Any] = {field.name: getattr(info, field.name) for field in fields(info)}
-    transport = facts.pop("transport").packed()
+    facts = info.packed()
     luggage, engine = shipment.luggage, shipment.engine
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -252,7 +250,6 @@ def slot_function(info: WorkerInfo, shipment: Shipment) -> Any:
         if engine and engine not in sys.path:
             sys.path.append(engine)
         try:
-            from penstock.exchange.lines import unpacked
             from penstock.luggage.arrival import carrying
             from penstock.spark.worker import WorkerInfo, run_worker
         except ImportError as error:
@@ -261,7 +258,7 @@ def slot_function(info: WorkerInfo, shipment: Shipment) -> Any:
         number = context.partitionId()
         host = context.getTaskInfos()[number].address.rsplit(":", 1)[0]
         with carrying(luggage, SparkFiles.getRootDirectory()):
-            run_worker(WorkerInfo(**facts, transport=unpacked(transport)), number, host)
+            run_worker(WorkerInfo.unpacked(facts), number, host)
         yield pyarrow.RecordBatch.from_pydict({"slot": pyarrow.array([number], pyarrow.int64())})
 
     run.__module__ = "__main__"

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from penstock.core.clock import SystemClock
@@ -29,7 +29,7 @@ from penstock.core.written import WRITTEN
 from penstock.exchange.auth import Hello
 from penstock.exchange.control_frames import Pieces, from_bytes, queue_message, to_bytes
 from penstock.exchange.frames import FramedSocket
-from penstock.exchange.lines import PLAIN, Lines, Transport
+from penstock.exchange.lines import PLAIN, Lines, Transport, unpacked
 from penstock.exchange.network import TcpNetwork
 from penstock.snapshot.local_backup import LocalBackup, local_backup
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
@@ -44,6 +44,8 @@ _METRICS_INTERVAL_S = 1.0
 _REACH_S = 10.0
 """How long a slot tries to reach the driver."""
 
+_FETCHES = 4
+"""Files of a snapshot that a slot reads side by side."""
 _LAST_WORDS_S = 2.0
 """How long a leaving slot may take to get its last messages out."""
 _MACHINE = Machine()
@@ -68,6 +70,16 @@ class WorkerInfo:
     log_format: str = TEXT
     local_backup: str | None = None
     """Where copies of snapshot files are kept, if they are; empty for the default directory."""
+
+    def packed(self) -> dict[str, Any]:
+        """In plain values, for processes that cannot import this class before they are started."""
+        facts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**facts, "transport": self.transport.packed()}
+
+    @classmethod
+    def unpacked(cls, facts: dict[str, Any]) -> WorkerInfo:
+        """What :meth:`packed` packed."""
+        return cls(**{**facts, "transport": unpacked(facts["transport"])})
 
     def __repr__(self) -> str:
         return f"WorkerInfo({self.job}, generation {self.generation})"
@@ -337,6 +349,7 @@ def _opener(info: WorkerInfo, storage: StateStorage) -> Callable[[str], StateSto
         if root == storage.url or root.startswith("driver-memory:"):
             return storage
         opened = open_store(root, create=False)
+        opened.at_once = _FETCHES
         if info.store_url is not None:
             opened.inline_limit = info.inline_limit
         return opened
@@ -351,6 +364,6 @@ def _storages(
     if info.store_url is None:
         return MemoryStore(), None
     store = open_store(info.store_url)
-    store.inline_limit = info.inline_limit
+    store.inline_limit, store.at_once = info.inline_limit, _FETCHES
     backup = local_backup(info.local_backup, store, Generation(info.generation), slot, clock)
     return backup or store, backup

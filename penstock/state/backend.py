@@ -289,11 +289,9 @@ class StoredBlocks(Protocol):
 
     def tables(self) -> Iterator[TableBlock]:
         """The entries, some of one table at a time."""
-        ...
 
     def chunk_batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Batches of chunk stores, by name."""
-        ...
 
 
 class FileStorage(Protocol):
@@ -301,11 +299,15 @@ class FileStorage(Protocol):
 
     def write_file(self, path: str, chunks: Iterable[bytes]) -> Blob:
         """Write a file durably; one that is there is replaced."""
-        ...
 
     def read_blob(self, blob: Blob) -> bytes:
         """The bytes of a blob, verified."""
-        ...
+
+    def store(self, path: str, file: Path) -> Blob:
+        """:meth:`write_file` with the bytes of a local file, which never changes."""
+
+    def fetch(self, wanted: Sequence[tuple[Blob, Path]]) -> None:
+        """Make local files of blobs, verified.  They may be links to others: nobody may ever change them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,10 +336,9 @@ class FrozenFiles:
                 continue
             blob = self.known.get(file.name)
             if blob is None:
-                data = file.read_bytes()
-                blob = storage.write_file(f"shared/{digest(data)}-{self.owner}", [data])
+                blob = storage.store(f"shared/{digest(file.read_bytes())}-{self.owner}", file)
                 self.known[file.name] = blob
-                written += len(data)
+                written += blob.length
             found[file.name] = blob
         for gone in self.known.keys() - found.keys():
             del self.known[gone]

@@ -22,6 +22,7 @@ from penstock.storage.contract import temporary_name
 
 DIRECTORY = 0o700
 FILE = 0o600
+_PIECE = 1 << 20
 
 
 def make_directory(path: Path, mode: int = DIRECTORY) -> list[Path]:
@@ -50,6 +51,13 @@ def sync_path(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, some at a time."""
+    with path.open("rb") as file:
+        while some := file.read(_PIECE):
+            yield some
 
 
 def write_file(path: Path, data: bytes) -> None:

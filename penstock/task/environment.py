@@ -6,35 +6,28 @@ the outside world.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.core.clock import Clock
-from penstock.core.handles import Blob, SubtaskSnapshot
+from penstock.core.handles import SubtaskSnapshot
 from penstock.core.ids import Epoch, Generation
 from penstock.core.messages import FromSlot, Opening
+from penstock.state.backend import FileStorage
 from penstock.state.registry import BUILT_IN, StateBackends
 
 IN_DRIVER_MEMORY = "driver-memory:"
 """URL of storage that keeps nothing itself: all state travels to the driver."""
 
 
-class StateStorage(Protocol):
-    """Where state files go."""
+class StateStorage(FileStorage, Protocol):
+    """Where state files go.  What was written is safe to be acknowledged."""
 
     url: str
     """Where that is; the same for all who write there."""
     inline_limit: int
     """State up to this many bytes travels inside the acknowledgement instead of a file."""
-
-    def write_file(self, path: str, chunks: Iterable[bytes]) -> Blob:
-        """Write a file durably; after this returns it is safe to acknowledge."""
-        ...
-
-    def read_blob(self, blob: Blob) -> bytes:
-        """The bytes of a blob, verified against its length and checksum."""
-        ...
 
 
 class Backup(Protocol):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,17 +23,27 @@ COUNT, RATE = 900, 2500.0
 def test_state_is_restored_from_the_disk_of_the_slot(
     backend: str, tmp_path: Path, quick_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, fetched, place = [], [], threading.local()
-    near, far = LocalBackup.read_blob, SnapshotStore.read_blob
+    wanted: list[str | None] = []
+    fetched: list[str | None] = []
+    place = threading.local()
+    near, near_files, far = LocalBackup.read_blob, LocalBackup.fetch, SnapshotStore.read_blob
+
+    @contextmanager
+    def asked(blobs: Iterable[Blob]) -> Iterator[None]:
+        wanted.extend(blob.path for blob in blobs if blob.path is not None)
+        before, place.is_slot = getattr(place, "is_slot", False), True
+        try:
+            yield
+        finally:
+            place.is_slot = before
 
     def by_slot(self: LocalBackup, blob: Blob) -> bytes:
-        if blob.path is not None:
-            wanted.append(blob.path)
-        place.is_slot = True
-        try:
+        with asked([blob]):
             return near(self, blob)
-        finally:
-            place.is_slot = False
+
+    def files_by_slot(self: LocalBackup, files: Sequence[tuple[Blob, Path]]) -> None:
+        with asked(blob for blob, _ in files):
+            near_files(self, files)
 
     def by_anybody(self: SnapshotStore, blob: Blob) -> bytes:
         if blob.path is not None and getattr(place, "is_slot", False):
@@ -39,6 +51,7 @@ def test_state_is_restored_from_the_disk_of_the_slot(
         return far(self, blob)
 
     monkeypatch.setattr(LocalBackup, "read_blob", by_slot)
+    monkeypatch.setattr(LocalBackup, "fetch", files_by_slot)
     monkeypatch.setattr(SnapshotStore, "read_blob", by_anybody)
     chosen = {
         "state__backend__type": backend,
@@ -56,6 +69,7 @@ def test_state_is_restored_from_the_disk_of_the_slot(
         pace.gate.touch()
         finish(client)
     assert output("keyed", tmp_path / "out") == GRAPHS["keyed"][1](COUNT)
+    assert any(str(path).startswith("shared/") for path in wanted) == (backend == "rocksdb")
     assert wanted
     assert fetched == []
     assert list(quick_disk.glob("penstock-backup-*")) == []

@@ -1,4 +1,5 @@
-"""State on disk, unaligned checkpoints, real Spark: a killed worker costs no record, and no files stay."""
+"""State on disk, unaligned checkpoints, real Spark: a killed worker costs no record, and no files
+stay, nor copies."""
 
 from __future__ import annotations
 
@@ -18,4 +19,5 @@ def test_killed_python_workers(tmp_path: Path) -> None:
     for graph in graphs:
         assert not driver.wait_for(f"done {graph}").endswith("restarts=0"), driver.text
         assert SINKS[sink_of(graph)][1](tmp_path / graph) == GRAPHS[graph][1](COUNT), graph
+    assert driver.wait_for("copies") == "copies"
     assert driver.wait_for("left ") == "left 0"

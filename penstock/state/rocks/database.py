@@ -6,8 +6,9 @@ Used on the task's thread, except that a :class:`Moment` may be read in the thre
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,6 +58,14 @@ _FLUSHES = 12
 """Flushed files before they are merged. Every checkpoint flushes, and what is merged is uploaded again, so
 this is three times RocksDB's own choice; a read looks into more files for it, past Bloom filters."""
 
+_BULK = 1.2
+"""So many times the bytes of the checkpoint before are a bulk load."""
+_BULK_BYTES = 64 << 20
+"""And at least so many: less is stored a second time in no time."""
+_MERGING = ("mem-table-flush-pending", "num-running-flushes", "compaction-pending", "num-running-compactions")
+_LOOK_S = 0.02
+_MOST_LOOKS = 3000
+
 _PROPERTIES = (
     "estimate-num-keys",
     "estimate-live-data-size",
@@ -87,6 +96,8 @@ class Database:
         self._unlogged = _unlogged()
         self._batch_type = rocksdict().WriteBatch
         self._snapshots = 0
+        self._bytes_before = 0
+        """Of all files, at the last checkpoint or when they were restored."""
         self._rdict: Any = None
         self._opened: list[Any] = []
         self._finish = weakref.finalize(self, _close_and_remove, self._opened, self._place)
@@ -101,6 +112,7 @@ class Database:
         options = _database_options(self._settings.memory_bytes)
         self._rdict = rocksdict().Rdict(str(self.files), options)
         self._opened.append(self._rdict)
+        self._bytes_before = self._file_bytes()
         self.get = self._rdict.get
         """The row of a key, or the rows of a list of keys; ``None`` for those that are not there."""
 
@@ -122,8 +134,16 @@ class Database:
         return Moment(self._rdict.iter())
 
     def checkpoint(self) -> Path:
-        """The files of what is there now, as links in a directory beside it: nothing is copied."""
+        """The files of what is there now, as links in a directory beside it: nothing is copied.
+
+        What was loaded at once is merged first (see :func:`wait_for_merges`): this waits for it, as writing
+        would a little later.
+        """
         self._snapshots += 1
+        self._rdict.flush()
+        if self._file_bytes() > max(_BULK_BYTES, _BULK * self._bytes_before):
+            wait_for_merges(self._property)
+        self._bytes_before = self._file_bytes()
         target = self._place.path / f"scratch-{self._snapshots}"
         rocksdict().Checkpoint(self._rdict).create_checkpoint(str(target))
         for log in target.glob("*.log"):
@@ -132,13 +152,33 @@ class Database:
 
     def measures(self) -> dict[str, float]:
         """What RocksDB says of itself, by Flink's names. The block cache is that of the whole process."""
-        read = {name: self._rdict.property_int_value(f"rocksdb.{name}") for name in _PROPERTIES}
+        read = {name: self._property(name) for name in _PROPERTIES}
         return {f"rocksdb.{name}": float(value) for name, value in read.items() if value is not None}
+
+    def _property(self, name: str) -> int | None:
+        value: int | None = self._rdict.property_int_value(f"rocksdb.{name}")
+        return value
+
+    def _file_bytes(self) -> int:
+        return self._property("live-sst-files-size") or 0
 
     def close(self) -> None:
         """Close and remove. A :class:`Moment` taken before can still be read."""
         self._rdict = None
         self._finish()
+
+
+def wait_for_merges(asked: Callable[[str], int | None]) -> None:
+    """Wait until RocksDB has merged all that it wants to merge, a minute at most.
+
+    Files that are merged a moment after a checkpoint were stored for nothing, and the next checkpoint stores
+    what came of them: behind a bulk load that is nearly everything.  ``asked`` are RocksDB's properties.
+    """
+    pause = threading.Event()
+    for _ in range(_MOST_LOOKS):
+        if not any(asked(name) for name in _MERGING):
+            return
+        pause.wait(_LOOK_S)
 
 
 def _close_and_remove(opened: list[Any], place: WorkPlace) -> None:

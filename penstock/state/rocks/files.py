@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.core.errors import CorruptSnapshotError
-from penstock.core.handles import NativeHandle
+from penstock.core.handles import Blob, NativeHandle
 from penstock.state.backend import EntryShape, FileStorage, TableBlock
 from penstock.state.files import CHUNK, rows_out_of_range
 from penstock.state.rocks import keys, values
@@ -85,12 +85,15 @@ def download(handle: NativeHandle, storage: FileStorage, directory: Path) -> Non
     """Lay the files of a checkpoint into ``directory``, which is made."""
     values.guard()
     make_directory(directory)
+    rows: list[tuple[Blob, Path]] = []
     for name, blob in handle.files:
-        if name == TABLES:
-            continue
         if Path(name).name != name:
             raise CorruptSnapshotError(f"a checkpoint names a file outside of its directory: {name!r}")
-        write_file(directory / name, storage.read_blob(blob))
+        if is_rows(name):
+            rows.append((blob, directory / name))
+        elif name != TABLES:  # RocksDB goes on writing into these
+            write_file(directory / name, storage.read_blob(blob))
+    storage.fetch(rows)
 
 
 # --- reading ------------------------------------------------------------------------------------------

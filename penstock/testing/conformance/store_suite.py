@@ -9,10 +9,12 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from penstock.core.errors import CorruptSnapshotError, SnapshotError
 from penstock.core.handles import Blob, digest
@@ -117,6 +119,22 @@ class StoreSuite(ABC):
         _expect(CorruptSnapshotError, lambda: store.read_blob(Blob(5, digest(b"STATE"), "x", 2)))
         _expect(CorruptSnapshotError, lambda: store.read_blob(Blob(3, digest(b"abc"), inline=b"abd")))
         _expect(CorruptSnapshotError, lambda: store.read_blob(Blob(9, digest(b"state"), "x", 2)))
+
+    def test_local_files_are_stored_and_fetched(self) -> None:
+        """The bytes of a local file come back as one; other bytes than promised do not."""
+        store = self.new_store()
+        with tempfile.TemporaryDirectory() as directory:
+            file, other = Path(directory, "file"), Path(directory, "other")
+            file.write_bytes(b"rows" * 700_000)
+            blob = store.store("shared/x", file)
+            assert blob == Blob(2_800_000, digest(b"rows" * 700_000), "shared/x")
+            file.unlink()
+            store.fetch([(blob, file), (Blob(4, digest(b"rows"), "shared/x", 4), other)])
+            assert file.read_bytes() == b"rows" * 700_000
+            assert other.read_bytes() == b"rows"
+            wrong = [(Blob(4, digest(b"ROWS"), "shared/x"), Path(directory, "wrong"))]
+            _expect(CorruptSnapshotError, lambda: store.fetch(wrong))
+            assert not Path(directory, "wrong").exists()
 
     def test_listing_is_deep_sorted_and_relative(self) -> None:
         """A listing names every file below a directory, and not its namesakes."""

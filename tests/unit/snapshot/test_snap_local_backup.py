@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -181,6 +183,105 @@ def test_what_a_job_left_behind_a_day_ago_is_removed(store: SnapshotStore, tmp_p
     os.utime(place, (long_ago, long_ago))
     backup(open_store(str(tmp_path / "other")), tmp_path)
     assert not place.exists()
+
+
+def stored(slot: LocalBackup, tmp_path: Path) -> Blob:
+    """A file of a working database, put into a snapshot."""
+    file = tmp_path / "000007.sst"
+    file.write_bytes(b"rows" * 1000)
+    blob = slot.store("shared/a", file)
+    file.unlink()  # merged, later
+    return blob
+
+
+def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        raise OSError(errno.EXDEV, "another disk")
+
+    monkeypatch.setattr(os, "link", refused)
+
+
+def test_a_file_that_never_changes_is_linked_and_not_copied(store: SnapshotStore, tmp_path: Path) -> None:
+    file = tmp_path / "000007.sst"
+    file.write_bytes(b"rows")
+    blob = backup(store, tmp_path).store("shared/a", file)
+    (copy,) = (tmp_path / "near").rglob("shared~a")
+    assert copy.samefile(file)
+    assert blob == Blob(4, digest(b"rows"), "shared/a")
+    far = Path(store.root) / "shared/a"
+    assert far.read_bytes() == b"rows" and not far.samefile(file)
+
+
+def test_a_restored_file_is_a_link_to_the_copy_and_kept_for_the_next(
+    store: SnapshotStore, tmp_path: Path
+) -> None:
+    blob = stored(backup(store, tmp_path), tmp_path)
+    lose(store, blob)
+    slot = backup(store, tmp_path, 2)
+    slot.fetch([(blob, tmp_path / "2.sst")])
+    assert (tmp_path / "2.sst").read_bytes() == b"rows" * 1000
+    slot.taken(Epoch(1), snapshot(blob))
+    slot.completed(Epoch(1))
+    (copy,) = (tmp_path / "near").rglob("shared~a")
+    assert copy.samefile(tmp_path / "2.sst")
+    backup(store, tmp_path, 3).fetch([(blob, tmp_path / "3.sst")])
+    assert (tmp_path / "3.sst").read_bytes() == b"rows" * 1000
+
+
+def test_what_was_fetched_from_afar_is_at_hand_the_next_time(store: SnapshotStore, tmp_path: Path) -> None:
+    blob = stored(backup(store, tmp_path / "another machine"), tmp_path)
+    backup(store, tmp_path, 2).fetch([(blob, tmp_path / "2.sst")])
+    lose(store, blob)
+    backup(store, tmp_path, 3).fetch([(blob, tmp_path / "3.sst")])
+    assert (tmp_path / "3.sst").read_bytes() == b"rows" * 1000
+
+
+def test_across_disks_files_are_copied(
+    store: SnapshotStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_links(monkeypatch)
+    blob = stored(backup(store, tmp_path), tmp_path)
+    lose(store, blob)
+    backup(store, tmp_path, 2).fetch([(blob, tmp_path / "2.sst")])
+    assert (tmp_path / "2.sst").read_bytes() == b"rows" * 1000
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+@pytest.mark.parametrize("damage", [b"rows" * 999, b"rows" * 999 + b"ROWS"])
+def test_a_damaged_copy_is_not_linked_to(
+    store: SnapshotStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes, can_link: bool
+) -> None:
+    blob = stored(backup(store, tmp_path), tmp_path)
+    (copy,) = (tmp_path / "near").rglob("shared~a")
+    copy.write_bytes(damage)
+    if not can_link:
+        no_links(monkeypatch)
+    target = tmp_path / "2.sst"
+    backup(store, tmp_path, 2).fetch([(blob, target)])
+    assert target.read_bytes() == b"rows" * 1000
+    assert copy.read_bytes() == damage, "what was put beside it did not go through a link"
+    lose(store, blob)
+    for attempt in (tmp_path / "near").rglob("shared~a"):
+        attempt.write_bytes(damage)
+    with pytest.raises(CorruptSnapshotError):
+        backup(store, tmp_path, 3).fetch([(blob, tmp_path / "3.sst")])
+    assert not (tmp_path / "3.sst").exists()
+
+
+def test_many_files_are_fetched_side_by_side(store: SnapshotStore, tmp_path: Path) -> None:
+    slot, wanted = backup(store, tmp_path), list[tuple[Blob, Path]]()
+    for number in range(40):
+        file = tmp_path / f"{number}.sst"
+        file.write_bytes(b"%d" % number)
+        wanted.append((slot.store(f"shared/{number}", file), tmp_path / "db" / file.name))
+    (tmp_path / "db").mkdir()
+    for blob, _ in wanted[::2]:
+        lose(store, blob)
+    for copy in list((tmp_path / "near").rglob("shared~*[13579]")):
+        copy.unlink()
+    store.at_once = 4
+    backup(store, tmp_path, 2).fetch(wanted)
+    assert [target.read_bytes() for _, target in wanted] == [b"%d" % number for number in range(40)]
 
 
 def test_there_are_none_where_nothing_is_in_files(tmp_path: Path) -> None:

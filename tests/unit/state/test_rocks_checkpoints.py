@@ -16,6 +16,7 @@ from penstock.state.backend import FrozenFiles
 from penstock.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.state.heap.backend import heap_state
 from penstock.state.keyed import KeyedState
+from penstock.state.rocks import database
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.database import RocksSettings
 from penstock.state.rocks.files import NativeBlocks
@@ -206,3 +207,57 @@ def test_the_kinds_of_stored_keys_are_not_judged_by_one_key(tmp_path: Path, coun
     assert [state.restored_kinds for state in again.states] == [frozenset({"number", "str"})] * count
     one.close()
     again.close()
+
+
+def test_what_was_loaded_at_once_is_merged_before_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the checkpoint behind it would store nearly everything again.  Changes are not waited for."""
+    waits: list[bool] = []
+    plain = database.wait_for_merges
+
+    def watched(asked: Any) -> None:
+        plain(asked)
+        waits.append(bool(asked("compaction-pending") or asked("num-running-compactions")))
+
+    monkeypatch.setattr(database, "_BULK_BYTES", 100_000)
+    monkeypatch.setattr(database, "wait_for_merges", watched)
+    one = Subtasks(tmp_path, 1)
+    fill(one.states[0], range(10), "few")
+    one.checkpoint()
+    assert waits == []
+    fill(one.states[0], range(5000), "old")
+    one.checkpoint()
+    assert waits == [False], "nothing is left to be merged"
+    fill(one.states[0], range(50), "new")
+    handles, _ = one.checkpoint()
+    assert len(waits) == 1
+    wanted = contents(one.states[0])
+    one.close()
+    later = one.restored(handles, 1)
+    fill(later.states[0], range(50), "new")
+    later.checkpoint()
+    assert len(waits) == 1, "what was restored was not loaded"
+    assert contents(later.states[0]) == wanted
+    fill(later.states[0], range(5000, 9000), "more")
+    later.checkpoint()
+    assert len(waits) == 2
+    later.close()
+
+
+def test_merges_are_waited_for_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_LOOK_S", 0)
+    asked: list[str] = []
+
+    def busy_until(looks: int) -> Any:
+        def answer(name: str) -> int | None:
+            asked.append(name)
+            return 1 if name == "num-running-compactions" and asked.count(name) <= looks else 0
+
+        return answer
+
+    database.wait_for_merges(busy_until(3))
+    assert asked.count("num-running-compactions") == 4
+    asked.clear()
+    database.wait_for_merges(busy_until(1_000_000))
+    assert asked.count("num-running-compactions") == database._MOST_LOOKS
