@@ -1,0 +1,158 @@
+"""Merging pieces: records in order, as soon as no piece that is still to come can hold one before them.
+
+Pieces come in the order of their first records.  So what stands before the first record of the newest piece
+is complete.  The rest of the pieces stays *open*.  How much that is depends on how many pieces a sender cuts
+what it holds into: with 256 of them it is a 256th of all that the reader gets.  If it is too much all the
+same, it is written to a file as one more sorted run, whose blocks come back as pieces when it is their turn.
+
+Nothing is handed on before twice as much is there as was left over the last time, so a piece is looked at
+twice or so, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from penstock.batch.pieces import Piece, Spot
+from penstock.batch.sizes import Sizes
+from penstock.batch.spill import Spill
+from penstock.core.batch import Batch, Times, concat
+from penstock.core.ids import MIN_TIME
+
+
+class Sorted:
+    """Records in order, of one input or several."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        parts = np.concatenate([piece.parts for piece in pieces])
+        times = np.concatenate([piece.times for piece in pieces])
+        self.places = np.concatenate([piece.all_places() for piece in pieces])
+        order = np.lexsort((self.places, times, parts))
+        self.parts, self.times, self.places = parts[order], times[order], self.places[order]
+        kinds: dict[object, list[Piece]] = {}
+        for piece in pieces:
+            kinds.setdefault(piece.kind, []).append(piece)
+        self._inputs = [some[0].input_index for some in kinds.values()]
+        joined = [concat([piece.batch for piece in some]) for some in kinds.values()]
+        if len(joined) == 1:
+            self._kinds = np.zeros(0, np.int64)
+            self.batches = [joined[0].take(order)]
+            return
+        number = {kind: at for at, kind in enumerate(kinds)}
+        of_rows = np.repeat([number[piece.kind] for piece in pieces], [len(piece) for piece in pieces])
+        within = np.empty(len(order), np.int64)
+        for kind, batch in enumerate(joined):
+            within[of_rows == kind] = np.arange(len(batch))
+        self._kinds = of_rows[order]
+        # Inputs take turns record by record, or nearly: columns would have to be cut for each of them.
+        self.batches = [
+            _as_rows(batch.take(within[order[self._kinds == kind]])) for kind, batch in enumerate(joined)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def turns(self, start: int, stop: int, most: int) -> Iterator[tuple[Batch, int]]:
+        """Records ``start`` to ``stop`` as batches of one input each, at most so many in one."""
+        if start == stop:
+            return
+        if len(self.batches) == 1:
+            for at in range(start, stop, most):
+                end = min(at + most, stop)
+                yield self._batch(0, at, self.times[at:end])
+            return
+        kinds = self._kinds[start:stop]
+        used = [int(np.count_nonzero(self._kinds[:start] == kind)) for kind in range(len(self.batches))]
+        turns = (np.flatnonzero(np.diff(kinds)) + 1).tolist()
+        for low, high in pairwise([0, *turns, len(kinds)]):
+            kind = int(kinds[low])
+            for at in range(low, high, most):
+                times = self.times[start + at : start + min(at + most, high)]
+                yield self._batch(kind, used[kind], times)
+                used[kind] += len(times)
+
+    def _batch(self, kind: int, start: int, times: Times) -> tuple[Batch, int]:
+        batch = self.batches[kind].slice(start, start + len(times))
+        batch.times = None if int(times.max()) == MIN_TIME else times
+        return batch, self._inputs[kind]
+
+
+def _as_rows(batch: Batch) -> Batch:
+    return Batch(rows=batch.to_rows(), keys=batch.key_list())
+
+
+class Merge:
+    """Takes pieces in the order of their first records, hands records on in order."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._spill: Spill | None = None
+        self._hold([])
+
+    def add(self, piece: Piece) -> Iterator[Sorted]:
+        """Take the next piece. What is handed on comes before everything that is still to come."""
+        while self._spill and self._spill.first <= piece.first:
+            yield from self._take(self._spill.pop())
+        yield from self._take(piece)
+
+    def end(self) -> Iterator[Sorted]:
+        """No more pieces come: all the rest."""
+        while self._spill:
+            yield from self._take(self._spill.pop())
+        yield from self._hand_on(None)
+
+    def close(self) -> None:
+        """Give its file back."""
+        if self._spill is not None:
+            self._spill.close()
+
+    def _take(self, piece: Piece) -> Iterator[Sorted]:
+        if self._rows >= self._enough_rows or self._bytes >= self._enough_bytes:
+            yield from self._hand_on(piece.first)
+        self._open.append(piece)
+        self._rows += len(piece)
+        self._bytes += len(piece) * piece.row_bytes
+
+    def _hand_on(self, bound: Spot | None) -> Iterator[Sorted]:
+        """Everything before the bound; what is left waits, here or in a file."""
+        ready, left = [], []
+        for piece in self._open:
+            stop = len(piece) if bound is None else piece.before(bound)
+            if stop:
+                ready.append(piece.slice(0, stop))
+            if stop < len(piece):
+                left.append(piece.slice(stop, len(piece)))
+        self._hold(left)
+        if ready:
+            yield Sorted(ready)
+        if self._bytes > self._sizes.open_bytes:
+            self._write()
+
+    def _hold(self, pieces: list[Piece]) -> None:
+        self._open = pieces
+        self._rows = sum(map(len, pieces))
+        self._bytes = sum(len(piece) * piece.row_bytes for piece in pieces)
+        self._enough_rows = max(self._sizes.ready_rows, 2 * self._rows)
+        self._enough_bytes = max(self._sizes.ready_bytes, 2 * self._bytes)
+
+    def _write(self) -> None:
+        """Everything that is open into the file."""
+        if self._spill is None:
+            self._spill = Spill(self._sizes.block_bytes)
+        kinds: dict[object, list[Piece]] = {}
+        for piece in self._open:
+            kinds.setdefault(piece.kind, []).append(piece)
+        for pieces in kinds.values():
+            self._spill.write(_joined(pieces))
+        self._hold([])
+
+
+def _joined(pieces: Sequence[Piece]) -> Piece:
+    """One piece of several of a kind."""
+    run = Sorted(list(pieces))
+    row_bytes = sum(len(piece) * piece.row_bytes for piece in pieces) // len(run) + 1
+    first = pieces[0]
+    return Piece(first.input_index, first.kind, run.parts, run.times, run.places, run.batches[0], row_bytes)

@@ -1,0 +1,137 @@
+"""Pieces: many records of a keyed exchange in one row of the shuffle, sorted, for a reader that merges them.
+
+A sender sorts what it holds by ``part`` and time (see :mod:`~penstock.batch.wire`) and cuts it into pieces.
+The row's own ``part``, ``time`` and ``place`` are those of the piece's first record, so pieces come to the
+reader in the order of their first records.  All records of a piece have its ``place``, and are in order of
+arrival where part and time are equal: together that is a total order of all records.
+
+Columns stay columns, as a bare Arrow message behind their schema; rows are pickled together.  What is
+encoded with a dictionary travels as rows: each piece would have to bring the whole dictionary.
+"""
+
+from __future__ import annotations
+
+import pickle
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.batch import Batch, Times
+from penstock.core.ids import MIN_TIME
+from penstock.core.pickling import dumps
+from penstock.exchange.codec import pack_rows, unpack_rows
+
+_KEY_BYTES = 64
+"""What a record has besides itself, about: its key, part, time and place."""
+Spot = tuple[int, int, int]
+"""Where a record stands in the order of its reader: part, time, place."""
+
+
+class Piece:
+    """Sorted records of one input: their parts and times, and the records with their keys."""
+
+    __slots__ = ("batch", "input_index", "kind", "parts", "places", "row_bytes", "times")
+
+    def __init__(
+        self,
+        input_index: int,
+        kind: Any,
+        parts: Times,
+        times: Times,
+        places: Times | int,
+        batch: Batch,
+        row_bytes: int,
+    ) -> None:
+        self.input_index = input_index
+        self.kind = kind
+        """Batches of pieces of one kind can be joined."""
+        self.parts = parts
+        self.times = times
+        self.places = places
+        """One for all, or one for each."""
+        self.batch = batch
+        """Without times."""
+        self.row_bytes = row_bytes
+        """What a record occupies, about."""
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def first(self) -> Spot:
+        """Where its first record stands."""
+        place = self.places if isinstance(self.places, int) else int(self.places[0])
+        return int(self.parts[0]), int(self.times[0]), place
+
+    def all_places(self) -> Times:
+        """The place of each."""
+        return np.full(len(self), self.places) if isinstance(self.places, int) else self.places
+
+    def before(self, spot: Spot) -> int:
+        """How many of its records come before this spot."""
+        part, time, place = spot
+        low, high = _equal(self.parts, part, 0, len(self.parts))
+        low, high = _equal(self.times, time, low, high)
+        if isinstance(self.places, int):
+            return high if self.places < place else low
+        return low + int(np.searchsorted(self.places[low:high], place))
+
+    def slice(self, start: int, stop: int) -> Piece:
+        """Some of its records."""
+        if stop - start == len(self):
+            return self
+        places = self.places if isinstance(self.places, int) else self.places[start:stop]
+        parts, times, batch = self.parts[start:stop], self.times[start:stop], self.batch.slice(start, stop)
+        return Piece(self.input_index, self.kind, parts, times, places, batch, self.row_bytes)
+
+
+def _equal(values: Times, value: int, low: int, high: int) -> tuple[int, int]:
+    """The stretch between ``low`` and ``high`` that has this value."""
+    if low == high:
+        return low, high
+    some = values[low:high]
+    return low + int(np.searchsorted(some, value)), low + int(np.searchsorted(some, value, side="right"))
+
+
+def body_of(parts: Times, times: Times | None, batch: Batch, places: Times | None = None) -> bytes:
+    """A piece as bytes. ``places`` only where records do not have that of the piece."""
+    heads = tuple(None if column is None else column.tobytes() for column in (parts, times, places))
+    columns = batch.columns
+    if columns is None:
+        return dumps((heads, None, pack_rows(batch)))
+    kind = batch.key_columns, columns.schema.serialize().to_pybytes()
+    return dumps((heads, kind, columns.serialize().to_pybytes()))
+
+
+def piece_of(body: Any, input_index: int, place: int) -> Piece:
+    """The piece again; ``place`` is the row's."""
+    heads, kind, data = pickle.loads(body)
+    parts, times, places = (None if head is None else np.frombuffer(head, np.int64) for head in heads)
+    if kind is None:
+        batch = unpack_rows(data, None)
+    else:
+        key_columns, schema = kind
+        columns = pa.ipc.read_record_batch(pa.py_buffer(data), _schema_of(schema))
+        batch = Batch(columns=columns, key_columns=key_columns)
+    if times is None:
+        times = np.full(len(parts), MIN_TIME, np.int64)
+    row_bytes = max(len(body), batch.about_bytes()) // len(parts) + _KEY_BYTES
+    of_rows = place if places is None else places
+    return Piece(input_index, (input_index, kind), parts, times, of_rows, batch, row_bytes)
+
+
+@lru_cache(maxsize=64)
+def _schema_of(data: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(data))
+
+
+def sendable(batch: Batch) -> Batch:
+    """The batch as it can be cut into pieces, which of several senders can be joined."""
+    if batch.columns is None:
+        return batch
+    if any("dictionary<" in str(kind) for kind in batch.columns.schema.types):
+        return Batch(rows=batch.to_rows(), times=batch.times, keys=batch.key_list())
+    bare = batch.columns.replace_schema_metadata(None)
+    return Batch(columns=bare, times=batch.times, key_columns=batch.key_columns)
