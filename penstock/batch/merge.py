@@ -29,7 +29,7 @@ class Sorted:
     def __init__(self, pieces: list[Piece]) -> None:
         parts = np.concatenate([piece.parts for piece in pieces])
         times = np.concatenate([piece.times for piece in pieces])
-        self.places = np.concatenate([piece.all_places() for piece in pieces])
+        self.places = np.concatenate([piece.places for piece in pieces])
         order = np.lexsort((self.places, times, parts))
         self.parts, self.times, self.places = parts[order], times[order], self.places[order]
         kinds: dict[object, list[Piece]] = {}

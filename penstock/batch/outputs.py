@@ -102,9 +102,9 @@ class EdgeOutput:
     def idle(self, is_idle: bool) -> None:
         """There is no waiting in BATCH mode."""
 
-    def _add(self, target: int, part: int, time: int, body: bytes) -> None:
+    def _add(self, target: int, part: int, time: int, body: bytes, places: int = 1) -> None:
         self._outbox.add(self._edge.id, target, part, time, self._place, body)
-        self._place += 1
+        self._place += places
 
 
 class _Frames(EdgeOutput):
@@ -229,7 +229,7 @@ class _Records(EdgeOutput):
             self._piece(target, parts[middle:], batch.slice(middle, len(batch)))
             return
         time = MIN_TIME if batch.times is None else int(batch.times[0])
-        self._add(target, int(parts[0]), time, body)
+        self._add(target, int(parts[0]), time, body, len(batch))
 
 
 _KINDS: dict[Form, type[EdgeOutput]] = {

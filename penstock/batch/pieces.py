@@ -2,8 +2,8 @@
 
 A sender sorts what it holds by ``part`` and time (see :mod:`~penstock.batch.wire`) and cuts it into pieces.
 The row's own ``part``, ``time`` and ``place`` are those of the piece's first record, so pieces come to the
-reader in the order of their first records.  All records of a piece have its ``place``, and are in order of
-arrival where part and time are equal: together that is a total order of all records.
+reader in the order of their first records.  The places of the others follow one by one, in order of arrival
+where part and time are equal.  No two records have the same place, so there is one order of all of them.
 
 Columns stay columns, as a bare Arrow message behind their schema; rows are pickled together.  What is
 encoded with a dictionary travels as rows: each piece would have to bring the whole dictionary.
@@ -40,7 +40,7 @@ class Piece:
         kind: Any,
         parts: Times,
         times: Times,
-        places: Times | int,
+        places: Times,
         batch: Batch,
         row_bytes: int,
     ) -> None:
@@ -50,7 +50,6 @@ class Piece:
         self.parts = parts
         self.times = times
         self.places = places
-        """One for all, or one for each."""
         self.batch = batch
         """Without times."""
         self.row_bytes = row_bytes
@@ -62,28 +61,21 @@ class Piece:
     @property
     def first(self) -> Spot:
         """Where its first record stands."""
-        place = self.places if isinstance(self.places, int) else int(self.places[0])
-        return int(self.parts[0]), int(self.times[0]), place
-
-    def all_places(self) -> Times:
-        """The place of each."""
-        return np.full(len(self), self.places) if isinstance(self.places, int) else self.places
+        return int(self.parts[0]), int(self.times[0]), int(self.places[0])
 
     def before(self, spot: Spot) -> int:
         """How many of its records come before this spot."""
         part, time, place = spot
         low, high = _equal(self.parts, part, 0, len(self.parts))
         low, high = _equal(self.times, time, low, high)
-        if isinstance(self.places, int):
-            return high if self.places < place else low
         return low + int(np.searchsorted(self.places[low:high], place))
 
     def slice(self, start: int, stop: int) -> Piece:
         """Some of its records."""
         if stop - start == len(self):
             return self
-        places = self.places if isinstance(self.places, int) else self.places[start:stop]
-        parts, times, batch = self.parts[start:stop], self.times[start:stop], self.batch.slice(start, stop)
+        parts, times, places = (column[start:stop] for column in (self.parts, self.times, self.places))
+        batch = self.batch.slice(start, stop)
         return Piece(self.input_index, self.kind, parts, times, places, batch, self.row_bytes)
 
 
@@ -96,7 +88,7 @@ def _equal(values: Times, value: int, low: int, high: int) -> tuple[int, int]:
 
 
 def body_of(parts: Times, times: Times | None, batch: Batch, places: Times | None = None) -> bytes:
-    """A piece as bytes. ``places`` only where records do not have that of the piece."""
+    """A piece as bytes. ``places`` only where they do not follow one by one."""
     heads = tuple(None if column is None else column.tobytes() for column in (parts, times, places))
     columns = batch.columns
     if columns is None:
@@ -106,7 +98,7 @@ def body_of(parts: Times, times: Times | None, batch: Batch, places: Times | Non
 
 
 def piece_of(body: Any, input_index: int, place: int) -> Piece:
-    """The piece again; ``place`` is the row's."""
+    """The piece again; ``place`` is that of the row."""
     heads, kind, data = pickle.loads(body)
     parts, times, places = (None if head is None else np.frombuffer(head, np.int64) for head in heads)
     if kind is None:
@@ -118,8 +110,9 @@ def piece_of(body: Any, input_index: int, place: int) -> Piece:
     if times is None:
         times = np.full(len(parts), MIN_TIME, np.int64)
     row_bytes = max(len(body), batch.about_bytes()) // len(parts) + _KEY_BYTES
-    of_rows = place if places is None else places
-    return Piece(input_index, (input_index, kind), parts, times, of_rows, batch, row_bytes)
+    if places is None:
+        places = np.arange(place, place + len(parts))
+    return Piece(input_index, (input_index, kind), parts, times, places, batch, row_bytes)
 
 
 @lru_cache(maxsize=64)

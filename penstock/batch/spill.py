@@ -48,7 +48,7 @@ class Spill:
         self._file.seek(self._end)
         for start in range(0, len(run), rows):
             block = run.slice(start, min(start + rows, len(run)))
-            body = body_of(block.parts, block.times, block.batch, block.all_places())
+            body = body_of(block.parts, block.times, block.batch, block.places)
             self._file.write(body)
             blocks.append(_Block(block.first, run.input_index, self._end, len(body)))
             self._end += len(body)

@@ -191,7 +191,7 @@ def test_columns_stay_columns() -> None:
     columns = pa.record_batch({"k": ["a", None], "v": [[1], [2, 3]]})
     found = there_and_back(Batch.of_columns(columns, np.array([5, 6], np.int64), ("k",)))
     assert found.batch.columns.equals(columns) and found.batch.key_columns == ("k",)
-    assert found.times.tolist() == [5, 6] and (found.input_index, found.places) == (3, 7)
+    assert found.times.tolist() == [5, 6] and (found.input_index, found.places.tolist()) == (3, [7, 8])
 
 
 def test_a_dictionary_is_not_sent_with_each_piece() -> None:
