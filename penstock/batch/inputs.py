@@ -92,14 +92,16 @@ class Reader:
         self._rows += rows
 
     def _round(self, ready: Sorted) -> Iterator[None]:
-        """All keys but the last are whole; the last may go on in the next records."""
-        cut = int(np.searchsorted(ready.parts, ready.parts[-1]))
-        yield from self._run(ready, 0, cut)
-        if cut:
-            self._end_round()
-        yield from self._run(ready, cut, len(ready))
+        """Of each stretch all keys but the last are whole; the last may go on in the next records."""
+        for start in range(0, len(ready), self._most):
+            stop = min(start + self._most, len(ready))
+            cut = int(np.searchsorted(ready.parts[:stop], ready.parts[stop - 1]))
+            yield from self._run(ready, start, max(start, cut))
+            if cut > start:
+                self._end_round()
+            yield from self._run(ready, max(start, cut), stop)
 
     def _run(self, ready: Sorted, start: int, stop: int) -> Iterator[None]:
-        for batch, input_index in ready.turns(start, stop, self._most):
+        for batch, input_index in ready.turns(start, stop):
             self._process(batch, input_index)
             yield

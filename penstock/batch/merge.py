@@ -29,55 +29,51 @@ class Sorted:
     def __init__(self, pieces: list[Piece]) -> None:
         parts = np.concatenate([piece.parts for piece in pieces])
         times = np.concatenate([piece.times for piece in pieces])
-        self.places = np.concatenate([piece.places for piece in pieces])
-        order = np.lexsort((self.places, times, parts))
-        self.parts, self.times, self.places = parts[order], times[order], self.places[order]
-        kinds: dict[object, list[Piece]] = {}
-        for piece in pieces:
-            kinds.setdefault(piece.kind, []).append(piece)
+        places = np.concatenate([piece.places for piece in pieces])
+        order = np.lexsort((places, times, parts))
+        self.parts, self.times, self.places = parts[order], times[order], places[order]
+        kinds = _by_kind(pieces)
         self._inputs = [some[0].input_index for some in kinds.values()]
         joined = [concat([piece.batch for piece in some]) for some in kinds.values()]
         if len(joined) == 1:
-            self._kinds = np.zeros(0, np.int64)
             self.batches = [joined[0].take(order)]
             return
         number = {kind: at for at, kind in enumerate(kinds)}
         of_rows = np.repeat([number[piece.kind] for piece in pieces], [len(piece) for piece in pieces])
         within = np.empty(len(order), np.int64)
+        self._kinds, self._ranks, self.batches = of_rows[order], np.empty_like(within), []
         for kind, batch in enumerate(joined):
             within[of_rows == kind] = np.arange(len(batch))
-        self._kinds = of_rows[order]
-        # Inputs take turns record by record, or nearly: columns would have to be cut for each of them.
-        self.batches = [
-            _as_rows(batch.take(within[order[self._kinds == kind]])) for kind, batch in enumerate(joined)
-        ]
+            mine = self._kinds == kind
+            self._ranks[mine] = np.arange(len(batch))
+            # Inputs take turns record by record, or nearly: columns would have to be cut for each of them.
+            self.batches.append(_as_rows(batch.take(within[order[mine]])))
 
     def __len__(self) -> int:
         return len(self.parts)
 
-    def turns(self, start: int, stop: int, most: int) -> Iterator[tuple[Batch, int]]:
-        """Records ``start`` to ``stop`` as batches of one input each, at most so many in one."""
+    def turns(self, start: int, stop: int) -> Iterator[tuple[Batch, int]]:
+        """Records ``start`` to ``stop`` as batches of one input each."""
         if start == stop:
             return
         if len(self.batches) == 1:
-            for at in range(start, stop, most):
-                end = min(at + most, stop)
-                yield self._batch(0, at, self.times[at:end])
+            yield self._batch(0, start, self.times[start:stop])
             return
-        kinds = self._kinds[start:stop]
-        used = [int(np.count_nonzero(self._kinds[:start] == kind)) for kind in range(len(self.batches))]
-        turns = (np.flatnonzero(np.diff(kinds)) + 1).tolist()
-        for low, high in pairwise([0, *turns, len(kinds)]):
-            kind = int(kinds[low])
-            for at in range(low, high, most):
-                times = self.times[start + at : start + min(at + most, high)]
-                yield self._batch(kind, used[kind], times)
-                used[kind] += len(times)
+        turns = (np.flatnonzero(np.diff(self._kinds[start:stop])) + 1 + start).tolist()
+        for low, high in pairwise([start, *turns, stop]):
+            yield self._batch(int(self._kinds[low]), int(self._ranks[low]), self.times[low:high])
 
     def _batch(self, kind: int, start: int, times: Times) -> tuple[Batch, int]:
         batch = self.batches[kind].slice(start, start + len(times))
         batch.times = None if int(times.max()) == MIN_TIME else times
         return batch, self._inputs[kind]
+
+
+def _by_kind(pieces: Sequence[Piece]) -> dict[object, list[Piece]]:
+    kinds: dict[object, list[Piece]] = {}
+    for piece in pieces:
+        kinds.setdefault(piece.kind, []).append(piece)
+    return kinds
 
 
 def _as_rows(batch: Batch) -> Batch:
@@ -142,10 +138,7 @@ class Merge:
         """Everything that is open into the file."""
         if self._spill is None:
             self._spill = Spill(self._sizes.block_bytes)
-        kinds: dict[object, list[Piece]] = {}
-        for piece in self._open:
-            kinds.setdefault(piece.kind, []).append(piece)
-        for pieces in kinds.values():
+        for pieces in _by_kind(self._open).values():
             self._spill.write(_joined(pieces))
         self._hold([])
 

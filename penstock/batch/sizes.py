@@ -22,7 +22,7 @@ class Sizes:
     most_bytes: int = 4 << 20
     """A piece that turns out larger is cut."""
     ready_rows: int = 16384
-    """Records that a reader hands on together if there are so many; and no more in one batch."""
+    """Records that a reader sorts together if there are so many; and no more are processed in one round."""
     ready_bytes: int = 8 << 20
     """Or so many bytes."""
     open_bytes: int = 16 << 20

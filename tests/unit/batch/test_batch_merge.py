@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.batch import merge
+from penstock.batch.inputs import IncomingEdge, Reader
 from penstock.batch.merge import Merge, Sorted
 from penstock.batch.outputs import EdgeOutput, Outbox, OutgoingEdge, edge_output
 from penstock.batch.pieces import Piece, body_of, piece_of, sendable
 from penstock.batch.sizes import Sizes
 from penstock.batch.spill import Spill
-from penstock.batch.wire import SORTED_BY, parts_of
+from penstock.batch.wire import SCHEMA, SORTED_BY, parts_of
 from penstock.core.batch import Batch
 from penstock.core.ids import MIN_TIME
 from penstock.core.keygroups import hash_values
@@ -66,7 +68,7 @@ def records(found: list[Piece], sizes: Sizes) -> list[tuple[int, Any, int]]:
     return [
         (index, row, time)
         for ready in merged(found, sizes)
-        for batch, index in ready.turns(0, len(ready), sizes.ready_rows)
+        for batch, index in ready.turns(0, len(ready))
         for row, time in zip(batch.to_rows(), batch.time_list(), strict=True)
     ]
 
@@ -228,3 +230,20 @@ def test_large_records_come_in_pieces_of_few_bytes() -> None:
     sender = Sender(0, 0, replace(Sizes(), piece_bytes=50_000))
     sender.output.emit(Batch.of_rows([(n, "x" * 10_000) for n in range(100)]))
     assert [len(row["body"]) < 60_000 for row in shuffled([sender])] == [True] * 25
+
+
+def test_a_round_is_of_few_records_however_many_are_sorted_together() -> None:
+    """State of a round is state in memory: what is sorted together may be far more, as columns."""
+    sender = Sender(0, 0, Sizes())
+    sender.output.emit(Batch.of_rows([(n % 4000,) for n in range(8000)]))
+    sizes = replace(Sizes(), ready_rows=100)
+    heard: list[list[Any]] = [[]]
+
+    def process(batch: Batch, input_index: int) -> None:
+        heard[-1] += batch.key_list()
+
+    reader = Reader({0: IncomingEdge(Form.RECORDS, 0)}, process, lambda: heard.append([]), sizes)
+    deque(reader.feed(pa.RecordBatch.from_pylist(shuffled([sender]), SCHEMA)), maxlen=0)
+    deque(reader.end(), maxlen=0)
+    assert max(map(len, heard)) <= 200 and sum(map(len, heard)) == 8000
+    assert len({key for keys in heard for key in set(keys)}) == sum(len(set(keys)) for keys in heard)
