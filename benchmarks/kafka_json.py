@@ -1,6 +1,6 @@
 """Kafka, JSON in and out: what the engine takes beside the bare clients doing the same work.
 
-    python benchmarks/kafka.py [way ...] [--records N] [--repeat R] [--bootstrap HOST:PORT]
+    python benchmarks/kafka_json.py [way ...] [--records N] [--repeat R] [--bootstrap HOST:PORT]
 
 The work: read records as JSON, add a field to each, write them as JSON to another topic.  ``in`` only reads
 and adds up.  Every run is one process with one thread of work: its processor seconds count from the first
@@ -206,7 +206,7 @@ def engine(
     builder = KafkaSource.builder().set_bootstrap_servers(bootstrap).set_topics(source)
     builder.set_group_id(uuid.uuid4().hex).set_bounded(KafkaOffsetsInitializer.latest())
     builder.set_value_only_deserializer(schema)
-    stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "records")
+    stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "records").uid("records")
     ids = id_sink()
     if times == "in":
         stream.sink_to(ids)
