@@ -184,7 +184,7 @@ def columns(bootstrap: str, source: str, target: str, times: str, count: int) ->
     from penstock.datastream.formats.json import JsonRowDeserializationSchema
 
     names = ["id", "user", "amount", "ts"]
-    kinds = [Types.LONG(), Types.STRING(), Types.DOUBLE(), Types.LONG()]
+    kinds: list[Any] = [Types.LONG(), Types.STRING(), Types.DOUBLE(), Types.LONG()]
     schema = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(names, kinds)).build()
 
     def grossed(batch: pa.RecordBatch) -> pa.RecordBatch:

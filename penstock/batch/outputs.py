@@ -35,7 +35,7 @@ _HELD_ROWS = 262144
 _GROUPED_ROWS = 131072
 """Records that are sorted by key group together."""
 _OUT_ROWS = 8192
-_OUT_BYTES = 16 << 20
+_OUT_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)

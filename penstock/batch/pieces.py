@@ -88,7 +88,7 @@ def _equal(values: Times, value: int, low: int, high: int) -> tuple[int, int]:
 
 
 def body_of(parts: Times, times: Times | None, batch: Batch, places: Times | None = None) -> bytes:
-    """A piece as bytes. ``places`` only where they do not follow one by one."""
+    """A piece as bytes. ``times`` if there are any, ``places`` where they do not follow one by one."""
     heads = tuple(None if column is None else column.tobytes() for column in (parts, times, places))
     columns = batch.columns
     if columns is None:
@@ -100,18 +100,17 @@ def body_of(parts: Times, times: Times | None, batch: Batch, places: Times | Non
 def piece_of(body: Any, input_index: int, place: int) -> Piece:
     """The piece again; ``place`` is that of the row."""
     heads, kind, data = pickle.loads(body)
-    parts, times, places = (None if head is None else np.frombuffer(head, np.int64) for head in heads)
+    parts = np.frombuffer(heads[0], np.int64)
+    times = np.full(len(parts), MIN_TIME) if heads[1] is None else np.frombuffer(heads[1], np.int64)
+    following = np.arange(place, place + len(parts))
+    places = following if heads[2] is None else np.frombuffer(heads[2], np.int64)
     if kind is None:
         batch = unpack_rows(data, None)
     else:
         key_columns, schema = kind
         columns = pa.ipc.read_record_batch(pa.py_buffer(data), _schema_of(schema))
         batch = Batch(columns=columns, key_columns=key_columns)
-    if times is None:
-        times = np.full(len(parts), MIN_TIME, np.int64)
     row_bytes = max(len(body), batch.about_bytes()) // len(parts) + _KEY_BYTES
-    if places is None:
-        places = np.arange(place, place + len(parts))
     return Piece(input_index, (input_index, kind), parts, times, places, batch, row_bytes)
 
 

@@ -62,7 +62,7 @@ def scratch_file() -> BinaryIO:
     """A file to write and read that has no name, and is gone when it is closed or its process ends."""
     base = default_base()
     make_directory(base)
-    return tempfile.TemporaryFile(dir=base)  # type: ignore[return-value]
+    return tempfile.TemporaryFile(dir=base)
 
 
 def sweep(root: Path, prefix: str) -> None:

@@ -177,7 +177,7 @@ class SparkStages:
             python = self._spark.sparkContext.pythonExec
             raise unpacked(error, self._mark) or translate(error, python) from None
         finally:
-            self._spark.sparkContext.setLocalProperty(_ARROW_BYTES, None)  # type: ignore[arg-type]
+            self._spark.sparkContext.setLocalProperty(_ARROW_BYTES, None)
             for rows in self._kept:
                 rows.unpersist()
 

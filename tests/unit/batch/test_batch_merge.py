@@ -48,7 +48,7 @@ class Sender:
 def shuffled(senders: list[Sender]) -> list[dict[str, Any]]:
     """The rows of all senders as their receiver gets them."""
     table = pa.Table.from_batches([batch for sender in senders for batch in sender.rows()])
-    return table.sort_by([(name, "ascending") for name in SORTED_BY]).to_pylist()
+    return list(table.sort_by([(name, "ascending") for name in SORTED_BY]).to_pylist())
 
 
 def pieces(senders: list[Sender]) -> list[Piece]:
@@ -93,7 +93,7 @@ def test_the_order_is_that_of_key_time_input_sender_and_arrival(
             senders[sender, index].output.emit(Batch.of_columns(columns, times))
         else:
             senders[sender, index].output.emit(Batch(rows=[Row(k=key, n=number)], times=times))
-    parts = parts_of(hash_values([key for *_, key, _ in items])) if items else []
+    parts = parts_of(hash_values([key for *_, key, _ in items])).tolist() if items else []
     at = [time if timed else MIN_TIME for *_, time in items]
     order = sorted(range(len(items)), key=lambda n: (parts[n], at[n], items[n][1], items[n][0], n))
     expected = [(items[n][1], Row(k=items[n][2], n=n), at[n]) for n in order]
