@@ -7,14 +7,16 @@ round costs is shared by its keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.batch.wire import FIRST_PART, batch_of_frame, batch_of_records
+from penstock.batch.merge import Merge, Sorted
+from penstock.batch.pieces import piece_of
+from penstock.batch.sizes import Sizes
+from penstock.batch.wire import batch_of_frame
 from penstock.core.batch import Batch
 from penstock.graph.bounded import Form
 
@@ -34,6 +36,7 @@ class Reader:
     """Turns rows into calls: ``process`` for records, ``end_round`` when all keys so far are whole.
 
     Without a keyed input there is one round, and its end is the end of input, which the caller knows.
+    :meth:`feed` and :meth:`end` stop now and then, so that what became of the records can go on its way.
     """
 
     def __init__(
@@ -41,42 +44,45 @@ class Reader:
         edges: Mapping[int, IncomingEdge],
         process: Callable[[Batch, int], None],
         end_round: Callable[[], None],
+        sizes: Sizes,
     ) -> None:
         self._edges = edges
         self._process = process
         self._end_round = end_round
         self._group: int | None = None
         self._rows = 0
-        size = 1 + max(edges, default=0)
-        self._inputs = np.zeros(size, np.int64)
-        for edge_id, edge in edges.items():
-            self._inputs[edge_id] = edge.input_index
-        self._sorted = any(edge.form is Form.RECORDS for edge in edges.values())
+        self._most = sizes.ready_rows
+        self._merge = Merge(sizes)
 
     @property
     def has_rounds(self) -> bool:
         """Whether keys come to an end before the input does."""
         return any(edge.form in (Form.RECORDS, Form.GROUPS) for edge in self._edges.values())
 
-    def feed(self, rows: pa.RecordBatch) -> None:
+    def feed(self, rows: pa.RecordBatch) -> Iterator[None]:
         """Take rows, in order."""
-        edges, parts = rows.column("edge").to_numpy(), rows.column("part").to_numpy()
+        edges, parts, places = (rows.column(name).to_pylist() for name in ("edge", "part", "place"))
         bodies = rows.column("body")
-        start = 0
-        if self._sorted:
-            start = int(np.searchsorted(parts, FIRST_PART, side="right"))
-        self._frames(edges, parts, bodies, start if self._sorted else len(parts))
-        if start < len(parts) and self._sorted:
-            times = rows.column("time").to_numpy()
-            self._records(edges[start:], parts[start:], times[start:], bodies.slice(start).to_pylist())
-
-    def _frames(self, edges: Any, parts: Any, bodies: Any, stop: int) -> None:
-        for at in range(stop):
-            edge = self._edges[int(edges[at])]
-            batch = batch_of_frame(bodies[at].as_buffer())
+        for at, number in enumerate(edges):
+            edge, body = self._edges[number], bodies[at].as_buffer()
+            if edge.form is Form.RECORDS:
+                for ready in self._merge.add(piece_of(body, edge.input_index, places[at])):
+                    yield from self._round(ready)
+                continue
+            batch = batch_of_frame(body)
             if edge.form is Form.GROUPS:
-                self._turn_to(int(parts[at]), len(batch))
+                self._turn_to(parts[at], len(batch))
             self._process(batch, edge.input_index)
+            yield
+
+    def end(self) -> Iterator[None]:
+        """All rows have been given."""
+        for ready in self._merge.end():
+            yield from self._round(ready)
+
+    def close(self) -> None:
+        """Give back what is held outside of memory."""
+        self._merge.close()
 
     def _turn_to(self, group: int, rows: int) -> None:
         if group != self._group and self._rows >= _GROUPED_ROWS:
@@ -85,16 +91,17 @@ class Reader:
         self._group = group
         self._rows += rows
 
-    def _records(self, edges: Any, parts: Any, times: Any, bodies: Sequence[bytes]) -> None:
-        """All keys but the last are whole; the last may go on in the next rows."""
-        cut = int(np.searchsorted(parts, parts[-1], side="left"))
-        if cut:
-            self._run(edges[:cut], times[:cut], bodies[:cut])
-            self._end_round()
-        self._run(edges[cut:], times[cut:], bodies[cut:])
+    def _round(self, ready: Sorted) -> Iterator[None]:
+        """Of each stretch all keys but the last are whole; the last may go on in the next records."""
+        for start in range(0, len(ready), self._most):
+            stop = min(start + self._most, len(ready))
+            cut = int(np.searchsorted(ready.parts[:stop], ready.parts[stop - 1]))
+            yield from self._run(ready, start, max(start, cut))
+            if cut > start:
+                self._end_round()
+            yield from self._run(ready, max(start, cut), stop)
 
-    def _run(self, edges: Any, times: Any, bodies: Sequence[bytes]) -> None:
-        inputs = self._inputs[edges]
-        turns = (np.flatnonzero(inputs[1:] != inputs[:-1]) + 1).tolist()
-        for start, stop in zip([0, *turns], [*turns, len(inputs)], strict=True):
-            self._process(batch_of_records(bodies[start:stop], times[start:stop]), int(inputs[start]))
+    def _run(self, ready: Sorted, start: int, stop: int) -> Iterator[None]:
+        for batch, input_index in ready.turns(start, stop):
+            self._process(batch, input_index)
+            yield

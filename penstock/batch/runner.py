@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.batch.sizes import Sizes
 from penstock.batch.vertex import run_vertex
 from penstock.batch.wire import SCHEMA, SORTED_BY, TO_DRIVER
 from penstock.batch.work import Feed, TaskAttempt, VertexWork
@@ -78,12 +79,17 @@ class LocalStages:
     """Runs stages one after the other; a vertex reads ``batch_rows`` rows at a time."""
 
     def __init__(
-        self, clock: Clock, batch_rows: int, around: Callable[[], AbstractContextManager[None]] = nullcontext
+        self,
+        clock: Clock,
+        batch_rows: int,
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
+        sizes: Sizes | None = None,
     ) -> None:
         self._clock = clock
         self._around = around
         """What functions are called within."""
         self._batch_rows = batch_rows
+        self._sizes = sizes
         self._cancelled = threading.Event()
         self._progress = Progress(0, 0, 0, 0)
 
@@ -125,6 +131,7 @@ class LocalStages:
             mine = rows.filter(pc.equal(rows.column("target"), subtask))
             mine = mine.sort_by([(name, "ascending") for name in SORTED_BY]).combine_chunks()
             batches = iter(mine.to_batches(self._batch_rows))
-            written += run_vertex(stage.work, TaskAttempt(subtask), batches, self._clock, self._check)
+            attempt = TaskAttempt(subtask)
+            written += run_vertex(stage.work, attempt, batches, self._clock, self._check, self._sizes)
             self._progress = replace(self._progress, tasks_done=subtask + 1)
         return pa.Table.from_batches(written, SCHEMA)

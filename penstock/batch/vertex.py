@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from penstock.batch.inputs import Reader
 from penstock.batch.outputs import EdgeOutput, Outbox, edge_output, to_driver
+from penstock.batch.sizes import Sizes
 from penstock.batch.work import Delivery, TaskAttempt, TaskCounts, VertexWork
 from penstock.connectors.builtin.collection import RowsAtHand
 from penstock.connectors.source import Split
@@ -161,12 +162,13 @@ def run_vertex(
     rows: Iterator[pa.RecordBatch],
     clock: Clock,
     check: Callable[[], None] = lambda: None,
+    sizes: Sizes | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Run one subtask to its end. ``rows`` is its input; a source has none, or all it reads.
 
     ``check`` is called now and then, and may raise to end it early.
     """
-    run = _Run(work, attempt, clock)
+    run = _Run(work, attempt, clock, sizes or Sizes())
     try:
         if work.at_hand:
             yield from run.read_source((Split("rows", RowsAtHand(rows)),), check)
@@ -182,15 +184,17 @@ def run_vertex(
 class _Run:
     """A running subtask."""
 
-    def __init__(self, work: VertexWork, attempt: TaskAttempt, clock: Clock) -> None:
+    def __init__(self, work: VertexWork, attempt: TaskAttempt, clock: Clock, sizes: Sizes) -> None:
         self._work = work
         self._subtask = attempt.subtask
         self._clock = clock
+        self._sizes = sizes
         self._woken = threading.Event()
         self._outbox = Outbox()
+        self._close_input: Callable[[], None] = lambda: None
         senders = work.vertex.parallelism
         self._edges = {
-            edge_id: edge_output(edge, attempt.subtask, senders, self._outbox)
+            edge_id: edge_output(edge, attempt.subtask, senders, self._outbox, sizes)
             for edge_id, edge in work.outgoing.items()
         }
         self._chain = build_batch_chain(
@@ -237,16 +241,21 @@ class _Run:
         self, rows: Iterator[pa.RecordBatch], check: Callable[[], None]
     ) -> Iterator[pa.RecordBatch]:
         """Read all rows, then end event time."""
-        reader = Reader(self._work.incoming, self._process, self._chain.end_round)
+        reader = Reader(self._work.incoming, self._process, self._chain.end_round, self._sizes)
+        self._close_input = reader.close
         if reader.has_rounds:
             self._chain.has_rounds()
         for batch in rows:
             check()
-            if batch.num_rows:
-                reader.feed(batch)
+            yield from self._flow(reader.feed(batch))
+        yield from self._flow(reader.end())
+        self._chain.end_time()
+
+    def _flow(self, reading: Iterator[None]) -> Iterator[pa.RecordBatch]:
+        """Read on, and send what comes of it."""
+        for _ in reading:
             if self._outbox.is_full():
                 yield from self._outbox.take()
-        self._chain.end_time()
 
     def _process(self, batch: Batch, input_index: int) -> None:
         if not self._pending:
@@ -314,6 +323,8 @@ class _Run:
 
     def close(self) -> None:
         """Release everything; errors while closing do not hide the cause of the end."""
+        with contextlib.suppress(Exception):
+            self._close_input()
         for wrapped in self._operators:
             with contextlib.suppress(Exception):
                 wrapped.operator.close()

@@ -23,7 +23,7 @@ class Form(Enum):
     FRAMES = "many records together, in order of arrival"
     FIRST = "many records together, to be read before all other inputs"
     GROUPS = "many records of a key group together, one group after the other"
-    RECORDS = "record by record, sorted by key and time"
+    RECORDS = "many records together, sorted by key and time"
 
 
 def runs_in_batch(mode: str, nodes: Sequence[Node]) -> bool:

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import uuid
 from pathlib import Path
+from typing import BinaryIO
 
 from penstock.storage.own_files import DIRECTORY, FILE, make_directory
 
@@ -55,6 +56,13 @@ def default_base() -> Path:
     spark = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
     first = spark.split(",")[0].strip()
     return Path(first) if first else Path(tempfile.gettempdir())
+
+
+def scratch_file() -> BinaryIO:
+    """A file to write and read that has no name, and is gone when it is closed or its process ends."""
+    base = default_base()
+    make_directory(base)
+    return tempfile.TemporaryFile(dir=base)
 
 
 def sweep(root: Path, prefix: str) -> None:

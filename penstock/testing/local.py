@@ -19,6 +19,7 @@ from typing import Any
 
 from penstock.batch.job import start_batch
 from penstock.batch.runner import LocalStages
+from penstock.batch.sizes import Sizes
 from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.events import AttemptEnded, SlotLost, SlotRegistered, SlotSaid
 from penstock.coordinator.ports import Cluster, Notify
@@ -262,6 +263,7 @@ class LocalLauncher:
         self._clock = clock or SystemClock()
         self.batch_rows = 1024
         """How many rows a step of a BATCH job reads at a time."""
+        self.batch_sizes = Sizes()
         self.jobs: list[RunningJob] = []
         self.clusters: list[LocalCluster] = []
 
@@ -285,7 +287,7 @@ class LocalLauncher:
 
     def _started(self, job: Assembled, settled: Settled) -> RunningJob:
         if job.plan.settings.batch:
-            stages = LocalStages(self._clock, self.batch_rows, settled.at_work)
+            stages = LocalStages(self._clock, self.batch_rows, settled.at_work, self.batch_sizes)
             return start_batch(job, self._clock, stages)
         cluster = LocalCluster(job, self._clock, settled.at_work)
         running = start(job, cluster, self._clock, {})

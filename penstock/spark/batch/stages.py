@@ -140,6 +140,9 @@ class StageTracker:
             running[stage] = info.numCompletedTasks, info.numTasks
 
 
+_ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_READ_BYTES = str(8 << 20)
+"""What a task is given at once, about.  Rows are large here: by their number it would be far too much."""
 ROWS = "edge int, target int, part long, time long, place long, body binary"
 _NAME = 60
 
@@ -174,6 +177,7 @@ class SparkStages:
             python = self._spark.sparkContext.pythonExec
             raise unpacked(error, self._mark) or translate(error, python) from None
         finally:
+            self._spark.sparkContext.setLocalProperty(_ARROW_BYTES, None)
             for rows in self._kept:
                 rows.unpersist()
 
@@ -238,6 +242,8 @@ class SparkStages:
         """What the next Spark job is called."""
         if self._cancelled:
             raise JobFailedError("the job was cancelled", code=Code.JOB_CANCELLED)
+        # Tasks look for settings of a session among these; those that the session itself has come on top.
+        self._spark.sparkContext.setLocalProperty(_ARROW_BYTES, _READ_BYTES)
         text = self._description.of("batch", vertices)
         self._spark.sparkContext.setJobGroup(self._group, text, True)
 

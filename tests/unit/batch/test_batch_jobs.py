@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.batch.sizes import Sizes
 from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.core.errors import ConfigError, GraphError, JobFailedError
 from penstock.core.ids import MIN_TIME
@@ -32,7 +33,7 @@ RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 @pytest.fixture(autouse=True)
 def cluster() -> Iterator[LocalLauncher]:
     with local_cluster(slots=2) as launcher:
-        launcher.batch_rows = 2
+        launcher.batch_rows, launcher.batch_sizes = 2, Sizes.few(2)
         yield launcher
 
 

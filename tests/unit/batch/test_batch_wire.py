@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -12,62 +13,25 @@ from hypothesis import strategies as st
 
 from penstock.batch.inputs import IncomingEdge, Reader
 from penstock.batch.outputs import Outbox, OutgoingEdge, edge_output
+from penstock.batch.sizes import Sizes
 from penstock.batch.wire import (
     FIRST_PART,
     SORTED_BY,
     batch_of_frame,
-    batch_of_records,
     first_place,
     frame,
     parts_of,
-    record_bodies,
 )
 from penstock.core.batch import Batch
 from penstock.core.ids import MIN_TIME
 from penstock.core.keygroups import hash_values
-from penstock.core.row import Row, RowKind
 from penstock.exchange.partition import Broadcast, Hash, Partitioning, Rebalance
 from penstock.graph.bounded import Form
 
 
-def deleted(*values: Any) -> Row:
-    row = Row(*values)
-    row.set_row_kind(RowKind.DELETE)
-    return row
-
-
-VALUES = st.lists(
-    st.one_of(st.integers(), st.text(), st.tuples(st.integers(), st.text()), st.none()),
-    min_size=1,
-    max_size=20,
-)
-
-
-@given(VALUES)
-def test_records_travel_one_by_one(values: list[Any]) -> None:
-    times = np.arange(len(values), dtype=np.int64)
-    sent = Batch(rows=values, times=times, keys=[str(v) for v in values])
-    found = batch_of_records(record_bodies(sent), times)
-    assert (found.rows, found.keys, found.time_list()) == (values, sent.keys, times.tolist())
-
-
-def test_rows_keep_names_and_kinds() -> None:
-    rows = [Row(a=1, b="x"), Row(2, "y"), deleted(3, "z"), (4, "plain")]
-    found = batch_of_records(
-        record_bodies(Batch(rows=rows, keys=[1, 2, 3, 4])), np.full(4, MIN_TIME, np.int64)
-    )
-    assert found.rows == rows
-    assert found.rows is not None and found.rows[0].field_names() == ("a", "b")
-    assert found.rows[2].get_row_kind() is RowKind.DELETE
-    assert found.times is None, "a stream without times stays one"
-
-
-def test_columns_become_rows_record_by_record_and_stay_columns_in_frames() -> None:
+def test_columns_stay_columns_in_frames() -> None:
     columns = pa.record_batch({"k": ["a", "b"], "v": [1, 2]})
-    batch = Batch.of_columns(columns, np.array([5, 6], np.int64), ("k",))
-    rows = batch_of_records(record_bodies(batch), np.array([5, 6], np.int64))
-    assert rows.rows == [Row(k="a", v=1), Row(k="b", v=2)] and rows.keys == ["a", "b"]
-    framed = batch_of_frame(frame(batch))
+    framed = batch_of_frame(frame(Batch.of_columns(columns, np.array([5, 6], np.int64), ("k",))))
     assert framed.columns.equals(columns) and framed.key_columns == ("k",) and framed.time_list() == [5, 6]
 
 
@@ -86,19 +50,23 @@ def test_no_key_comes_before_what_is_read_first() -> None:
     assert parts_of(np.array([0, 2**63, 2**64 - 1], np.uint64)).tolist() == [0, FIRST_PART + 1, -1]
 
 
+SIZES = Sizes()
+
 # --- from a sender to a reader ------------------------------------------------------------------
 
 
-def sent(form: Form, partitioning: Partitioning, batches: list[Batch], receivers: int) -> pa.Table:
+def sent(
+    form: Form, partitioning: Partitioning, batches: list[Batch], receivers: int, sizes: Sizes = SIZES
+) -> pa.Table:
     outbox = Outbox()
-    output = edge_output(OutgoingEdge(0, form, partitioning, 0, receivers, 16), 0, 1, outbox)
+    output = edge_output(OutgoingEdge(0, form, partitioning, 0, receivers, 16), 0, 1, outbox, sizes)
     for batch in batches:
         output.emit(batch)
     output.flush()
     return pa.Table.from_batches(list(outbox.take()))
 
 
-def received(rows: pa.Table, form: Form, target: int, at_a_time: int) -> list[Any]:
+def received(rows: pa.Table, form: Form, target: int, at_a_time: int, sizes: Sizes = SIZES) -> list[Any]:
     """What a reader hands on: batches of pairs, and marks between rounds."""
     heard: list[Any] = []
 
@@ -106,10 +74,12 @@ def received(rows: pa.Table, form: Form, target: int, at_a_time: int) -> list[An
         keys = batch.key_list() if form in (Form.RECORDS, Form.GROUPS) else [None] * len(batch)
         heard.extend(zip(keys, batch.to_rows(), batch.time_list(), strict=True))
 
-    reader = Reader({0: IncomingEdge(form, 0)}, process, lambda: heard.append("round"))
+    reader = Reader({0: IncomingEdge(form, 0)}, process, lambda: heard.append("round"), sizes)
     mine = rows.filter(pa.compute.equal(rows.column("target"), target))
     for batch in mine.sort_by([(name, "ascending") for name in SORTED_BY]).to_batches(at_a_time):
-        reader.feed(batch)
+        deque(reader.feed(batch), maxlen=0)
+    deque(reader.end(), maxlen=0)
+    reader.close()
     return heard
 
 
@@ -118,15 +88,15 @@ RECORDS = st.lists(st.tuples(st.sampled_from("abcdefg"), st.integers(0, 99), st.
 
 
 @settings(max_examples=60, deadline=None)
-@given(RECORDS, st.integers(1, 3), st.integers(1, 4))
+@given(RECORDS, st.integers(1, 3), st.integers(1, 4), st.sampled_from([SIZES, *map(Sizes.few, (1, 2, 5))]))
 def test_every_key_comes_whole_and_in_order_of_time(
-    records: list[Any], receivers: int, at_a_time: int
+    records: list[Any], receivers: int, at_a_time: int, sizes: Sizes
 ) -> None:
     batches = [Batch.of_rows([r], [r[2]]) for r in records]
-    rows = sent(Form.RECORDS, BY_KEY, batches, receivers)
+    rows = sent(Form.RECORDS, BY_KEY, batches, receivers, sizes)
     got: list[Any] = []
     for target in range(receivers):
-        heard = received(rows, Form.RECORDS, target, at_a_time)
+        heard = received(rows, Form.RECORDS, target, at_a_time, sizes)
         got += [item[1] for item in heard if item != "round"]
         finished: set[str] = set()
         current: set[str] = set()
@@ -149,8 +119,9 @@ def test_every_key_comes_whole_and_in_order_of_time(
 def test_equal_hashes_end_together() -> None:
     """Keys are parted by hash: two with the same one share their round."""
     assert hash_values([1]) == hash_values([True])
-    rows = sent(Form.RECORDS, BY_KEY, [Batch.of_rows([(1, "a"), (True, "b"), (1, "c")], [3, 2, 1])], 1)
-    heard = received(rows, Form.RECORDS, 0, 1)
+    batch = Batch.of_rows([(1, "a"), (True, "b"), (1, "c")], [3, 2, 1])
+    rows = sent(Form.RECORDS, BY_KEY, [batch], 1, Sizes.few(1))
+    heard = received(rows, Form.RECORDS, 0, 1, Sizes.few(1))
     assert [item[1][1] for item in heard if item != "round"] == ["c", "b", "a"] and "round" not in heard
 
 
