@@ -50,7 +50,7 @@ class Fed:
         counted = lower.key_by(lambda word: word).process(Count()).uid("count").map(str).uid("same")
         counted.sink_to(LogSink(root / "log", "out", Text())).uid("out")
         self.client = env.execute_async("fed")
-        self.job = launcher.jobs[-1]
+        self.job: Any = launcher.jobs[-1]
         self.runs()
 
     def runs(self) -> None:
