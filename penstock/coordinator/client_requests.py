@@ -87,6 +87,15 @@ class ClientRequests:
 
         self._worker.submit(find, lambda error: Tick())
 
+    def find_room(self) -> None:
+        """Find out how many slots there can be, for the autoscaler: executors come and go."""
+
+        def find() -> Event:
+            self._scaling.room = self._cluster.most_slots()
+            return Tick()
+
+        self._worker.submit(find, lambda error: Tick())
+
     def lay_out(self, instruction: LayOut, running: Plan) -> None:
         """Find a layout that fits."""
         generation, parallelism = instruction.generation, instruction.parallelism

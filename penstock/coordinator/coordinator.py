@@ -137,7 +137,7 @@ class Coordinator:
             CommitDone: self._on_committed,
             CommitFailed: self._on_commit_failed,
             CancelRequested: self._on_cancel,
-            SnapshotRequested: lambda event, now: self.checkpoints.requests.ask(event.request),
+            SnapshotRequested: self._on_requested,
             SlotsFound: self._on_slots_found,
             LaidOut: self._on_laid_out,
             LayoutRefused: self._on_layout_refused,
@@ -251,6 +251,9 @@ class Coordinator:
         self.phase = JobPhase.DEPLOYING
         self._deadline = later(now.mono, self._settings.deploy_timeout_ms)
         return self._group.deployments(self.generation, self.attempt, self._restored) + self._sources.assign()
+
+    def _on_requested(self, event: SnapshotRequested, now: Now) -> list[Instruction]:
+        return self._rescaling.refuse(event.request) or self.checkpoints.requests.ask(event.request)
 
     def _on_slots_found(self, event: SlotsFound, now: Now) -> list[Instruction]:
         if event.room is None:

@@ -218,7 +218,11 @@ class JobDriver:
 
     def _scale(self) -> None:
         """Rescale the job if its load asks for that."""
-        decision = self._scaling.heard(self.metrics, self._now())
+        now = self._now()
+        if not self._scaling.is_due(now):
+            return
+        self._requests.find_room()
+        decision = self._scaling.heard(self.metrics, now)
         if decision is not None:
             self.carry_out(Rescaled(decision.text))
             self.rescale(decision.parallelism)[1].add_done_callback(self.reporter.on_scaled)

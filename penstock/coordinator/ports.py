@@ -36,7 +36,7 @@ class Cluster(ABC):
     def most_slots(self) -> int | None:
         """How many slots a worker group can have, those of the one that runs included; ``None``: not known.
 
-        Asked before a rescale, on a thread that may wait.
+        Asked before a rescale, and again and again by who may ask for one, on a thread that may wait.
         """
         return None
 

@@ -19,9 +19,17 @@ newest checkpoint then (``elasticity.py``).
 
 from __future__ import annotations
 
-from penstock.coordinator.events import Answer, Instruction, Rescaled, SnapshotRequest, StatusChanged
+from penstock.coordinator.events import (
+    Answer,
+    Instruction,
+    RequestKind,
+    Rescaled,
+    SnapshotRequest,
+    StatusChanged,
+)
 from penstock.coordinator.layout import Layout
-from penstock.core.errors import ClusterError, FencedError, SparkLostError
+from penstock.coordinator.savepoint_requests import RESCALED_ALREADY
+from penstock.core.errors import ClusterError, FencedError, SnapshotError, SparkLostError
 from penstock.core.ids import Epoch
 from penstock.core.job import JobStatus
 from penstock.snapshot.paths import checkpoint_directory
@@ -49,6 +57,12 @@ class Rescaling:
     def lacks(self) -> int:
         """How much of the parallelism is missing that the job wants."""
         return max(0, self.wanted - self.layout.plan.parallelism)
+
+    def refuse(self, request: SnapshotRequest) -> list[Instruction]:
+        """Behind the checkpoint of a rescale none can be asked for: it would be for a plan that is going."""
+        if not self.is_open or request.kind is not RequestKind.RESCALE:
+            return []
+        return [Answer(request, SnapshotError(RESCALED_ALREADY))]
 
     def fit(self, layout: Layout, why: str) -> list[Instruction]:
         """There are not the slots for the layout: this one counts."""

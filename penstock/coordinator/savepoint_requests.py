@@ -28,6 +28,7 @@ _ORPHAN = (
 
 MOST_REQUESTS = 100
 """Requests that may wait at once."""
+RESCALED_ALREADY = "the job is being rescaled already; wait for the end of that"
 
 
 class SavepointRequests:
@@ -49,7 +50,7 @@ class SavepointRequests:
         if self.ending is not None or any(other.kind.ends_job for other in self._waiting):
             error = SnapshotError("the job is being stopped with a savepoint already")
         elif request.kind is RequestKind.RESCALE and self._is_rescaling:
-            error = SnapshotError("the job is being rescaled already; wait for the end of that")
+            error = SnapshotError(RESCALED_ALREADY)
         elif len(self._waiting) >= MOST_REQUESTS and not request.kind.ends_job:
             error = SnapshotError(
                 f"{MOST_REQUESTS} snapshots that were asked for wait already; ask again when the job takes "

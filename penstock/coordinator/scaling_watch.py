@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.coordinator.autoscaling import Autoscaler, Decision, Load
+from penstock.coordinator.layout import parallelism_limit
 from penstock.coordinator.progress_history import counted_steps
 from penstock.coordinator.scaling_settings import ScalingSettings
 from penstock.core.ids import MonoMs, Subtask
@@ -39,20 +40,29 @@ class ScalingWatch:
         if self._scaler is not None:
             self._scaler.began(now)
 
+    def is_due(self, now: MonoMs) -> bool:
+        """Whether the load is to be looked at."""
+        return self._scaler is not None and self._plan is not None and now >= self._due
+
     def heard(self, metrics: Metrics, now: MonoMs) -> Decision | None:
         """The newest metrics of all subtasks.
 
         Behind a decision the load is watched from anew: the rescale may be refused.
         """
         plan, scaler = self._plan, self._scaler
-        if scaler is None or plan is None or now < self._due:
+        if scaler is None or plan is None or not self.is_due(now):
             return None
         self._due = MonoMs(now + _EVERY_MS)
         load, pieces = _load(plan, metrics, now), _pieces(plan, metrics)
-        decision = scaler.take(load, plan.parallelism, pieces, self.room)
+        decision = scaler.take(load, plan.parallelism, pieces, self._most(plan))
         if decision is not None:
             scaler.began(now)
         return decision
+
+    def _most(self, plan: Plan) -> int | None:
+        """More than this would be refused."""
+        limit, _ = parallelism_limit(plan) or (None, "")
+        return min((most for most in (self.room, limit) if most is not None), default=None)
 
 
 def _pieces(plan: Plan, metrics: Metrics) -> list[int]:

@@ -25,6 +25,7 @@ from penstock.core.option import Kind, Option
 from penstock.core.options import OPTIONS
 from penstock.core.rest_options import REST_OPTIONS
 from penstock.core.security_options import TRANSPORT_OPTIONS, TRUST_OPTIONS
+from penstock.core.slot_options import SLOT_OPTIONS
 from penstock.core.telling_options import TELLING_OPTIONS
 from penstock.core.trace_options import TRACE_OPTIONS
 
@@ -42,6 +43,7 @@ OPTIONS |= (
     | TELLING_OPTIONS
     | AUTOSCALER_OPTIONS
     | ELASTIC_OPTIONS
+    | SLOT_OPTIONS
 )
 GIVEN_MASTER = "spark.master"
 """Spark's own setting, for a master that is to hold whatever else is configured."""

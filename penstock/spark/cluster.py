@@ -28,6 +28,7 @@ from penstock.spark.failures import translate
 from penstock.spark.lost import DAEMON, LastSigns
 from penstock.spark.shipping import Shipment, wearing
 from penstock.spark.slots import WaitingForSlots, check_alive, check_slots, driver_host, most_slots
+from penstock.spark.terms import SlotTerms, use_pool
 from penstock.spark.told import told
 from penstock.spark.transport import transport_of
 from penstock.spark.worker import WorkerInfo
@@ -64,10 +65,12 @@ class SparkCluster(Cluster):
         shipment: Shipment | None = None,
         description: Description | None = None,
         beside: int = 0,
+        terms: SlotTerms | None = None,
     ) -> None:
         """``beside``: slots that other work of the job needs."""
         self._spark = spark
         self._beside = beside
+        self._terms = terms or SlotTerms()
         self._description = description or Description(job.plan.job_name, has_page=False)
         self._shipment = shipment or Shipment()
         self._job = job
@@ -97,7 +100,7 @@ class SparkCluster(Cluster):
 
     def most_slots(self) -> int | None:
         """As many as Spark has, however many of them other jobs hold."""
-        return most_slots(self._spark, self._beside)
+        return most_slots(self._spark, self._beside, self._terms.profile)
 
     def check(self) -> None:
         """The session must still be there."""
@@ -162,15 +165,17 @@ class SparkCluster(Cluster):
         generation = attempt.generation
         try:
             timeout_s = self._job.settings.slots_timeout_ms / 1000
-            check_slots(self._spark, slots, timeout_s, self._clock, attempt.unwanted.is_set)
+            profile = self._terms.profile
+            check_slots(self._spark, slots, timeout_s, self._clock, attempt.unwanted.is_set, profile)
             context = self._spark.sparkContext
+            use_pool(context, self._terms.pool)
             vertices = [vertex.name for vertex in self._job.plan.vertices]
             text = self._description.of(f"attempt {self._number}", vertices)
             context.setJobGroup(self._group(generation), text, True)
             workers = self._spark.range(slots, numPartitions=slots)
             function = slot_function(self._info(generation), self._shipment)
             with wearing(context, self._shipment.python):
-                worker_slots = workers.mapInArrow(function, "slot long", barrier=True)
+                worker_slots = workers.mapInArrow(function, "slot long", barrier=True, profile=profile)
             worker_slots.collect()
         except BaseException as caught:
             error = self._translated(as_error(caught))

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkTypeError
+from pyspark.resource import ResourceProfile
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -116,9 +117,9 @@ def needs_room(nodes: Iterable[Node]) -> bool:
     return any(isinstance(node.sink, EpochDataFrames) for node in nodes)
 
 
-def check_room(spark: SparkSession, slots: int) -> None:
+def check_room(spark: SparkSession, slots: int, profile: ResourceProfile | None) -> None:
     """Refuse a job that would leave no task slot for the frames of its epochs."""
-    there = available_slots(spark)
+    there = available_slots(spark, profile)
     if there > slots:
         return
     way = f"Lower the parallelism to {there - 1}, or give" if there > 1 else "Give"

@@ -87,7 +87,7 @@ class FrameSource(MaterialisedSource):
                 f"from_dataframe takes a Spark DataFrame, not {type(frame).__name__}; spark.createDataFrame "
                 "makes one of a pandas frame or an Arrow table"
             )
-        refuse_connect()
+        refuse_connect(frame)
         self._is_ours = directory is None
         self._place: tuple[str | None, str | None] = directory, checkpoints
         self._schema = schema = frame_schema(frame)

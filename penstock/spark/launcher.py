@@ -27,7 +27,8 @@ from penstock.spark.epoch_frames import check_room, needs_room
 from penstock.spark.frame_source import FrameSource
 from penstock.spark.session import asked_slots, cores_of, refuse_connect, start_session
 from penstock.spark.shipping import ship
-from penstock.spark.slots import available_slots, check_cluster, check_slots
+from penstock.spark.slots import available_slots, check_cluster, check_slots, slots_to_begin_with
+from penstock.spark.terms import SlotTerms, pool_here, slot_profile
 
 _PREPARING_MS = 600_000
 
@@ -47,7 +48,7 @@ class SparkLauncher:
     def default_parallelism(self) -> int:
         """As many slots as Spark has, or as there are cores where it has more slots than these."""
         spark = self.session()
-        return cores_of(spark) or max(1, available_slots(spark))
+        return cores_of(spark) or max(1, available_slots(spark, slot_profile(spark, self._configuration)))
 
     def launch(self, spec: JobSpec) -> RunningJob:
         """Start a job; returns at once."""
@@ -81,12 +82,14 @@ class SparkLauncher:
         for node in spec.nodes:
             if isinstance(node.source, FrameSource):
                 node.source.home()  # an error now if there is none, not when the job runs
-        timeout_s = job.settings.slots_timeout_ms / 1000
-        check_slots(spark, job.plan.slots, timeout_s, clock, interrupts.pending)
+        timeout_s, elastic = job.settings.slots_timeout_ms / 1000, job.settings.elastic
+        needed = slots_to_begin_with(spark, job.plan.slots, elastic.least if elastic else None)
+        terms = SlotTerms.of(spark, spec.configuration)
+        check_slots(spark, needed, timeout_s, clock, interrupts.pending, terms.profile)
         if beside:
-            check_room(spark, job.plan.slots)
+            check_room(spark, job.plan.slots, terms.profile)
         shipment = ship(spark, spec.python)
-        cluster = SparkCluster(spark, job, clock, shipment, description, beside)
+        cluster = SparkCluster(spark, job, clock, shipment, description, beside, terms)
         return start(job, cluster, clock, {"spark": pyspark.__version__})
 
     def _start_batch(
@@ -95,7 +98,7 @@ class SparkLauncher:
         """No slots of its own: its tasks wait for executors as those of any Spark job."""
         shipment = ship(spark, spec.python)
         group = f"penstock-{job.directory}-{uuid.uuid4().hex[:8]}"
-        return start_batch(job, clock, SparkStages(spark, description, group, shipment))
+        return start_batch(job, clock, SparkStages(spark, description, group, shipment, pool_here(spark)))
 
 
 def _with_patience(job: Assembled, spec: JobSpec) -> Assembled:

@@ -68,12 +68,18 @@ def in_one_sentence(master: str) -> Iterator[None]:
         ) from None
 
 
-def refuse_connect() -> None:
-    """Refuse sessions of Spark Connect: they do not tell what the engine asks its Spark.
+def is_connect(given: object = None) -> bool:
+    """Whether the program uses Spark Connect; ``given``: a session or frame that it hands over."""
+    theirs = type(given).__module__.startswith("pyspark.sql.connect.")
+    return theirs or is_remote() or ("SPARK_REMOTE" in os.environ and SparkSession.getActiveSession() is None)
+
+
+def refuse_connect(given: object = None) -> None:
+    """Refuse sessions of Spark Connect, and their frames: they do not tell what the engine asks its Spark.
 
     A barrier stage runs through them, and its tasks could call this process.
     """
-    if is_remote() or ("SPARK_REMOTE" in os.environ and SparkSession.getActiveSession() is None):
+    if is_connect(given):
         raise ClusterError(
             "the program uses Spark Connect (SPARK_REMOTE, or a session made by .remote()), which does not "
             "tell its clients what a job has to know: how many slots there are, what Python executors run, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from pyspark.resource import ResourceProfile
 from pyspark.sql import SparkSession
 
 from penstock.core.clock import Clock
@@ -72,9 +73,9 @@ def _may_grow(spark: SparkSession) -> bool:
     return is_on(spark, "spark.dynamicAllocation.enabled")
 
 
-def most_slots(spark: SparkSession, beside: int) -> int | None:
+def most_slots(spark: SparkSession, beside: int, profile: ResourceProfile | None = None) -> int | None:
     """How many slots a job can have that leaves ``beside`` free; ``None`` if Spark may get more cores."""
-    return None if _may_grow(spark) else available_slots(spark) - beside
+    return None if _may_grow(spark) else available_slots(spark, profile) - beside
 
 
 def check_alive(spark: SparkSession) -> None:
@@ -93,15 +94,32 @@ def check_alive(spark: SparkSession) -> None:
         )
 
 
-def available_slots(spark: SparkSession) -> int:
-    """Tasks that the session's executors can run at once."""
+def available_slots(spark: SparkSession, profile: ResourceProfile | None = None) -> int:
+    """Tasks, of that profile, that the session's executors can run at once."""
     scala = spark.sparkContext._jsc.sc()
-    profile = scala.resourceProfileManager().defaultResourceProfile()
-    return int(scala.maxNumConcurrentTasks(profile))
+    known = None if profile is None else profile._java_resource_profile
+    return int(scala.maxNumConcurrentTasks(known or scala.resourceProfileManager().defaultResourceProfile()))
+
+
+def slots_to_begin_with(spark: SparkSession, wanted: int, least: int | None) -> int:
+    """How many slots must be there before a job is started: fewer, if it may go on with ``least``.
+
+    Whoever starts it hears at once of what will never be there: ``local[N]`` has what it has.
+    """
+    return wanted if least is None or _is_fixed(spark) else min(least, wanted)
+
+
+def _is_fixed(spark: SparkSession) -> bool:
+    return str(spark.sparkContext.master).startswith("local[")
 
 
 def check_slots(
-    spark: SparkSession, wanted: int, timeout_s: float, clock: Clock, given_up: Callable[[], bool]
+    spark: SparkSession,
+    wanted: int,
+    timeout_s: float,
+    clock: Clock,
+    given_up: Callable[[], bool],
+    profile: ResourceProfile | None = None,
 ) -> None:
     """Wait until enough executors are there, or say that there are too few, or that nobody wants them now."""
     began = clock.monotonic()
@@ -110,11 +128,11 @@ def check_slots(
     while True:
         if given_up():
             raise ClusterError(f"the start was given up while {wanted} slots were waited for")
-        there = available_slots(spark)
+        there = available_slots(spark, profile)
         if there >= wanted:
             return
         check_alive(spark)  # one that was stopped has no slots, either, and never will
-        local = spark.sparkContext.master.startswith("local[")
+        local = _is_fixed(spark)
         if local or clock.monotonic() >= deadline:
             if not there:
                 raise SparkLostError(

@@ -21,10 +21,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from penstock.core.errors import ConfigError, SnapshotError
+from penstock.core.error_codes import Code
+from penstock.core.errors import ClusterError, ConfigError, SnapshotError
 from penstock.core.handles import KeyedHandle
 from penstock.snapshot.store import open_store
 from penstock.spark.failures import wrong_python
+from penstock.spark.session import is_connect
 from penstock.spark.shipping import share
 from penstock.state_processor.files import Target, entries_of, keys_of, write_rows
 from penstock.state_processor.scan import Piece, Scan
@@ -38,6 +40,13 @@ _KNOWN = {"path", "table", "operator", "state", "trusted", "types"}
 
 def register(spark: SparkSession) -> None:
     """Make the format known to a session, and Penstock to its executors."""
+    if is_connect(spark):
+        raise ClusterError(
+            f'spark.read.format("{FORMAT}") needs a classic session (SparkSession.builder.master(...), '
+            "--master or spark-submit): executors behind Spark Connect do not get the code that reads state. "
+            "penstock.state_processor.open_snapshot(PATH) reads the same tables here, without Spark",
+            code=Code.SPARK_CONNECT,
+        )
     share(spark)
     spark.dataSource.register(StateDataSource)
 

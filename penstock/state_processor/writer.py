@@ -16,7 +16,7 @@ import pyarrow as pa
 import penstock
 from penstock.core.clock import SystemClock
 from penstock.core.error_codes import Code
-from penstock.core.errors import ConfigError, SnapshotError
+from penstock.core.errors import ClusterError, ConfigError, SnapshotError
 from penstock.core.handles import Blob, KeyedHandle, KeyedPiece, OperatorSnapshot
 from penstock.core.ids import Epoch, Generation, OperatorId, SubtaskIndex, VertexId
 from penstock.core.signals import SnapshotKind
@@ -137,6 +137,8 @@ class SavepointWriter:
         many as Spark runs tasks at once; the job may run at another parallelism.
         The operator may exist, but not the state: that would be :meth:`change`.
         """
+        for rows in bootstrap.values():
+            _check_rows(rows, uid)
         draft = self._drafts.get(Draft.identity(uid))
         if draft is None:
             files = parallelism or _number_of_files(bootstrap.values(), self._max_parallelism)
@@ -173,6 +175,7 @@ class SavepointWriter:
         if callable(to):
             draft.changes.append((state, to))
         else:
+            _check_rows(to, uid)
             draft.dropped.add(state)
             draft.rows[state] = to
             schema = self._schema(draft, state)
@@ -284,6 +287,17 @@ def _number_of_files(rows: Iterable[Any], max_parallelism: int) -> int:
     frames = [each for each in rows if _is_frame(each)]
     tasks = [int(each.sparkSession.sparkContext.defaultParallelism) for each in frames]
     return min(max([_FILES, *tasks]), max_parallelism)
+
+
+def _check_rows(rows: Any, uid: str) -> None:
+    """Refuse what cannot be written."""
+    if type(rows).__module__.startswith("pyspark.sql.connect."):
+        raise ClusterError(
+            f"the rows for operator {uid!r} are a DataFrame of Spark Connect, whose executors do not get the "
+            "code that writes state. Give them as an Arrow table, frame.toArrow(), or make the frame in a "
+            "classic session on this cluster (SparkSession.builder.master(...), --master or spark-submit)",
+            code=Code.SPARK_CONNECT,
+        )
 
 
 def _is_frame(rows: Any) -> bool:

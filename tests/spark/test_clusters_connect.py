@@ -16,5 +16,6 @@ def test_connect_is_refused_by_every_door(tmp_path: Path) -> None:
         pytest.importorskip(package, reason="Spark Connect is not here: pip install 'pyspark[connect]'")
     said = run(tmp_path, "connect.py").lines
     assert "called back: 2" in said
-    refused = {line.partition(": ")[0] for line in said if "Run it with a classic session" in line}
-    assert refused == {"job", "batch", "frame_in", "frame_out", "epochs"}, said
+    refused = {line.partition(": ")[0] for line in said if "classic session" in line}
+    ways = {"job", "batch", "frame_in", "frame_out", "epochs", "state_in", "state_changed", "state_out"}
+    assert refused == ways, said

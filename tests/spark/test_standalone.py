@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,25 @@ def test_a_lost_machine_makes_a_job_smaller_until_there_is_another(
     assert any(re.fullmatch(smaller, line) for line in told), told
     assert any(re.fullmatch(larger, line) for line in told), told
     assert told[-1] == "event rescale from 1 to 2: done"
+
+
+@pytest.mark.clusters
+def test_a_job_starts_on_a_cluster_that_has_shrunk(cluster: Standalone, tmp_path: Path) -> None:
+    """As it does when a supervisor starts its program again after a machine was lost; then it grows."""
+    with ExitStack() as left:
+        with cluster.one_lost():
+            lost = Driver(
+                tmp_path, "elastic.py", cluster.url, tmp_path, "lost", env={"PYTHONPATH": str(ROOT)}
+            )
+            driver = left.enter_context(lost)
+            driver.wait_for("smaller", PROGRAM_S)
+        driver.wait_for("larger", PROGRAM_S)
+        assert driver.finish() == 0, driver.text
+    assert SINKS["log"][1](tmp_path / "keyed") == GRAPHS["keyed"][1](COUNT)
+    why = r"there has been room for 1 of 2 slots for [\d.]+ s"
+    smaller = f"event rescale from 2 to 1 of 2, from the newest checkpoint: {why}"
+    assert any(re.fullmatch(smaller, line) for line in driver.lines), driver.text
+    assert driver.wait_for("done ") == "done restarts=0", "nothing has failed"
 
 
 def test_code_travels_whole_to_a_cluster(cluster: Standalone, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ OF_APACHE = {
     "executorSpec": {"podTemplateSpec": dict},
     "applicationTolerations": {
         "restartConfig": {
-            "restartPolicy": str,
+            "restartPolicy": frozenset({"Always", "Never", "OnFailure", "OnInfrastructureFailure"}),
             "maxRestartAttempts": int,
             "restartBackoffMillis": int,
             "restartCounterResetMillis": int,
@@ -59,6 +59,9 @@ def unlike(given: Any, known: Any, path: str = "") -> Iterator[str]:
     elif isinstance(given, list) and isinstance(known, list) and len(given) == len(known):
         for number, (each, other) in enumerate(zip(given, known, strict=True)):
             yield from unlike(each, other, f"{path}/{number}")
+    elif isinstance(known, frozenset):
+        if given not in known:
+            yield f"{path}: {given!r} is none of {sorted(known)}"
     elif isinstance(known, type):
         if not isinstance(given, known):
             yield f"{path}: {given!r} is no {known.__name__}"
@@ -100,6 +103,8 @@ def test_what_is_around_a_job(kind: str, model: str) -> None:
 def test_apaches_application_has_fields_that_its_operator_knows() -> None:
     assert APACHE["apiVersion"] == "spark.apache.org/v1"
     assert list(unlike(APACHE["spec"], OF_APACHE)) == []
+    assert APACHE["spec"]["runtimeVersions"]["sparkVersion"], "it must be there"
+    assert all(isinstance(value, str) for value in APACHE["spec"]["driverArgs"])
 
 
 @pytest.fixture

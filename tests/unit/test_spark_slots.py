@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from penstock.core.errors import ClusterError
+from penstock.core.config import Configuration
+from penstock.core.errors import ClusterError, ConfigError
 from penstock.spark import slots
-from penstock.spark.slots import WaitingForSlots, check_slots
+from penstock.spark.slots import WaitingForSlots, check_slots, slots_to_begin_with
+from penstock.spark.terms import slot_profile
 from tests.patience import PATIENCE_S
 
 
@@ -72,9 +75,47 @@ class Session:
 
 @pytest.mark.parametrize("heard", ["1 of 3 are there"], indirect=True)
 def test_executors_that_do_not_come_in_time(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "available_slots", lambda spark: 1)
+    monkeypatch.setattr(slots, "available_slots", lambda spark, profile: 1)
     monkeypatch.setattr(slots, "check_alive", lambda spark: None)
     with pytest.raises(ClusterError) as raised:
         check_slots(Session(), 3, 60, Growing(), lambda: False)  # type: ignore[arg-type]
     assert "60 s (penstock.slots.timeout)" in str(raised.value) and "needs 3 slots" in str(raised.value)
     assert heard.there.is_set()
+
+
+@pytest.mark.parametrize(
+    ("master", "least", "needed"),
+    [
+        ("spark://head:7077", None, 4),
+        ("spark://head:7077", 1, 1),
+        ("yarn", 3, 3),
+        ("yarn", 9, 4),
+        ("local-cluster[2,1,1024]", 1, 1),
+        ("local[2]", 1, 4),
+    ],
+)
+def test_a_job_that_goes_on_with_fewer_slots_starts_with_fewer(
+    master: str, least: int | None, needed: int
+) -> None:
+    """But not where there never will be more: that is said at once."""
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+    assert slots_to_begin_with(session, 4, least) == needed  # type: ignore[arg-type]
+
+
+def terms(master: str, **settings: str) -> None:
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master=master, applicationId="app"))
+    config = Configuration.from_dict({f"penstock.slots.{key}": text for key, text in settings.items()})
+    assert slot_profile(session, config) is None  # type: ignore[arg-type]
+
+
+def test_what_a_slot_takes_that_spark_cannot_count() -> None:
+    terms("local[4]")
+    terms("yarn")
+    for wanted in ({"cpus": "2"}, {"resources": "gpu:1"}):
+        with pytest.raises(ClusterError, match=r"penstock\.slots\.cpus .* local\[4\] does not know"):
+            terms("local[4]", **wanted)
+    for wrong in ("gpu:0", "gpu:-1", "gpu:1.5", "gpu:nan", "gpu:inf", "gpu:many"):
+        with pytest.raises(ConfigError, match=f"{wrong} will not do: it is a whole number, or a share"):
+            terms("yarn", cpus="1", resources=wrong)
+    with pytest.raises(ConfigError, match="at least 1"):
+        terms("yarn", cpus="0")

@@ -39,6 +39,7 @@ from penstock.spark.description import Description
 from penstock.spark.failures import translate
 from penstock.spark.frame_source import FrameSource
 from penstock.spark.shipping import Shipment, wearing
+from penstock.spark.terms import use_pool
 
 SUBTASK = "_penstock_subtask"
 """The last column of what tasks get."""
@@ -150,8 +151,17 @@ _NAME = 60
 class SparkStages:
     """Runs the stages of one job in a Spark session."""
 
-    def __init__(self, spark: SparkSession, description: Description, group: str, shipment: Shipment) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        description: Description,
+        group: str,
+        shipment: Shipment,
+        pool: str | None = None,
+    ) -> None:
+        """``pool``: of Spark's fair scheduler."""
         self._spark = spark
+        self._pool = pool
         self._shipment = shipment
         self._description = description
         self._group = group
@@ -246,6 +256,7 @@ class SparkStages:
         self._spark.sparkContext.setLocalProperty(_ARROW_BYTES, _READ_BYTES)
         text = self._description.of("batch", vertices)
         self._spark.sparkContext.setJobGroup(self._group, text, True)
+        use_pool(self._spark.sparkContext, self._pool)
 
 
 def _readers(stages: Sequence[Stage]) -> dict[VertexId, int]:

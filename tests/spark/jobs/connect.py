@@ -8,14 +8,17 @@ Prints what a barrier stage through it does, and how each way into Penstock answ
 from __future__ import annotations
 
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.core.errors import ClusterError
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.state_processor import SavepointWriter, register
 
 
 def call_back(spark: SparkSession) -> int:
@@ -64,12 +67,26 @@ def epochs(env: StreamExecutionEnvironment, _: SparkSession) -> None:
     env.from_collection([1]).for_each_epoch(lambda rows, epoch: None)
 
 
+def state_in(_: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    SavepointWriter.new().with_operator("counts", {"count": spark.range(3).toDF("key")})
+
+
+def state_changed(_: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    rows = pa.table({"key": [1], "value": [1]})
+    there = SavepointWriter.new().with_operator("counts", {"count": rows}).write(tempfile.mkdtemp())
+    SavepointWriter.from_existing(there).change("counts", "count", spark.range(3).toDF("key"))
+
+
+def state_out(_: StreamExecutionEnvironment, spark: SparkSession) -> None:
+    register(spark)
+
+
 def main() -> None:
     """Try them."""
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     print(f"called back: {call_back(spark)}", flush=True)
     ways: list[Callable[[StreamExecutionEnvironment, SparkSession], None]] = [
-        *(job, batch, frame_in, frame_out, epochs)
+        *(job, batch, frame_in, frame_out, epochs, state_in, state_changed, state_out)
     ]
     for way in ways:
         try:

@@ -1,9 +1,9 @@
 """Program: a job on two machines that goes on when one is lost, and takes the other back.
 
-    elastic.py MASTER WORK
+    elastic.py MASTER WORK [lost]
 
 Prints ``running``, ``smaller`` and ``larger`` when snapshots are published at that parallelism, and what the
-events say of it; then it lets the input end.
+events say of it; then it lets the input end.  ``lost``: one of the machines is gone before it starts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ADAPTIVE = {
 }
 
 
-def main(master: str, work: Path) -> None:
+def main(master: str, work: Path, whole: bool) -> None:
     """Run it."""
     env = environment(master, work / "chk", **SETTINGS, **ADAPTIVE).set_parallelism(2)
     GRAPHS["keyed"][0](env, lambda: SINKS["log"][0](work / "keyed"), COUNT, Pace(RATE, work / "gate"))
@@ -34,8 +34,9 @@ def main(master: str, work: Path) -> None:
         seen = published(job)
         until(lambda: published(job) > seen, f"a snapshot at {parallelism}")
 
-    at(2)
-    print("running", flush=True)
+    if whole:
+        at(2)
+        print("running", flush=True)
     at(1)
     print("smaller", flush=True)
     at(2)
@@ -49,4 +50,4 @@ def main(master: str, work: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:] != ["lost"])

@@ -28,7 +28,7 @@ from penstock.coordinator.phases import JobPhase
 from penstock.core.errors import ClusterError, FencedError, SnapshotError, SparkLostError
 from penstock.core.ids import Epoch, Generation, SlotId
 from penstock.core.job import JobStatus
-from penstock.core.restart import NoRestart
+from penstock.core.restart import FixedDelay, NoRestart
 
 
 def ask(rig: Rig, parallelism: int = 3, name: str = "r") -> list[Instruction]:
@@ -214,6 +214,34 @@ def test_one_at_a_time_and_nothing_begins_beside_it() -> None:
     rig.splits("a")
     rig.registered()
     assert triggers(rig.deployed()) == [2], "what was asked for meanwhile is for the new slots"
+
+
+@pytest.mark.parametrize("rung", [published, moved, started])
+def test_none_is_taken_while_one_is_behind_its_checkpoint(rung: Callable[[Rig], object]) -> None:
+    """It would be laid out for a plan that is going, and might be for what the job has by then."""
+    rig = running()
+    rung(rig)
+    ask(rig, 3, "again")
+    assert answers(rig) == {"again": "the job is being rescaled already; wait for the end of that"}
+    if rung is not started:
+        return
+    rig.registered()
+    assert triggers(rig.deployed()) == [] and answers(rig)["r"] == "chk-1"
+    assert triggers(ask(rig, 2, "next")) == [2], "the next one may be asked for when it is done"
+
+
+def test_one_that_is_asked_for_while_the_job_restarts_begins_when_it_runs() -> None:
+    rig = Rig(interval_ms=100_000, restart=FixedDelay(attempts=100, delay_ms=10)).run()
+    rig.give(SlotLost(Generation(1), SlotId(0), "killed"))
+    assert triggers(ask(rig)) == [], "its slots are going"
+    rig.gang_gone()
+    assert triggers(rig.tick(10)) == [] and answers(rig) == {}
+    rig.claimed()
+    rig.splits("a")
+    rig.registered()
+    assert triggers(rig.deployed()) == [1] and answers(rig) == {}
+    rig.ack_all(1)
+    assert of(rig.published(1), StopAttempt)
 
 
 def test_it_waits_for_savepoints_and_a_stop_waits_for_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,10 +35,18 @@ def told(second: int, splits: int = 6, pending: bool = True, finished: int = 0) 
     return made | {subtask: {"busyTimeMs": 400.0 * second} for subtask in sink.subtasks()}
 
 
-def watched(room: int | None = None, until: int = 120, **load: Any) -> list[Decision]:
+def watched(
+    room: int | None = None, until: int = 120, most: int | None = None, **load: Any
+) -> list[Decision]:
+    """``most``: the max parallelism that the program has set."""
     watch = ScalingWatch(EARLY)
     watch.room = room
-    watch.changed(plan_of(2), MonoMs(0))
+    plan = plan_of(2)
+    if most is not None:
+        limited = [replace(vertex, max_parallelism=most) for vertex in plan.vertices]
+        fixed = replace(plan.settings, max_parallelism_set=True)
+        plan = replace(plan, vertices=tuple(limited), settings=fixed)
+    watch.changed(plan, MonoMs(0))
     found = [watch.heard(told(second, **load), MonoMs(1000 * second)) for second in range(until)]
     return [decision for decision in found if decision is not None]
 
@@ -51,6 +60,11 @@ def test_the_busy_time_of_all_tasks_of_a_slot_counts_and_what_waits() -> None:
 def test_splits_that_were_read_do_not_count_and_room_is_kept() -> None:
     assert [it.parallelism for it in watched(until=70, splits=8, finished=4)] == [4]
     assert [it.parallelism for it in watched(until=70, room=3)] == [3]
+
+
+def test_no_more_is_wanted_than_the_job_may_have() -> None:
+    """It would be refused each time, and the job would stay too small."""
+    assert [it.parallelism for it in watched(until=70, most=5)] == [3]
 
 
 def test_behind_a_decision_the_load_is_watched_from_anew() -> None:

@@ -10,7 +10,7 @@ import pytest
 from click_job import COUNT, HOURS, TIMER, click, run_until, settings, start
 
 from penstock.coordinator.job_directory import job_directory
-from penstock.core.errors import ConfigError, KeyError_, SnapshotError
+from penstock.core.errors import ClusterError, ConfigError, KeyError_, SnapshotError
 from penstock.core.keygroups import hash_value
 from penstock.core.row import Row
 from penstock.operators.window.windows import TimeWindow
@@ -54,6 +54,24 @@ def test_a_job_counts_on_from_a_bootstrapped_savepoint(tmp_path, key):
         "counting", "count"
     )
     assert as_dict(after) == {"ann": 12, "bob": 21, "dora": 1}
+
+
+class RemoteFrame:
+    """A DataFrame of Spark Connect, as far as it is looked at."""
+
+    __module__ = "pyspark.sql.connect.dataframe"
+
+
+def test_frames_of_connect_are_refused_with_the_way_out(tmp_path):
+    existing = SavepointWriter.new().with_operator("counting", {"count": counts(ann=1)})
+    where = existing.write(str(tmp_path / "savepoint"))
+    for tried in (
+        lambda: SavepointWriter.new().with_operator("counting", {"count": RemoteFrame()}),
+        lambda: SavepointWriter.new().with_timers("counting", RemoteFrame()),
+        lambda: SavepointWriter.from_existing(where).change("counting", "count", RemoteFrame()),
+    ):
+        with pytest.raises(ClusterError, match=r"'counting'.*Spark Connect.*frame\.toArrow\(\)"):
+            tried()
 
 
 def test_every_kind_of_rows(tmp_path):
