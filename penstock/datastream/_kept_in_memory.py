@@ -31,6 +31,6 @@ def say_what_stays_in_memory(nodes: Sequence[Node], configuration: Configuration
     if steps:
         say_once(
             f"RocksDB is not used by the steps {', '.join(map(repr, dict.fromkeys(steps)))}",
-            "results that change keep their state in the memory of the slots, and it must fit there; windows, "
-            "a join with ttl or between, or more slots keep it small",
+            "results that change keep their state in the memory of the slots, and it must fit there; "
+            "windows, a join with ttl or between, or more slots keep it small",
         )
