@@ -46,7 +46,7 @@ def narrowed(nodes: Sequence[Node]) -> tuple[Node, ...]:
 def _filters(nodes: Sequence[Node]) -> dict[NodeId, tuple[pa.Schema, Expression]]:
     """The filters of nodes that are read once, by a filter."""
     readers = Counter(link.source for node in nodes for link in node.links)
-    found = {}
+    found: dict[NodeId, tuple[pa.Schema, Expression]] = {}
     for node in nodes:
         factory = node.factory
         if isinstance(factory, partial) and factory.func is CalcOperator and not factory.keywords:
@@ -135,4 +135,4 @@ def _columns(expressions: Iterable[Expression]) -> frozenset[str]:
 
 def _cheapest(schema: pa.Schema) -> str:
     """A column to count rows by: one of numbers, if there is any."""
-    return next((it.name for it in schema if pa.types.is_primitive(it.type)), schema.names[0])
+    return str(next((it.name for it in schema if pa.types.is_primitive(it.type)), schema.names[0]))
