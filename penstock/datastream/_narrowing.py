@@ -10,23 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
-from penstock.datastream._bounds import bounds_of
 from penstock.event_time.watermark_generators import BoundedOutOfOrderness, LearnedLateness, NoWatermarks
 from penstock.event_time.watermark_strategy import WatermarkStrategy
-from penstock.expressions.nodes import Node as Expression
 from penstock.graph.nodes import Node, NodeId
+from penstock.operators.columnar.bounds import bounds_of
 from penstock.operators.columnar.calc import CalcOperator
+from penstock.operators.columnar.reads import Calc, Names, narrowed_calc
 from penstock.operators.source_operator import SourceOperator
 from penstock.operators.timestamps import AssignTimestampsOperator
-
-Names = frozenset[str] | None
-"""Columns; ``None``: all there are."""
 
 
 def narrowed(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -36,30 +31,29 @@ def narrowed(nodes: Sequence[Node]) -> tuple[Node, ...]:
     filters = _filters(nodes)
     for node in reversed(nodes):
         given, read = _narrow(node, wanted.get(node.id))
-        found.append(given if node.id not in filters else _filtered(given, *filters[node.id]))
+        found.append(given if node.id not in filters else _filtered(given, filters[node.id]))
         for link in node.links:
             whole = link.tag is not None or link.partitioning is not None
             wanted[link.source] = _both(wanted.get(link.source, frozenset()), None if whole else read)
     return tuple(reversed(found))
 
 
-def _filters(nodes: Sequence[Node]) -> dict[NodeId, tuple[pa.Schema, Expression]]:
+def _filters(nodes: Sequence[Node]) -> dict[NodeId, Calc]:
     """The filters of nodes that are read once, by a filter."""
     readers = Counter(link.source for node in nodes for link in node.links)
-    found: dict[NodeId, tuple[pa.Schema, Expression]] = {}
+    found: dict[NodeId, Calc] = {}
     for node in nodes:
         factory = node.factory
         if isinstance(factory, partial) and factory.func is CalcOperator and not factory.keywords:
-            schema, condition, _ = factory.args
             alone = [link.source for link in node.links if readers[link.source] == 1 and link.tag is None]
-            found |= {source: (schema, condition) for source in alone if condition is not None}
+            found |= dict.fromkeys(alone, factory.args)
     return found
 
 
-def _filtered(node: Node, schema: pa.Schema, condition: Expression) -> Node:
-    """A source that may leave out rows for which a condition is not true."""
-    factory = node.factory
-    if not isinstance(factory, partial) or factory.func is not SourceOperator:
+def _filtered(node: Node, calc: Calc) -> Node:
+    """A source that may leave out rows for which the condition behind it is not true."""
+    factory, (schema, condition, _) = node.factory, calc
+    if not isinstance(factory, partial) or factory.func is not SourceOperator or condition is None:
         return node
     source, strategy = factory.args
     bounds = list(bounds_of(condition, schema))
@@ -79,34 +73,13 @@ def _narrow(node: Node, wanted: Names) -> tuple[Node, Names]:
     if not isinstance(factory, partial) or factory.keywords:
         return node, None
     if factory.func is CalcOperator:
-        return _calculating(node, wanted, *factory.args)
+        calc, read = narrowed_calc(factory.args, wanted)
+        return dataclasses.replace(node, factory=partial(CalcOperator, *calc)), read
     if factory.func is SourceOperator:
         return _reading(node, wanted, *factory.args), None
     if factory.func is AssignTimestampsOperator:
         return node, _both(wanted, _timed(*factory.args))
     return node, None
-
-
-def _calculating(
-    node: Node,
-    wanted: Names,
-    schema: pa.Schema,
-    condition: Expression | None,
-    named: Mapping[str, Expression] | None,
-) -> tuple[Node, Names]:
-    if named is not None and wanted is not None:
-        # Without a column a batch would have no rows.
-        chosen = wanted & named.keys() or {next(iter(named))}
-        named = {name: made for name, made in named.items() if name in chosen}
-    read = wanted if named is None else _columns(named.values())
-    if read is None:
-        return node, None
-    if condition is not None:
-        read |= _columns([condition])
-    if not read:
-        read = frozenset({_cheapest(schema)})
-    kept = pa.schema([field for field in schema if field.name in read])
-    return dataclasses.replace(node, factory=partial(CalcOperator, kept, condition, named)), read
 
 
 def _reading(node: Node, wanted: Names, source: Any, strategy: WatermarkStrategy) -> Node:
@@ -127,12 +100,3 @@ def _timed(strategy: WatermarkStrategy) -> Names:
     if extractor is None:
         return frozenset()
     return frozenset({extractor.column}) if extractor.column is not None else None
-
-
-def _columns(expressions: Iterable[Expression]) -> frozenset[str]:
-    return frozenset(name for it in expressions for name in it.columns())
-
-
-def _cheapest(schema: pa.Schema) -> str:
-    """A column to count rows by: one of numbers, if there is any."""
-    return str(next((it.name for it in schema if pa.types.is_primitive(it.type)), schema.names[0]))
