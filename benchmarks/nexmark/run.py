@@ -38,7 +38,7 @@ EACH_BID = frozenset({"q0", "q1", "q10", "q13", "q22"})
 """Every bid gives one row."""
 MOST_IN_DUCKDB = 4_000_000
 PER_SECOND = Feed(None).per_second
-console = Console()
+console = Console(width=130)
 
 
 class Results:
