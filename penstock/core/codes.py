@@ -123,6 +123,8 @@ def row_hashes(columns: Sequence[pa.Array]) -> Codes:
 
 def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
     valid = validity(column)
+    if column.null_count == len(column):
+        return np.full(len(column), _NULL)
     if has_codes(column.type):
         hashes = hash_integers(codes_of(column))
     elif pa.types.is_nested(column.type):
@@ -130,8 +132,6 @@ def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
     else:
         # Texts repeat, and to find those that do costs less than to hash them all.
         encoded = column.dictionary_encode()
-        if not len(encoded.dictionary):
-            return np.full(len(column), _NULL)
         hashes = hash_array(encoded.dictionary)[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     return hashes if valid is None else np.where(valid, hashes, _NULL)
 
