@@ -9,18 +9,19 @@ import sys
 import tempfile
 import threading
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.nexmark.events import Feed
-from benchmarks.nexmark.reporting import BEGINS, FAILED, RESULT
+from benchmarks.nexmark.reporting import BEGINS, FAILED, RESULT, sized
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FLINK = "apache-flink==2.3.0"
-PATIENCE_S = 900
+PATIENCE_S = 300
+"""How long a query may say nothing; many times what the longest takes on a quiet machine."""
 TAIL = 1500
 
 Said = tuple[str, dict[str, Any] | None, str]
@@ -38,18 +39,26 @@ class Engine:
     """The events whose rows are compared with DuckDB's."""
     options: tuple[str, ...] = ()
 
-    def run(self, queries: list[str], feed: Feed, *more: str) -> Iterator[Said]:
-        """Each query as it ends, in one process; behind one that takes it down, the rest in another."""
-        left = list(queries)
+    def check(self, queries: list[str], *more: str) -> Iterator[Said]:
+        """Each query as it ends, over the events whose rows are compared."""
+        events = self.checked.events or 0
+        return self.run(dict.fromkeys(queries, events), self.checked.per_second, *more)
+
+    def run(self, events: Mapping[str, int], per_second: int, *more: str) -> Iterator[Said]:
+        """Each query as it ends, over so many events; all in one process, and behind one that takes it down,
+        the rest in another."""
+        left = dict(events)
         while left:
-            for said in self._process(left, feed, more):
-                left.remove(said[0])
+            for said in self._process(left, per_second, more):
+                del left[said[0]]
                 yield said
 
-    def _process(self, queries: list[str], feed: Feed, more: tuple[str, ...]) -> Iterator[Said]:
+    def _process(self, events: Mapping[str, int], per_second: int, more: tuple[str, ...]) -> Iterator[Said]:
         """What one process says, of one query at least; the one in which it died or hung is the last."""
-        events = ("--events", str(feed.events), "--per-second", str(feed.per_second))
-        command = [self.python, str(self.script), *queries, *events, *self.options, *more]
+        queries = list(events)
+        sizes = [sized(query, count) for query, count in events.items()]
+        command = [self.python, str(self.script), *sizes, "--per-second", str(per_second)]
+        command += [*self.options, *more]
         path = f"{Path(self.python).parent}{os.pathsep}{os.environ['PATH']}"
         settings = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
         current = queries[0]

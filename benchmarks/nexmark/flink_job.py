@@ -1,6 +1,6 @@
 """Queries on Flink SQL: a program for the environment in which ``apache-flink`` is installed.
 
-    flink_job.py QUERY ... --events N [--rows FOLDER]
+    flink_job.py QUERY=EVENTS ... [--rows FOLDER]
 
 For each it prints ``RESULT {...}`` (see ``reporting.py``): the job's net runtime into a sink that keeps
 nothing, processor time and memory.  With ``--rows`` it writes the final rows as Parquet instead.  Settings
@@ -27,7 +27,7 @@ from pyflink.java_gateway import get_gateway
 from pyflink.table import Schema, StreamTableEnvironment, TableDescriptor
 
 from benchmarks.nexmark.events import KINDS, ROUND, Feed
-from benchmarks.nexmark.reporting import report
+from benchmarks.nexmark.reporting import WARM, report
 from benchmarks.nexmark.sql_tables import Formulas
 from benchmarks.usage import Usage
 
@@ -151,14 +151,12 @@ def run(query: str, feed: Feed, folder: Path | None) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("queries", nargs="+")
-    parser.add_argument("--events", type=int, required=True)
     parser.add_argument("--per-second", type=int, default=10_000)
     parser.add_argument("--rows", type=Path)
     args = parser.parse_args()
-    feed = Feed(args.events, args.per_second)
     if args.rows is None:
-        run("q0", feed, None)  # a machine that has just started is not what is measured
-    report(args.queries, lambda query: run(query, feed, args.rows))
+        run("q0", Feed(WARM), None)  # a machine that has just started is not what is measured
+    report(args.queries, lambda query, events: run(query, Feed(events, args.per_second), args.rows))
 
 
 if __name__ == "__main__":

@@ -22,17 +22,18 @@ def q3(tables: Tables) -> DataFrame:
     return items.join(people, on="seller").select("name", "city", "state", "id")
 
 
-def _bids_in_time(tables: Tables, *columns: str) -> DataFrame:
+def _bids_in_time(items: DataFrame, tables: Tables, *columns: str) -> DataFrame:
     """Auctions with the bids that came while they were open."""
     named = (col(name).alias(f"bid_{name}") for name in columns)
     bids = tables("bid").select(col("auction").alias("id"), *named)
-    found = tables("auction").join(bids, on="id")
+    found = items.join(bids, on="id")
     return found.filter(col("bid_dateTime").between(col("dateTime"), col("expires")))
 
 
 def q4(tables: Tables) -> DataFrame:
     """The average closing price of each category."""
-    closed = _bids_in_time(tables, "price", "dateTime").group_by("id", "category")
+    items = tables("auction").select("id", "category", "dateTime", "expires")
+    closed = _bids_in_time(items, tables, "price", "dateTime").group_by("id", "category")
     final = closed.agg(col("bid_price").max.alias("final"))
     return final.group_by("category").agg(col("final").cast(pa.float64()).avg.alias("price"))
 
@@ -66,7 +67,7 @@ def q8(tables: Tables) -> DataFrame:
 
 def q9(tables: Tables) -> DataFrame:
     """The winning bid of each auction."""
-    rows = _bids_in_time(tables, "bidder", "price", "dateTime", "extra")
+    rows = _bids_in_time(tables("auction"), tables, "bidder", "price", "dateTime", "extra")
     best = rows.top_n(1, by=[col("bid_price").desc(), col("bid_dateTime")], partition_by=("id",))
     bid = [col(f"bid_{name}").alias(name) for name in ("bidder", "price")]
     auction = col("id").alias("auction")

@@ -1,6 +1,6 @@
 """Queries on Penstock, on Spark with two slots: a program of its own, as ``flink_job.py`` is one.
 
-    penstock_job.py QUERY ... --events N [--sql] [--rows FOLDER [--disturb kill|rescale]]
+    penstock_job.py QUERY=EVENTS ... [--sql] [--rows FOLDER [--disturb kill|rescale]]
 
 For each it prints ``RESULT {...}`` (see ``reporting.py``): the job's net runtime into a sink that counts, how
 many rows came there, processor time and memory.  With ``--rows`` it writes the final rows as Parquet instead,
@@ -18,11 +18,10 @@ from benchmarks.nexmark.by_sql import sql_frame
 from benchmarks.nexmark.events import Feed
 from benchmarks.nexmark.exact import Run
 from benchmarks.nexmark.queries import CHANGING, frame_of
-from benchmarks.nexmark.reporting import report
+from benchmarks.nexmark.reporting import WARM, report
 from benchmarks.nexmark.tables import MakeSource, generated, stream
 from benchmarks.usage import Usage
 from penstock.common import Configuration
-from penstock.connectors.builtin.discard import DiscardingSink
 from penstock.connectors.sink import Sink, SinkWriter, WriterContext
 from penstock.core.batch import Batch
 from penstock.dataframe import DataFrame
@@ -113,31 +112,23 @@ def written(query: str, feed: Feed, by_sql: bool, folder: Path, disturb: str | N
     return found
 
 
-def warm_up() -> None:
-    """Start Spark and the Python workers before anything is measured."""
-    env = environment(None)
-    env.from_collection(list(range(10))).sink_to(DiscardingSink())
-    env.execute("warm-up")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("queries", nargs="+")
-    parser.add_argument("--events", type=int, required=True)
     parser.add_argument("--per-second", type=int, default=10_000)
     parser.add_argument("--sql", action="store_true")
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--disturb", choices=("kill", "rescale"))
     args = parser.parse_args()
-    feed = Feed(args.events, args.per_second)
 
-    def run(query: str) -> dict[str, Any]:
+    def run(query: str, events: int) -> dict[str, Any]:
+        feed = Feed(events, args.per_second)
         if args.rows is not None:
             return written(query, feed, args.sql, args.rows, args.disturb)
         return measured(query, feed, args.sql)
 
     with run_as(Program(overrides={"penstock.spark.master": "local[2]"})):
-        warm_up()
+        measured("q0", Feed(WARM), args.sql)  # starts Spark and the Python workers
         report(args.queries, run)
 
 

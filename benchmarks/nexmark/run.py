@@ -2,9 +2,10 @@
 
 Each engine first runs all queries into files, and the rows are compared with DuckDB's, all of them; then into
 a sink that keeps nothing, ``--repeat`` times, of which the median is shown.  An engine runs its queries one
-after the other in one process, started before anything is measured; memory is the most that all its processes
-had together while the query ran.  Events are rows of the tables that a query reads.  A query that fails is
-reported, and the rest go on.  Nothing here asserts a time.
+after the other in one process, started before anything is measured, each over as many events as take some
+seconds (``EVENTS``); memory is the most that all its processes had together while the query ran.  Events are
+rows of the tables that a query reads.  A query that fails, hangs or takes its process down is reported, and
+the rest go on; what there is until then is shown.  Nothing here asserts a time.
 
 ``--kill`` and ``--rescale`` measure nothing: they disturb each query in the middle, on Spark, and compare.
 """
@@ -28,12 +29,16 @@ from rich.table import Table
 
 from benchmarks.nexmark.engines import Engine, flink, penstock
 from benchmarks.nexmark.events import KINDS, Feed
-from benchmarks.nexmark.queries import CHANGING, TABLES
+from benchmarks.nexmark.queries import CHANGING, EVENTS, TABLES
 from benchmarks.nexmark.truth import QUERIES, Truth
 
 BY_THE_CLOCK = frozenset({"q12"})
 """How many rows there are is for the clock to say; and at the end of its input, Flink drops open windows."""
-console = Console()
+EACH_BID = frozenset({"q0", "q1", "q10", "q13", "q22"})
+"""Every bid gives one row."""
+MOST_IN_DUCKDB = 4_000_000
+PER_SECOND = Feed(None).per_second
+console = Console(width=130)
 
 
 class Results:
@@ -61,7 +66,7 @@ def check(engine: Engine, queries: list[str], results: Results, *disturb: str) -
     """Compare all rows of all queries with DuckDB's."""
     what = " ".join((engine.name, *disturb[1:]))
     with tempfile.TemporaryDirectory() as scratch, Truth(engine.checked) as truth:
-        for query, said, error in engine.run(queries, engine.checked, "--rows", scratch, *disturb):
+        for query, said, error in engine.check(queries, "--rows", scratch, *disturb):
             if said is None:
                 results.fail(query, what, error)
                 continue
@@ -73,22 +78,26 @@ def check(engine: Engine, queries: list[str], results: Results, *disturb: str) -
                 results.add(query, what, {**said, "checked_rows": rows})
 
 
-def measure(engine: Engine, args: argparse.Namespace, wanted: dict[str, int], results: Results) -> None:
-    """Medians of the figures; the number of rows must be DuckDB's where it is known."""
+def measure(
+    engine: Engine, sizes: dict[str, int], repeat: int, wanted: dict[str, int], results: Results
+) -> None:
+    """Medians of the figures; the number of rows must be the right one where it is known."""
     runs: dict[str, list[dict[str, Any]]] = {}
-    for turn in range(args.repeat):
-        for query, said, error in engine.run(args.queries, Feed(args.events)):
+    for turn in range(repeat):
+        for query, said, error in engine.run(sizes, PER_SECOND):
             if said is None:
                 results.fail(query, engine.name, error)
             elif said.get("rows", 0) != wanted.get(query, said.get("rows", 0)) and "rows" in said:
-                results.fail(query, engine.name, f"{said['rows']} rows, and DuckDB has {wanted[query]}")
+                results.fail(query, engine.name, f"{said['rows']} rows, and there are {wanted[query]}")
             else:
                 console.print(f"  run {turn + 1}: {query} {engine.name} {said}", highlight=False)
                 runs.setdefault(query, []).append(said)
     for query, found in runs.items():
-        events = sum(KINDS[kind].count(args.events) for kind in TABLES[query])
+        events = sum(KINDS[kind].count(sizes[query]) for kind in TABLES[query])
         middle = {name: statistics.median(run[name] for run in found) for name in found[0]}
         figures = {
+            "events": events,
+            "seconds": round(middle["seconds"], 1),
             "events_s": round(events / middle["seconds"]),
             "processor_s_per_million": round(middle["processor_s"] / events * 1e6, 2),
             "peak_mb": middle["peak_mb"],
@@ -143,9 +152,9 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--queries", default=",".join(QUERIES), help="such as q0,q5; all if left out")
-    parser.add_argument("--events", type=int, default=10_000_000, help="of all kinds, where it is measured")
+    parser.add_argument("--events", type=int, help="of all kinds, where it is measured, for every query")
     parser.add_argument("--check-events", type=int, default=1_000_000, help="where rows are compared")
-    parser.add_argument("--repeat", type=int, default=3, help="runs, of which the median is shown")
+    parser.add_argument("--repeat", type=int, default=1, help="runs, of which the median is shown")
     parser.add_argument("--flink", action="store_true", help="run Flink SQL, too")
     parser.add_argument("--sql", action="store_true", help="the texts on Penstock, not the DataFrames")
     parser.add_argument("--kill", action="store_true", help="kill -9 a worker in the middle, and compare")
@@ -160,10 +169,21 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def counts(args: argparse.Namespace) -> dict[str, int]:
-    """How many rows the measured runs must give, where they are not replaced."""
-    with Truth(Feed(args.events)) as truth:
-        return {it: truth.count(it) for it in args.queries if it not in CHANGING | BY_THE_CLOCK}
+def sizes_of(args: argparse.Namespace, own: bool) -> dict[str, int]:
+    """Over how many events each query is measured."""
+    return {query: args.events or EVENTS[query][0 if own else 1] for query in args.queries}
+
+
+def counts(sizes: dict[str, int]) -> dict[str, int]:
+    """How many rows the measured runs must give where none are replaced: one of each bid, or DuckDB's."""
+    found = {query: KINDS["bid"].count(events) for query, events in sizes.items() if query in EACH_BID}
+    known = (
+        it for it in sizes if it not in CHANGING | BY_THE_CLOCK | EACH_BID and sizes[it] <= MOST_IN_DUCKDB
+    )
+    for query in known:
+        with Truth(Feed(sizes[query])) as truth:
+            found[query] = truth.count(query)
+    return found
 
 
 def main() -> None:
@@ -177,10 +197,12 @@ def main() -> None:
         for engine in engines:
             queries = [it for it in args.queries if engine is own or it not in BY_THE_CLOCK]
             check(engine, queries, results)
-        wanted = counts(args)
-        for engine in engines:
-            measure(engine, args, wanted, results)
-        show(results)
+        try:
+            for engine in engines:
+                sizes = sizes_of(args, engine is own)
+                measure(engine, sizes, args.repeat, counts(sizes) if engine is own else {}, results)
+        finally:
+            show(results)
     if results.failed:
         raise SystemExit(f"{len(results.failed)} failed, see above")
     console.print("all equal to DuckDB")

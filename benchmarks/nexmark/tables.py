@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,10 @@ class Rows:
     def __call__(self, indices: Any) -> pa.RecordBatch:
         kind = KINDS[self.kind]
         return kind.batch(kind.numbers(indices), self.feed, self.schema.names)
+
+    def narrowed(self, columns: Collection[str]) -> Rows:
+        """Of those columns that a query reads, as Flink's planner has it, too."""
+        return Rows(self.kind, self.feed, [name for name in self.schema.names if name in columns])
 
 
 def generated(rows: Rows, count: int | None, rate: float | None) -> Source:

@@ -26,7 +26,7 @@ job fails, for good, and says which they are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -93,6 +93,26 @@ class AtOffset:
     """A place in a split: the position of a record."""
 
     offset: int
+
+
+class Comparison(Enum):
+    """How a wanted value compares with a constant."""
+
+    EQUAL = "equal"
+    LESS = "less"
+    LESS_EQUAL = "less_equal"
+    GREATER = "greater"
+    GREATER_EQUAL = "greater_equal"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Records are wanted only if this comparison of a column, of an Arrow type, with a value is true."""
+
+    column: str
+    comparison: Comparison
+    value: Any
+    type: Any
 
 
 class SplitReader(ABC):
@@ -296,6 +316,22 @@ class Source(ABC):
     def produced_type(self) -> Any | None:
         """Type information of the records, if the source knows it."""
         return None
+
+    def narrowed(self, columns: Collection[str]) -> Source:
+        """The same source whose records need only have these columns, because nobody reads the others.
+
+        Called on the driver when a job starts.  Splits and positions must mean the same: the next start may
+        read other columns.  Records that have more columns do no harm.
+        """
+        return self
+
+    def within(self, bounds: Sequence[Bound]) -> Source:
+        """The same source, which may leave out records that are not within all bounds: they are filtered out
+        behind it, and it gives no event time.
+
+        Called as :meth:`narrowed` is.  Positions must mean the same.
+        """
+        return self
 
 
 class OnTruncated(Enum):

@@ -123,17 +123,16 @@ def row_hashes(columns: Sequence[pa.Array]) -> Codes:
 
 def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
     valid = validity(column)
+    if column.null_count == len(column):
+        return np.full(len(column), _NULL)
     if has_codes(column.type):
         hashes = hash_integers(codes_of(column))
     elif pa.types.is_nested(column.type):
         hashes = hash_values([_plain(value) for value in column.to_pylist()])
-    elif valid is None:
-        hashes = hash_array(column)
     else:
-        filled = column.drop_null()
-        hashes = np.zeros(len(column), np.uint64)
-        if len(filled):
-            hashes[valid] = hash_array(filled)
+        # Texts repeat, and to find those that do costs less than to hash them all.
+        encoded = column.dictionary_encode()
+        hashes = hash_array(encoded.dictionary)[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     return hashes if valid is None else np.where(valid, hashes, _NULL)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,12 @@ class _RowsOf:
 
     def __call__(self, numbers: Any) -> pa.RecordBatch:
         return self._rows[0].take(pa.array(numbers))
+
+    def narrowed(self, columns: Collection[str]) -> _RowsOf:
+        """Of some columns: the others need not travel."""
+        found = copy(self)
+        found._rows = [rows.select([it for it in rows.schema.names if it in columns]) for rows in self._rows]
+        return found
 
 
 def event_time(schema: pa.Schema, time: str | None, max_delay: Size) -> WatermarkStrategy:

@@ -36,6 +36,15 @@ def name_states(frame: DataFrame, kind: str, made: str) -> DataFrame:
     return frame
 
 
+def renamed(stream: DataStream[Any], kind: str, before: str, made: str) -> None:
+    """Let the step that a stream comes from be found by ``made``, if it was to be found by ``before``."""
+    env, number = stream.get_execution_environment(), stream._links[0].source
+    node = env.graph.get(number)
+    if node.description == before and (node.uid or "").startswith(uid_of(kind, before)):
+        env.graph.change(number, uid=None)
+        _name(env, number, uid_of(kind, made), made)
+
+
 def named_apart(frame: DataFrame, kind: str, made: str) -> DataFrame:
     """The same frame with names for its state, while the one that was given stays as it is."""
     found = copy(frame)

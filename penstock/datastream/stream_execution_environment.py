@@ -36,6 +36,8 @@ from penstock.core.type_vars import R, S
 from penstock.core.typeinfo import DeclaredType, TypeInformation, as_type_info
 from penstock.core.wanted import wanted
 from penstock.datastream import _frames
+from penstock.datastream._kept_in_memory import say_what_stays_in_memory
+from penstock.datastream._narrowing import narrowed
 from penstock.datastream._ported import PortedSettings, PythonDependencies, say_once, say_unused
 from penstock.datastream._stream import DataStream
 from penstock.datastream._wrappers import SourceFunction
@@ -413,7 +415,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         parameters = configuration.get_map(options.JOB_PARAMETERS)
         return JobSpec(
             normal_name(name or configuration.get(options.JOB_NAME) or made_up_name()),
-            tuple(self.graph.nodes),
+            narrowed(self.graph.nodes),
             configuration,
             configuration.get(options.DEFAULT_PARALLELISM),
             None if maximum in (None, -1) else int(maximum),
@@ -440,6 +442,7 @@ class StreamExecutionEnvironment(PythonDependencies, PortedSettings):
         """Start the program and return at once; the ``JobClient`` waits, cancels, takes savepoints."""
         spec = self._spec(job_name)
         spec.python.check()
+        say_what_stays_in_memory(spec.nodes, spec.configuration)
         if not job_name and not spec.configuration.get(options.JOB_NAME):
             spec = replace(spec, name=next_unnamed(spec.name, spec.configuration))
         self.graph.next_job()

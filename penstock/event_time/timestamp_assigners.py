@@ -45,7 +45,8 @@ class TimestampExtractor:
 
     def __init__(self, extract: Extract | None = None, column: str | None = None) -> None:
         self._extract = extract
-        self._column = column
+        self.column = column
+        """The column that times are read from, if they are."""
 
     @classmethod
     def of(cls, assigner: TimestampAssigner | Extract) -> TimestampExtractor:
@@ -74,7 +75,7 @@ class TimestampExtractor:
     @property
     def is_column(self) -> bool:
         """Whether times are read from a column, which PyFlink knows in tables alone."""
-        return self._column is not None
+        return self.column is not None
 
     def times(self, batch: Batch) -> Times:
         """The event time of each record of ``batch``."""
@@ -83,17 +84,17 @@ class TimestampExtractor:
             rows = batch.to_rows()
             found = [extract(row, time) for row, time in zip(rows, batch.time_list(), strict=True)]
             return _to_times(found, rows)
-        assert self._column is not None
+        assert self.column is not None
         if batch.columns is None:
             rows = batch.to_rows()
-            return _to_times([row[self._column] for row in rows], rows)
-        if self._column not in batch.columns.schema.names:
+            return _to_times([row[self.column] for row in rows], rows)
+        if self.column not in batch.columns.schema.names:
             raise TimestampError(
-                f"there is no column {self._column!r} to take event time from; the columns are "
+                f"there is no column {self.column!r} to take event time from; the columns are "
                 f"{', '.join(batch.columns.schema.names)}",
                 code=Code.TIMESTAMP_VALUE,
             )
-        return column_times(batch.columns.column(self._column), self._column)
+        return column_times(batch.columns.column(self.column), self.column)
 
 
 def column_times(column: pa.Array, name: str) -> Times:

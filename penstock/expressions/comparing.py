@@ -24,6 +24,8 @@ def _comparison(kernel: Kernel, with_nan: Kernel, ordered: bool, arguments: Argu
     common = reduce(common_type, arguments.types)
     if ordered and (kinds.is_nested(common) and not kinds.is_null(common)):
         raise Unfit(f"values of type {common} have no order")
+    if kinds.is_null(common):
+        common = _BOOL  # Arrow compares no nulls without a type
     if kinds.is_nested(common):
         raise Unfit(f"values of type {common} are not compared; compare their parts")
     chosen = _nan_aware(kernel, with_nan) if kinds.is_floating(common) else kernel
@@ -117,8 +119,9 @@ def _in(arguments: Arguments) -> Overload:
     """True if equal to one; unknown if not, and the value or one of the others is null."""
     common = reduce(common_type, arguments.types)
     equal = _comparison(pc.equal, _of_flags(pc.equal), False, Arguments((common, common), (None, None)))
+    common = equal.takes[0]
     takes = (common,) * len(arguments.types)
-    if any(constant is None for constant in arguments.constants[1:]) or kinds.is_null(common):
+    if any(constant is None for constant in arguments.constants[1:]):
         return Overload(
             takes,
             _BOOL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,10 @@ class _Rows:
 
     def __call__(self, numbers: Any) -> pa.RecordBatch:
         return pa.record_batch({name: make(numbers) for name, make in self._columns.items()})
+
+    def narrowed(self, columns: Collection[str]) -> _Rows:
+        """Of some columns."""
+        return _Rows({name: make for name, make in self._columns.items() if name in columns})
 
 
 def datagen(schema: pa.Schema, options: Options) -> DataGeneratorSource:

@@ -37,7 +37,8 @@ _INFIX: dict[type[exp.Expr], str] = {
     exp.NullSafeNEQ: "is_distinct_from",
 }
 _SUBQUERIES = (
-    "a query within an expression is not there; join with it instead, or write the values: x IN (1, 2)"
+    "a query within an expression is there as a condition of WHERE by itself, x IN (SELECT y FROM t); "
+    "else join with it instead, or write the values: x IN (1, 2)"
 )
 
 

@@ -37,7 +37,7 @@ def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
     inner = node.this if isinstance(node, exp.Where) else node
     if isinstance(inner, exp.And):
         return [*conjuncts(inner.this), *conjuncts(inner.expression)]
-    if isinstance(inner, exp.Paren) and isinstance(inner.this, exp.And | exp.Paren):
+    if isinstance(inner, exp.Paren) and isinstance(inner.this, exp.And | exp.Paren | exp.In):
         return conjuncts(inner.this)
     return [inner]
 
@@ -56,7 +56,7 @@ def joined(planner: Planner, node: exp.Select, where: list[exp.Expr]) -> Relatio
     for at, join in enumerate(joins):
         # What WHERE says of rows before an outer join on their right would not be said of rows that it adds.
         added = any((later.side or "").upper() in ("RIGHT", "FULL") for later in joins[at + 1 :])
-        found = _Join(planner, (relation, items[at]), items[at + 1 :], join, [] if added else where)
+        found = Join(planner, (relation, items[at]), items[at + 1 :], join, [] if added else where)
         relation = found.made()
     return relation
 
@@ -74,7 +74,7 @@ class _Sorted:
     timed: list[exp.Expr] = field(default_factory=list)
 
 
-class _Join:
+class Join:
     """One join of a relation with the next item of FROM."""
 
     def __init__(
@@ -140,7 +140,8 @@ class _Join:
         own = conjuncts(self._node.args.get("on"))
         if self._how != "inner":
             return own
-        here = [part for part in self._where if self._sides_of(part) is not None]
+        plain = (part for part in self._where if part.find(exp.Query) is None)
+        here = [part for part in plain if self._sides_of(part) is not None]
         for part in here:
             self._named_once(part)
             self._where.remove(part)

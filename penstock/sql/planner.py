@@ -19,7 +19,7 @@ from penstock.dataframe.states import name_states
 from penstock.expressions.face import Expression, col
 from penstock.expressions.nodes import Column
 from penstock.expressions.types import common_type
-from penstock.sql import froms, grouping, joins, over, ranking
+from penstock.sql import froms, grouping, joins, membership, over, ranking
 from penstock.sql.errors import Text
 from penstock.sql.expressions import Expressions, PythonFunction
 from penstock.sql.relations import Field, Relation, moment_of
@@ -154,6 +154,7 @@ class Planner:
         where = joins.conjuncts(node.args.get("where"))
         relation = joins.joined(self, node, where)
         relation = ranking.ranked(self, relation, where)
+        relation = membership.members(self, relation, where)
         if where:
             with self.text.at(where[0]):
                 makers = self.expressions(relation)

@@ -111,9 +111,10 @@ def ranked(planner: Planner, relation: Relation, where: list[exp.Expr]) -> Relat
     if ranking is None:
         return relation
     for part in where:
-        most = _most(part, ranking.name)
+        most, whole = _most(part, ranking.name)
         if most is not None:
-            where.remove(part)
+            if whole:
+                where.remove(part)
             if most < 1:
                 raise planner.text.refuse(part, f"{part.sql()} leaves nothing")
             with planner.text.at(ranking.node):
@@ -123,29 +124,24 @@ def ranked(planner: Planner, relation: Relation, where: list[exp.Expr]) -> Relat
     )
 
 
-def _most(node: exp.Expr, name: str) -> int | None:
-    """The n of ``name <= n``."""
+def _most(node: exp.Expr, name: str) -> tuple[int | None, bool]:
+    """The n of ``name <= n``, and whether that is all that the condition says."""
     turned = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.EQ: exp.EQ}
     sign: Any = type(node)
-    if isinstance(node, exp.Between):
+    number: int | None = None
+    if isinstance(node, exp.Between) and _is(node.this, name):
         first = _constant(node.args["low"])
-        return (
-            _constant(node.args["high"])
-            if first is not None and first <= 1 and _is(node.this, name)
-            else None
-        )
-    if sign in turned and _is(node.expression, name):
+        return (None, False) if first is None else (_constant(node.args["high"]), first <= 1)
+    if sign in turned and _is(node.args.get("expression"), name):
         sign, number = turned[sign], _constant(node.this)
     elif sign in (exp.LTE, exp.LT, exp.EQ) and _is(node.this, name):
         number = _constant(node.expression)
-    else:
-        return None
-    if number is None or (sign is exp.EQ and number != 1):
-        return None
-    return number - 1 if sign is exp.LT else number
+    if number is None:
+        return None, False
+    return number - (sign is exp.LT), sign is not exp.EQ or number == 1
 
 
-def _is(node: exp.Expr, name: str) -> bool:
+def _is(node: exp.Expr | None, name: str) -> bool:
     return isinstance(node, exp.Column) and node.name == name
 
 

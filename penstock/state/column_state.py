@@ -16,7 +16,7 @@ from penstock.core.error_codes import Code
 from penstock.core.errors import SnapshotError
 from penstock.state.chunks import KEY_GROUP, ChunkStore, FrozenChunks, groups_of
 
-_FILE_ROWS = 65536
+_FILE_ROWS, _SMALL_ROWS = 65536, 16384
 MakeTable = Callable[[], pa.Table]
 
 
@@ -75,7 +75,25 @@ class FrozenColumns(FrozenChunks):
             return
         groups = groups_of(table, self._keys, self._max_parallelism)
         labelled = table.add_column(0, KEY_GROUP, pa.array(groups, pa.int32()))
-        yield from labelled.combine_chunks().to_batches(_FILE_ROWS)
+        yield from _of_size(labelled)
 
     def release(self) -> None:
         self._make = None
+
+
+def _of_size(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """All rows, in batches of a good size: large ones as they are, small ones together."""
+    small: list[pa.RecordBatch] = []
+    for batch in table.to_batches(_FILE_ROWS):
+        if batch.num_rows < _SMALL_ROWS:
+            small.append(batch)
+            if sum(it.num_rows for it in small) < _FILE_ROWS:
+                continue
+            batch = None
+        if small:
+            yield pa.concat_batches(small)
+            small.clear()
+        if batch is not None:
+            yield batch
+    if small:
+        yield pa.concat_batches(small)

@@ -57,14 +57,16 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
 def write_blocks(
     frozen: Iterable[FrozenTable | FrozenChunks], max_parallelism: int, owned: GroupRange | None = None
 ) -> Iterator[tuple[bytes, bool]]:
-    """The blocks of frozen state, each with whether it holds pickled values.
+    """The blocks of frozen state, in pieces, each with whether it holds pickled values.
 
     ``owned`` are the key groups that the state may be in: a key of another one has changed since it came.
     """
     for part in frozen:
         if isinstance(part, FrozenChunks):
             for batch in part.record_batches():
-                yield _block({"chunks": part.name, "rows": batch.num_rows}, _to_ipc(batch)), False
+                body = _to_ipc(batch)  # as it is: joined to its head it would be copied once more
+                yield _head({"chunks": part.name, "rows": batch.num_rows}, body), False
+                yield body, False
             continue
         items = _kept(part)
         while chunk := list(islice(items, CHUNK)):
@@ -161,8 +163,13 @@ def _to_ipc(batch: pa.RecordBatch) -> bytes:
 
 
 def _block(header: dict[str, Any], body: bytes) -> bytes:
+    return _head(header, body) + body
+
+
+def _head(header: dict[str, Any], body: bytes) -> bytes:
+    """What stands in front of a block's body."""
     head = json.dumps(header, separators=(",", ":")).encode()
-    return b"".join((_HEADER.pack(len(head)), head, _BODY.pack(len(body)), body))
+    return b"".join((_HEADER.pack(len(head)), head, _BODY.pack(len(body))))
 
 
 class StateBlocks:

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from penstock.core.codes import Codes, Mask, codes_of, has_codes, values_of
 
+_FEW_PER_CODE = 8
+"""With so many values for each code that is asked for, sorting the codes is the cheaper way to find them."""
 _FEW = 65536
 
 
@@ -87,20 +89,30 @@ class Interned(Coder):
             codes = np.where(valid, codes, 0)
         if not len(codes) or not self._values:
             return pa.nulls(len(codes), self.type)
-        different, places = np.unique(codes, return_inverse=True)
+        different, places = self._different(codes)
         dictionary = pa.array([self._values[code] for code in different.tolist()], self.type)
         return dictionary.take(pa.array(places, mask=None if valid is None else ~valid))
 
     def ranks(self, codes: Codes) -> Codes:
         if not self._values:  # nothing but nulls so far
             return np.zeros(len(codes), np.int64)
-        different, places = np.unique(codes, return_inverse=True)
+        different, places = self._different(codes)
         texts = [self._values[code] for code in different.tolist()]
         order = sorted(range(len(texts)), key=texts.__getitem__)
         ranks = np.empty(len(texts), np.int64)
         ranks[order] = np.arange(len(texts))
         found: Codes = ranks[places]
         return found
+
+    def _different(self, codes: Codes) -> tuple[Codes, Codes]:
+        """The different codes, in order, and where each is among them."""
+        known = len(self._values)
+        if known > _FEW_PER_CODE * len(codes):
+            found: tuple[Codes, Codes] = np.unique(codes, return_inverse=True)
+            return found
+        there = np.zeros(known, np.bool_)  # what sorting costs more than
+        there[codes] = True
+        return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
 
     @property
     def is_large(self) -> bool:

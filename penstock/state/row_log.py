@@ -112,10 +112,10 @@ class RowLog:
         starts, alive, schema = self._starts.tolist(), self._alive[: self.count].copy(), self.schema
 
         def made() -> pa.Table:
-            kept = [
-                chunk.filter(pa.array(alive[start : start + chunk.num_rows]))
-                for start, chunk in zip(starts, chunks, strict=True)
-            ]
+            kept = []
+            for start, chunk in zip(starts, chunks, strict=True):
+                there = alive[start : start + chunk.num_rows]
+                kept.append(chunk if there.all() else chunk.filter(pa.array(there)))
             return pa.Table.from_batches(kept, schema)
 
         return made

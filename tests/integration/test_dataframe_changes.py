@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 import penstock.dataframe as pf
-from penstock.common import RowKind
+from penstock.common import Configuration, RowKind
 from penstock.connectors.builtin.discard import DiscardingSink
 from penstock.connectors.builtin.driver_output import PrintSink
 from penstock.core.changes import ChangeMode
 from penstock.core.errors import ConfigError, PenstockError
 from penstock.dataframe import DataFrame, Tumble, col
 from penstock.dataframe.regular_join import regular_join
-from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment, _ported
 from penstock.testing.local import local_cluster
 
 NAN = float("nan")
@@ -231,3 +231,19 @@ def test_sinks_that_replace_rows_take_changes(capsys: pytest.CaptureFixture[str]
     env.execute("sinks")
     lines = {line.partition("> ")[2] for line in capsys.readouterr().out.splitlines()}
     assert {"Row(auction=1)", "Row(auction=2)", "Row(auction=3)"} <= lines
+
+
+@pytest.mark.parametrize(("backend", "told"), [("rocksdb", True), ("hashmap", False)])
+def test_a_job_on_rocksdb_says_what_stays_in_memory(
+    backend: str, told: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_ported, "_said", set())
+    config = Configuration()
+    config.set_string("state.backend.type", backend)
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    windows = bids(time="ts").window(Tumble("1 s")).group_by("auction").agg(pf.count().alias("n"))
+    for frame in (per_auction(), windows):
+        frame.sink_to(Keyed(("auction",)), env)
+    env.execute("backends")
+    said = "RocksDB is not used by the steps 'Group Aggregate': results that change"
+    assert (said in caplog.text) is told

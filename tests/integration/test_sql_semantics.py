@@ -76,6 +76,13 @@ CASES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT a FROM t ORDER BY a LIMIT 1", [(None,)]),
     ("SELECT a, rn FROM (SELECT a, ROW_NUMBER() OVER (ORDER BY a NULLS LAST) AS rn FROM t) WHERE rn <= 1",
      [(1, 1)]),
+    # As in Flink, where DuckDB has it otherwise.
+    ("SELECT CAST(x AS INT) AS n, CAST(x > 1e0 AS STRING) AS s FROM t WHERE a = 1", [(1, "TRUE")]),
+    ("SELECT CAST(1.99 AS INT) AS n, LEFT('abc', -1) AS l, CONCAT('a', NULL) AS c FROM t WHERE a = 1",
+     [(1, "", None)]),
+    ("SELECT CAST(TIMESTAMP '2020-01-01 00:00:01' AS STRING) AS s FROM t WHERE a = 1",
+     [("2020-01-01 00:00:01.000",)]),
+    ("SELECT SUM(a) AS s FROM t WHERE a > 100", []),
     ("VALUES (1, 'a'), (2, NULL)", [(1, "a"), (2, None)]),
     ("SELECT a FROM default_catalog.default_database.t WHERE a NOT IN (1, NULL) OR a = 3", [(3,)]),
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from drivers import run
 
 from benchmarks.nexmark import penstock_job
 from benchmarks.nexmark.events import Feed
-from benchmarks.nexmark.reporting import RESULT
+from benchmarks.nexmark.reporting import RESULT, sized
 from benchmarks.nexmark.truth import Truth
 
 pytestmark = [pytest.mark.spark, pytest.mark.kills]
@@ -25,9 +25,9 @@ QUERIES = ("q4", "q8", "q16")
 
 
 def test_killed_python_workers(tmp_path: Path) -> None:
-    events = ("--events", FEED.events, "--per-second", FEED.per_second)
-    disturbed = ("--rows", tmp_path, "--disturb", "kill")
-    driver = run(tmp_path, penstock_job.__file__, *QUERIES, *events, *disturbed)
+    sizes = [sized(query, FEED.events or 0) for query in QUERIES]
+    disturbed = ("--per-second", FEED.per_second, "--rows", tmp_path, "--disturb", "kill")
+    driver = run(tmp_path, penstock_job.__file__, *sizes, *disturbed)
     said = [json.loads(line.removeprefix(RESULT)) for line in driver.lines if line.startswith(RESULT)]
     assert [it["query"] for it in said] == list(QUERIES), driver.text
     assert all(it["restarts"] > 0 for it in said)

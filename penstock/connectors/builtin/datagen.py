@@ -12,7 +12,8 @@ timetable, not a speed limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -76,7 +77,9 @@ class DataGeneratorSource(Source):
     """Records made by a function of their index; unbounded unless ``count`` is given.
 
     ``generate`` gets one index and returns one value; with ``columns=True`` it gets an int64 array of
-    indices and returns a ``pa.RecordBatch``.  ``rate_per_second`` is for all subtasks together.
+    indices and returns a ``pa.RecordBatch``.  If it has a method ``narrowed(columns)``, what that returns
+    makes the records of jobs that read these columns alone.  ``rate_per_second`` is for all subtasks
+    together.
     """
 
     def __init__(
@@ -102,6 +105,14 @@ class DataGeneratorSource(Source):
     def open_split(self, split: Split, position: Any | None, clock: Clock) -> SplitReader:
         first, step = split.info
         return _GeneratorReader(self, first if position is None else position, step, clock)
+
+    def narrowed(self, columns: Collection[str]) -> DataGeneratorSource:
+        narrow = getattr(self.generate, "narrowed", None)
+        if not self.columns or narrow is None:
+            return self
+        found = copy(self)
+        found.generate = narrow(columns)
+        return found
 
 
 class _GeneratorReader(SplitReader):

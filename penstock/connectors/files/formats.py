@@ -12,9 +12,10 @@ cover a file deliver each record once, wherever they were cut.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from penstock.connectors.source import SplitReader
+from penstock.connectors.source import Bound, SplitReader
 from penstock.formats.bad_records import BadRecords
 
 
@@ -51,6 +52,22 @@ class FileFormat(ABC):
     def produced_type(self) -> Any | None:
         """Type information of the records, if the format knows it."""
         return None
+
+    def narrowed(self, columns: Collection[str]) -> FileFormat:
+        """The format that need only read these columns.
+
+        Formats of text read all: a line that cannot be decoded is a bad one, whatever is read of it.
+        """
+        return self
+
+    def within(self, bounds: Sequence[Bound]) -> FileFormat:
+        """The format that may pass over records that are not within all bounds."""
+        return self
+
+
+def some_of(known: list[str] | None, wanted: Collection[str]) -> list[str] | None:
+    """Those of the columns to read that are wanted, and one at least, to count rows by."""
+    return known and ([name for name in known if name in wanted] or known[:1])
 
 
 class BulkFormat(FileFormat):

@@ -6,12 +6,12 @@ to go on in the middle the stripes before it are read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pyarrow import orc
 
-from penstock.connectors.files.formats import BulkFormat
+from penstock.connectors.files.formats import BulkFormat, some_of
 from penstock.connectors.files.unreadable import reading, shrunk
 from penstock.connectors.source import EndOfSplit, SplitReader
 from penstock.core.batch import Batch
@@ -27,6 +27,9 @@ class OrcFormat(BulkFormat):
 
     def open(self, path: str, position: Any | None) -> SplitReader:
         return OrcReader(path, position or 0, self.columns)
+
+    def narrowed(self, columns: Collection[str]) -> OrcFormat:
+        return OrcFormat(some_of(self.columns, columns))
 
 
 class OrcReader(SplitReader):

@@ -7,15 +7,17 @@ at a time is fetched ahead, so memory is bounded by the row group, not by the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.files.formats import BulkFormat, FileRange
+from penstock.connectors.files.formats import BulkFormat, FileRange, some_of
+from penstock.connectors.files.parquet_bounds import may_have
 from penstock.connectors.files.unreadable import reading, shrunk
-from penstock.connectors.source import EndOfSplit, SplitReader
+from penstock.connectors.source import Bound, EndOfSplit, SplitReader
 from penstock.core.batch import Batch
 from penstock.core.errors import ConnectorError
 from penstock.formats.bad_records import BadRecords
@@ -37,15 +39,28 @@ class ParquetFormat(BulkFormat):
     def __init__(self, columns: list[str] | None = None, filter: Any | None = None) -> None:
         self.columns = columns
         self.filter = filter
+        self._bounds: tuple[Bound, ...] = ()
 
     def open(self, path: str, position: Any | None) -> SplitReader:
-        return ParquetReader(FileRange(path), position or 0, self.columns, self.filter)
+        return self.open_range(FileRange(path), position)
 
     def can_split(self, path: str) -> bool:
         return True
 
-    def open_range(self, part: FileRange, position: Any | None, bad: BadRecords) -> SplitReader:
-        return ParquetReader(part, position or 0, self.columns, self.filter)
+    def open_range(self, part: FileRange, position: Any | None, bad: BadRecords | None = None) -> SplitReader:
+        return ParquetReader(part, position or 0, self.columns, self.filter, bounds=self._bounds)
+
+    def narrowed(self, columns: Collection[str]) -> ParquetFormat:
+        if self.filter is not None:
+            return self  # it may need others
+        found = copy(self)
+        found.columns = some_of(self.columns, columns)
+        return found
+
+    def within(self, bounds: Sequence[Bound]) -> ParquetFormat:
+        found = copy(self)
+        found._bounds = tuple(bounds)
+        return found
 
 
 class ParquetReader(SplitReader):
@@ -61,11 +76,13 @@ class ParquetReader(SplitReader):
         columns: list[str] | None,
         row_filter: Any | None,
         storage: Storage | None = None,
+        bounds: Sequence[Bound] = (),
     ) -> None:
         self._part = part
         self._path = path = part.path
         self._columns = columns
         self._filter = row_filter
+        self._bounds = bounds
         self._row = row
         self._stream = (storage or storage_of(path)).open_read(path)
         try:
@@ -120,10 +137,12 @@ class ParquetReader(SplitReader):
                 skip = max(0, skip - batch.num_rows)
 
     def _wanted_groups(self) -> set[int]:
-        """Row groups that begin in the range, without those that the filter excludes by their statistics."""
-        metadata = self._file.metadata
+        """Row groups that begin in the range, without those that statistics rule out."""
+        metadata, schema = self._file.metadata, self._file.schema_arrow
         inside = {
-            group for group in range(metadata.num_row_groups) if self._part.holds(_start(metadata, group))
+            group
+            for group in range(metadata.num_row_groups)
+            if self._part.holds(_start(metadata, group)) and may_have(metadata, schema, group, self._bounds)
         }
         if self._filter is None:
             return inside

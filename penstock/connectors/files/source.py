@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -32,7 +33,7 @@ from penstock.connectors.files.orc import OrcFormat
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.partitions import PartitionColumns
 from penstock.connectors.files.unreadable import OnMissing, open_found
-from penstock.connectors.source import Source, Split, SplitEnumerator, SplitReader
+from penstock.connectors.source import Bound, Source, Split, SplitEnumerator, SplitReader
 from penstock.core.clock import Clock
 from penstock.core.durations import DurationLike, to_bytes, to_millis
 from penstock.core.errors import ConfigError
@@ -174,6 +175,16 @@ class FileSource(Source):
         )
         partitions = self._settings.partitions
         return reader if partitions is None else partitions.open(reader, part.path)
+
+    def narrowed(self, columns: Collection[str]) -> FileSource:
+        found = copy(self)
+        found._format = self._format.narrowed(columns)
+        return found
+
+    def within(self, bounds: Sequence[Bound]) -> FileSource:
+        found = copy(self)
+        found._format = self._format.within(bounds)
+        return found
 
     def produced_type(self) -> Any | None:
         return None if self._settings.partitions is not None else self._format.produced_type()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 
 import pyarrow as pa
@@ -150,3 +151,21 @@ def test_aggregates_whose_texts_are_equal_are_kept_apart():
     one, other = Aggregated("max", "a", "MAX(f(s))", "s"), Aggregated("max", "b", "MAX(f(s))", "t")
     (row,) = batch(resumed([one, other], [one, other]), TEXTS, (1, "d", "", True))
     assert (row["a"], row["b"]) == ("d", "x")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", "b", None, "a", "", "a"]),
+        pa.array(["x", "a", "b", None, "a"]).slice(1),
+        pa.array([b"ab", None, b"ab", b"cd"], pa.binary(2)),
+        pa.array([Decimal("1.10"), Decimal("1.1"), None, Decimal("2.00")], pa.decimal128(5, 2)),
+        pa.nulls(3, pa.string()),
+        pa.nulls(3),
+    ],
+    ids=str,
+)
+def test_a_value_has_the_same_hash_alone_as_among_others_like_it(column: pa.Array) -> None:
+    alone = [int(row_hashes([column.slice(place, 1)])[0]) for place in range(len(column))]
+    assert row_hashes([column]).tolist() == alone
+    assert len(set(alone)) == len(set(column.to_pylist()))
