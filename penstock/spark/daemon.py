@@ -9,26 +9,30 @@ modules of users' programs do.  And whoever forked a worker can say why it died
 
 from __future__ import annotations
 
+import importlib
 import runpy
+import sys
+from pathlib import Path
 
-import pandas
-import pyarrow.compute
-import pyarrow.dataset
-import pyarrow.parquet
-
-import penstock.common.types
-import penstock.connectors.files.parquet
-import penstock.datastream.connectors.file_system
-import penstock.datastream.functions
-import penstock.datastream.state
-import penstock.datastream.stream_execution_environment
-import penstock.datastream.window
-import penstock.operators.columnar.window_agg
-import penstock.spark.worker
 from penstock.spark import witness
 
-PRELOADED = (pandas, pyarrow, penstock)
+PRELOADED = "penstock.spark.preloaded"
+
+
+def preload() -> None:
+    """Import what workers are to have, without a look into the directory that the program was started in.
+
+    ``python -m`` puts that first: a user's ``numbers.py`` there would be taken for Python's own, and run.
+    """
+    here = sys.path[0] if sys.path and sys.path[0] in ("", str(Path.cwd())) else None
+    if here is not None:
+        del sys.path[0]
+    importlib.import_module(PRELOADED)
+    if here is not None:
+        sys.path.insert(0, here)
+
 
 if __name__ == "__main__":
+    preload()
     witness.install()
     runpy.run_module("pyspark.daemon", run_name="__main__")

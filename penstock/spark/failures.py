@@ -25,6 +25,8 @@ _PYTHON = (
     ),
     (r'IOException: Cannot run program "[^"]+": (.*)', "cannot be started ({0})"),
 )
+_SAID = re.compile(r"^Error from python worker:\n((?: .*\n|\n)+)", re.MULTILINE)
+"""What a Python wrote that ended before it was a worker."""
 _OWN = re.compile(r"^penstock\.core\.errors\.\w+: (.+)", re.MULTILINE)
 """What a slot raised before its driver could hear of it."""
 _KNOWN: tuple[tuple[str, ClusterError], ...] = (
@@ -72,6 +74,12 @@ def translate(error: Exception, python: str) -> Exception:
     if wrong is not None:
         return wrong
     text = str(error)
+    said = _SAID.search(text)
+    if said is not None and not re.search(_WORKER, text, re.MULTILINE):
+        return ClusterError(
+            f"the Python of the executors ({python}) could not be started as a worker: {_end_of(said[1])}",
+            code=Code.WORKER_PYTHON,
+        )
     own = _OWN.search(text)
     if own is not None:
         return ClusterError(f"a slot could not begin: {own[1]}")
@@ -126,6 +134,13 @@ def _way_out(missing: str) -> str:
     if not is_package or missing.partition(".")[0] in _REQUIREMENTS:
         return way
     return f"{way}; modules of your own are shipped by env.add_python_file()"
+
+
+def _end_of(said: str) -> str:
+    """The exception behind a traceback, or else the last line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    raised = [i for i, line in enumerate(lines) if re.match(r"(?:\w+\.)*\w*(?:Error|Exception|Exit)\b", line)]
+    return " ".join(lines[raised[-1] :] if raised else lines[-1:])[:300]
 
 
 def gist(text: str) -> str:

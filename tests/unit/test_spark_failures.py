@@ -57,6 +57,39 @@ penstock.spark.daemon's stdout.
 \tat org.apache.spark.errors.SparkCoreErrors$.eofExceptionWhileReadPortNumberError
 """
 
+AT_ITS_START = """An error occurred while calling o234.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Could not recover from a failed barrier \
+ResultStage. Most recent failure reason: Stage failed because barrier task ResultTask(1, 0) finished \
+unsuccessfully.
+org.apache.spark.SparkException:
+Error from python worker:
+  context.c:56: warning: ignoring request
+{}
+PYTHONPATH was:
+  /spark/python/lib/pyspark.zip
+org.apache.spark.SparkException: EOFException occurred while reading the port number from \
+penstock.spark.daemon's stdout.
+\tat org.apache.spark.errors.SparkCoreErrors$.eofExceptionWhileReadPortNumberError
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "  Traceback (most recent call last):\n    import pandas\n  ImportError: I need:\n  numpy: none",
+            "ImportError: I need: numpy: none",
+        ),
+        ("  Fatal Python error: no codec\n\n  Python runtime state", "Python runtime state"),
+    ],
+)
+def test_a_python_that_ends_before_it_is_a_worker_says_why(said: str, words: str) -> None:
+    error = translate(RuntimeError(AT_ITS_START.format(said)), "/opt/python")
+    assert isinstance(error, ClusterError)
+    assert (
+        str(error) == f"the Python of the executors (/opt/python) could not be started as a worker: {words}"
+    )
+
 
 @pytest.mark.parametrize(
     ("text", "words"),
