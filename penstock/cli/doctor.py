@@ -20,11 +20,12 @@ import click
 from rich.text import Text
 
 from penstock.cli.output import console
+from penstock.cli.settings_file import find_settings
 from penstock.coordinator.registry import home, make_home
 from penstock.core import options
 from penstock.core.clock import SystemClock
 from penstock.core.config import GIVEN_MASTER, Configuration
-from penstock.core.errors import PenstockError
+from penstock.core.errors import ConfigError, PenstockError, coded
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 _PYTHON = (3, 11)
@@ -42,6 +43,9 @@ _PACKAGES: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None]] = {
 """Least version, and first version that is too new: what slots need as well."""
 _DESCRIPTORS = 1024
 _ROOM = 1 << 30
+_MEMORY = 2 << 30
+_MEMINFO = Path("/proc/meminfo")
+_PATIENCE = "10 min"
 
 
 class Verdict(Enum):
@@ -68,7 +72,8 @@ def doctor(ctx: click.Context, fast: bool) -> None:
     """Check that this machine can run jobs; exit status 1 if it cannot."""
     checks: list[Callable[[], Finding]] = [check_python, check_java]
     checks += [lambda name=name: check_package(name) for name in _PACKAGES]  # type: ignore[misc]
-    checks += [check_workers, check_loopback, check_host, check_descriptors, check_room, check_home]
+    checks += [check_workers, check_connect, check_spark_home, check_defaults, check_settings]
+    checks += [check_loopback, check_host, check_descriptors, check_memory, check_room, check_home]
     out = console()
     failed = False
     for check in checks if fast else [*checks, check_gang]:
@@ -150,6 +155,75 @@ def check_workers() -> Finding:
     return Finding(Verdict.OK, what)
 
 
+def check_connect() -> Finding:
+    """Sessions of Spark Connect cannot run jobs; the address is not shown, for it may hold a token."""
+    if not os.environ.get("SPARK_REMOTE"):
+        return Finding(Verdict.OK, "no Spark Connect (no SPARK_REMOTE)")
+    remedy = "Unset it, and give the master itself: --master. `penstock explain PEN-0705` says why."
+    return Finding(Verdict.FAIL, "SPARK_REMOTE is set, and a job cannot run through Spark Connect", remedy)
+
+
+def check_spark_home() -> Finding:
+    """The Java side of Spark, if somebody has said where: PySpark brings one that fits."""
+    given = os.environ.get("SPARK_HOME")
+    if not given:
+        return Finding(Verdict.OK, "Spark is the one that PySpark brings (no SPARK_HOME)")
+    remedy = "Unset SPARK_HOME, or name a Spark of PySpark's own version."
+    names = sorted(path.name for path in Path(given).glob("jars/spark-core_*.jar"))
+    found = re.match(r"spark-core_[\d.]+-(\d+\.\d+)", names[-1]) if names else None
+    if found is None:
+        return Finding(Verdict.FAIL, f"there is no Spark at SPARK_HOME={given}", remedy)
+    what = f"Spark {found[1]} at SPARK_HOME={given}"
+    try:
+        wanted = ".".join(importlib.metadata.version("pyspark").split(".")[:2])
+    except importlib.metadata.PackageNotFoundError:  # told by its own check
+        return Finding(Verdict.WARN, what, remedy)
+    if found[1] != wanted:
+        return Finding(Verdict.FAIL, f"{what}, and PySpark is {wanted}", remedy)
+    return Finding(Verdict.OK, what)
+
+
+def check_defaults() -> Finding:
+    """What Spark reads by itself, and jobs refuse to run with."""
+    home_of_spark = os.environ.get("SPARK_HOME")
+    given = os.environ.get("SPARK_CONF_DIR") or (home_of_spark and str(Path(home_of_spark) / "conf"))
+    path = Path(given) / "spark-defaults.conf" if given else None
+    if path is None or not path.is_file():
+        return Finding(Verdict.OK, "no spark-defaults.conf is read")
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        return Finding(Verdict.WARN, f"{path} cannot be read: {error}", "Spark will not read it either.")
+    pairs = [re.split(r"[\s=:]+", line.strip(), maxsplit=1) for line in lines]
+    settings = {pair[0]: pair[1] for pair in pairs if len(pair) == 2}  # a comment's key is its mark
+    if settings.get("spark.dynamicAllocation.enabled", "").lower() == "true":
+        remedy = "Run jobs with --conf spark.dynamicAllocation.enabled=false: `penstock explain PEN-0703`."
+        return Finding(Verdict.WARN, f"{path} switches dynamic allocation on", remedy)
+    return Finding(Verdict.OK, f"{path} holds nothing that jobs refuse")
+
+
+def check_settings() -> Finding:
+    """The file of settings that `penstock run` would read from here."""
+    try:
+        found = find_settings(None)
+    except (ConfigError, OSError) as error:
+        return Finding(Verdict.FAIL, coded(error), "Mend the file: `penstock run` stops at it, too.")
+    return Finding(Verdict.OK, "no file of settings is read here" if found is None else found.said())
+
+
+def check_memory() -> Finding:
+    """What a job on one machine takes at least; without it the kernel kills the JVM or a slot."""
+    try:
+        lines = _MEMINFO.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return Finding(Verdict.OK, "this system does not say how much memory is free")
+    free = next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), None)
+    if free is not None and free < _MEMORY:
+        remedy = "Make room: a job on one machine wants 2 GB, and the kernel kills what takes too much."
+        return Finding(Verdict.WARN, f"only {free / 1e6:.0f} MB of memory are free", remedy)
+    return Finding(Verdict.OK, "there is memory for a job on this machine")
+
+
 def check_host() -> Finding:
     """Java asks for the address of this machine's name when Spark starts."""
     name = socket.gethostname()
@@ -217,6 +291,7 @@ def check_gang() -> Finding:
     clock = SystemClock()
     started = clock.monotonic()
     settings = {GIVEN_MASTER: "local[2]", options.DEFAULT_PARALLELISM.key: "2"}
+    settings[options.SLOTS_TIMEOUT.key] = _PATIENCE  # a machine that is only busy is not broken
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     stream = env.from_collection(list(range(10))).key_by(lambda value: value % 2)
     try:

@@ -1,16 +1,14 @@
-"""``penstock checkpoint`` and ``penstock doctor``."""
+"""``penstock checkpoint``."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from penstock.cli import doctor as doctor_module
 from penstock.cli.main import cli
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.log import Log, LogSource, Producer, Text
@@ -99,71 +97,3 @@ def test_a_damaged_snapshot_is_found_out(checkpoints, tmp_path):
 def test_show_of_nothing(tmp_path):
     result = invoke("show", str(tmp_path))
     assert result.exit_code == 1 and "no snapshot" in result.stderr
-
-
-# --- doctor -------------------------------------------------------------------------------------
-
-
-def test_doctor_finds_this_machine_well(tmp_path, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
-    result = CliRunner().invoke(cli, ["doctor", "--fast"])
-    assert result.exit_code == 0, result.output
-    for word in ("Python", "Java", "pyspark", "pyarrow", "pandas", "loopback", str(tmp_path)):
-        assert word in result.output
-
-
-def test_doctor_runs_a_job(tmp_path, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
-    with local_cluster(slots=2):
-        result = CliRunner().invoke(cli, ["doctor"])
-    assert result.exit_code == 0 and "a job on two slots" in result.output
-
-
-def test_doctor_fails_without_java_and_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    result = CliRunner().invoke(cli, ["doctor", "--fast"])
-    assert result.exit_code == 1 and "fail" in result.output and "install a JRE" in result.output
-
-
-def test_doctor_knows_versions_that_do_not_fit(monkeypatch):
-    monkeypatch.setattr(doctor_module.importlib.metadata, "version", lambda name: "3.5.1")
-    found = doctor_module.check_package("pyspark")
-    assert found.verdict is doctor_module.Verdict.FAIL and "pyspark>=4.1,<4.4" in found.remedy
-
-
-@pytest.mark.parametrize(
-    ("python", "words"),
-    [("/nowhere/python", "No such file"), ("false", "it failed"), ("echo", "not 3.")],
-)
-def test_doctor_finds_workers_that_run_another_python(python, words, monkeypatch):
-    monkeypatch.setenv("PYSPARK_PYTHON", python)
-    found = doctor_module.check_workers()
-    assert found.verdict is doctor_module.Verdict.FAIL and words in found.what and "Unset" in found.remedy
-
-
-def test_doctor_finds_workers_that_run_this_python(monkeypatch):
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    assert doctor_module.check_workers().verdict is doctor_module.Verdict.OK
-
-
-def test_doctor_warns_of_what_will_be_short(monkeypatch, tmp_path):
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    monkeypatch.setattr(doctor_module.socket, "gethostname", lambda: "no.such.machine.invalid")
-    monkeypatch.setattr(doctor_module.resource, "getrlimit", lambda _: (256, 4096))
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "missing"))
-    host, files = doctor_module.check_host(), doctor_module.check_descriptors()
-    room, workers = doctor_module.check_room(), doctor_module.check_workers()
-    assert {found.verdict for found in (host, files, room)} == {doctor_module.Verdict.WARN}
-    assert "/etc/hosts" in host.remedy and "ulimit -n 4096" in files.remedy
-    assert "SPARK_LOCAL_DIRS" in room.remedy
-    assert workers.verdict is doctor_module.Verdict.OK
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
-    monkeypatch.setattr(doctor_module, "_ROOM", 1 << 60)
-    assert "MB left" in doctor_module.check_room().what
-
-
-def test_doctor_warns_about_a_home_it_cannot_write(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "file" / "home"))
-    result = CliRunner().invoke(cli, ["doctor", "--fast"])
-    assert result.exit_code == 0 and "PENSTOCK_HOME" in result.output
