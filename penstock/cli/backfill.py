@@ -39,7 +39,14 @@ _FUTURE = (
 @click.option(
     "--switch-at", required=True, metavar="TIME", help="Event time at which the live stream begins."
 )
-@click.option("--format", "kind", type=click.Choice(["parquet", "orc", "text"]), default="parquet")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["parquet", "orc", "text"]),
+    default="parquet",
+    show_default=True,
+    help="Of the files.",
+)
 @click.option("--table", help=f"Table of the database; its password is read from {PASSWORD}.")
 @click.option("--time-column", metavar="NAME", help="Column with the records' timestamps, if they need one.")
 @click.option("--columns", metavar="A,B", help="Columns of the live stream [default: all but --time-column].")

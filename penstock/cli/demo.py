@@ -31,10 +31,18 @@ _PLAIN_EVERY = 100
 
 
 @click.command()
-@click.option("--events", default=300_000, show_default=True, type=click.IntRange(1000))
-@click.option("--crashes", default=1, show_default=True, type=click.IntRange(0, 20))
 @click.option(
-    "--mode", default=Mode.EXACTLY_ONCE.value, show_default=True, type=click.Choice([m.value for m in Mode])
+    "--events", default=300_000, show_default=True, type=click.IntRange(1000), help="Clicks to count."
+)
+@click.option(
+    "--crashes", default=1, show_default=True, type=click.IntRange(0, 20), help="How often to kill a worker."
+)
+@click.option(
+    "--mode",
+    default=Mode.EXACTLY_ONCE.value,
+    show_default=True,
+    type=click.Choice([m.value for m in Mode]),
+    help="What checkpoints promise.",
 )
 @click.option("--master", help="Spark master on this machine.  [default: spark-submit's, else local[2]]")
 @click.option("--keep", is_flag=True, help="Keep the topics and checkpoints.")

@@ -40,7 +40,14 @@ PLACE = "TIME|OFFSETS|SNAPSHOT"
 @click.option(
     "--until", "end", metavar="TIME|OFFSETS", help="Where to end [default: where the input ends now]."
 )
-@click.option("--output", type=click.Path(path_type=Path), default=Path("replay"), show_default=True)
+@click.option(
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("replay"),
+    show_default=True,
+    help="Where what sinks would get is written.",
+)
 @click.option("--compare", "old", metavar="OLD", type=click.Path(path_type=Path), help="An earlier --output.")
 @program_options
 @non_restored_option

@@ -38,7 +38,7 @@ def topic() -> None:
 @topic.command()
 @click.argument("name")
 @_root
-@click.option("--partitions", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--partitions", default=1, show_default=True, type=click.IntRange(1), help="How many.")
 @click.option("--retention-bytes", type=click.IntRange(1), help="Bytes kept per partition.")
 @click.option("--retention-ms", type=click.IntRange(1), help="Age after which records may go.")
 def create(
