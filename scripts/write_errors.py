@@ -55,12 +55,17 @@ def _place(link: re.Match[str]) -> str:
 
 
 def index(found: dict[str, dict[str, str]]) -> str:
-    """The page with all codes."""
-    rows = [
-        f"| [{code}]({it['page'].removeprefix('docs/errors/')}) | {it['title']} |"
-        for code, it in found.items()
-    ]
-    return f"{HEAD}| code | what |\n| --- | --- |\n" + "\n".join(rows) + "\n"
+    """The page with all codes, by the pages that explain them."""
+    parts = [HEAD.rstrip()]
+    for page in dict.fromkeys(it["page"].partition("#")[0] for it in found.values()):
+        title = (ROOT / page).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# Errors of ")
+        parts += ["", f"## {title[0].upper()}{title[1:]}", "", "| code | what |", "| --- | --- |"]
+        parts += [
+            f"| [{code}]({it['page'].removeprefix('docs/errors/')}) | {it['title']} |"
+            for code, it in found.items()
+            if it["page"].startswith(f"{page}#")
+        ]
+    return "\n".join(parts) + "\n"
 
 
 def main() -> None:

@@ -269,14 +269,3 @@ def _to_text(value: Any) -> str:
     if isinstance(value, dict):
         return json.dumps(value)
     return str(value)
-
-
-def markdown() -> str:
-    """The table of all settings, as the body of ``docs/configuration.md``."""
-    lines = ["| setting | kind | default | meaning |", "| --- | --- | --- | --- |"]
-    for option in OPTIONS.values():
-        kind = ", ".join(f"`{c}`" for c in option.choices) if option.choices else option.kind.value
-        default = "" if option.default is None else f"`{option.default}`"
-        older = "".join(f" Older name: `{key}`." for key in option.fallback_keys)
-        lines.append(f"| `{option.key}` | {kind} | {default} | {option.doc}{older} |")
-    return "\n".join(lines) + "\n"

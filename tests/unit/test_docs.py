@@ -10,12 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from penstock.core.config import markdown
+from penstock.core.options import OPTIONS
 from penstock.testing.local import local_cluster
+from scripts import write_configuration
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -56,8 +55,41 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_settings_are_current() -> None:
     page = (DOCS / "configuration.md").read_text(encoding="utf-8")
-    table = page[page.index("| setting |") :]
-    assert table == markdown(), "run: python scripts/write_configuration.py"
+    tables = page[page.index(write_configuration.START) :]
+    assert tables == write_configuration.markdown(), "run: python scripts/write_configuration.py"
+    assert write_configuration.SECTIONS.keys() <= OPTIONS.keys(), "a heading stands nowhere"
+    assert tables.count("\n| `") == len(OPTIONS)
+
+
+# Errors are read by section, notes begin with their problem, and the repository's pages go their own ways.
+BEGIN_OTHERWISE = ("docs/design/", "docs/errors/", "README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_begins_with_what_can_be_done_after_it(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    name = page.relative_to(ROOT).as_posix()
+    if name.startswith(BEGIN_OTHERWISE):
+        assert text.startswith("# ") and text.partition("\n\n")[2].strip()
+    else:
+        assert re.match(r"# .+\n\nAfter this page ", text)
+
+
+BY_VERSION = {"CHANGELOG.md"}
+"""Has a heading for each release, and there was one."""
+TWO_SCREENS = 80
+LONG = [page for page in PAGES if len(page.read_text(encoding="utf-8").splitlines()) > TWO_SCREENS]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in LONG if page.name not in BY_VERSION],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_a_long_page_can_be_entered_by_its_headings(page: Path) -> None:
+    """Of these the site and forges make tables of contents."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    assert len(re.findall(r"^#{2,3} ", text, re.MULTILINE)) >= 3
 
 
 def test_every_design_note_is_in_the_index() -> None:
@@ -95,17 +127,19 @@ def test_the_program_of_the_readme(
     assert lines == {"('ann', 0, 2)", "('bob', 0, 1)", "('ann', 60000, 1)"}
 
 
-def test_the_columns_of_the_readme(
+def test_the_data_frames_and_sql_of_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    orders = {"country": ["de", "fr", "de"], "amount": [1.5, 2.0, 3.0], "ts": [1_000, 2_000, 61_000]}
-    pq.write_table(pa.table(orders), tmp_path / "orders.parquet")
     monkeypatch.chdir(tmp_path)
     with local_cluster(slots=2):
-        run(python_blocks(ROOT / "README.md")[1])
-    printed = capsys.readouterr().out
-    assert len(printed.splitlines()) == 4  # with the names of the columns
-    assert all(part in printed for part in ("fr", "de", "1.785", "2.380", "3.570"))
+        names = run(python_blocks(ROOT / "README.md")[1])
+        by_methods = capsys.readouterr().out
+        for block in python_blocks(ROOT / "README.md")[2:]:
+            run(block, names)
+        by_sql = capsys.readouterr().out
+    for printed in (by_methods, by_sql):
+        assert len(printed.splitlines()) == 4  # with the names of the columns
+        assert all(part in printed for part in ("fr", "de", "1.785", "2.380", "3.570"))
 
 
 def test_the_guide_to_dataframes(capsys: pytest.CaptureFixture[str]) -> None:

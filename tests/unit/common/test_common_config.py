@@ -8,7 +8,7 @@ import pytest
 
 from penstock.common import ConfigOptions, Configuration, ExecutionConfig, RestartStrategies
 from penstock.core import options
-from penstock.core.config import find, markdown, resolve
+from penstock.core.config import find, resolve
 from penstock.core.errors import ConfigError
 from penstock.core.options import OPTIONS
 from penstock.core.restart import ExponentialDelay, FailureRate, FixedDelay, NoRestart, restart_from_config
@@ -114,12 +114,6 @@ def test_check_names_what_was_let_pass_and_refuses_the_rest():
     assert find("blob.server.port") is None
     with pytest.raises(ConfigError, match="heartbeat.interval"):
         Configuration.from_dict({"heartbeat.intervals": "1 s"}).check()
-
-
-def test_markdown_has_a_line_per_option():
-    lines = markdown().splitlines()
-    assert len(lines) == len(OPTIONS) + 2
-    assert "| `penstock.channel.bytes` | memory | `8 mb` | Bytes in flight per channel at most. |" in lines
 
 
 # --- Configuration ---
