@@ -92,6 +92,8 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(File.generated(config, page, content=text))
     worker = (ROOT / "scripts" / "docs_worker.js").read_text(encoding="utf-8")
     files.append(File.generated(config, "assets/iframe-worker.js", content=worker))
+    style = (ROOT / "scripts" / "docs_site.css").read_text(encoding="utf-8")
+    files.append(File.generated(config, "assets/docs_site.css", content=style))
     for name, text in {**example_pages(), **reference_pages(), **notebook_pages()}.items():
         files.append(File.generated(config, name, content=text))
     return files
@@ -180,3 +182,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return "".join(
         part if part.startswith("```") else LIST.sub(r"\1\n\n", LINK.sub(led, part)) for part in parts
     )
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """A page's contents below its title, for narrow screens: the theme puts them into its menu there."""
+    parts = [part for top in page.toc for part in (top.children if top.level == 1 else [top])]
+    return html.replace("</h1>", f"</h1>\n{contents(parts)}", 1) if len(parts) > 2 else html
+
+
+def contents(parts: list[Any]) -> str:
+    """A list of headings to choose from, closed to begin with."""
+    lines = "".join(f'<li><a href="{part.url}">{part.title}</a></li>' for part in parts)
+    return f'<details class="page-contents"><summary>On this page</summary><ul>{lines}</ul></details>'
