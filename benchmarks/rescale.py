@@ -9,6 +9,7 @@ ran, and the longest time without new output, seen by who reads it; at the end t
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import subprocess
@@ -90,7 +91,8 @@ class Load:
     def gap(self, since: float) -> float:
         """The longest time without new output since then, in seconds."""
         times = [at for at in list(self.times) if at >= since]
-        return max(later - sooner for sooner, later in zip([since, *times], times, strict=False))
+        times = [since, *times, time.monotonic()]
+        return max(later - sooner for sooner, later in itertools.pairwise(times))
 
     def settle(self) -> None:
         """Until what was sent by now is there."""
@@ -190,7 +192,7 @@ class Job:
 
     def in_place(self, parallelism: int) -> str:
         """As ``penstock rescale`` does; when the new slots came into each phase."""
-        return f"behind the checkpoint: {self.ask(f'rescale {parallelism}')}"
+        return f"behind the checkpoint: {self.ask(f'rescale {parallelism}')}, "
 
     def anew(self, parallelism: int) -> str:
         """As it did before."""
@@ -226,7 +228,7 @@ def play(load: Load, job: Job, rounds: int) -> Found:
             load.settle()
             gap = load.gap(began)
             print(f"{way}, {before} to {after}: {took:.2f} s, output gap {gap:.2f} s (before: {usual:.2f} s)")
-            print(f"  {told}, load {os.getloadavg()[0]:.1f}", flush=True)
+            print(f"  {told}load {os.getloadavg()[0]:.1f}", flush=True)
             found[way, f"{before} to {after}"].append((took, gap))
             before = after
     return found
