@@ -8,12 +8,13 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flow_graphs import Pace, log_sink
-from local_jobs import NO_TIME, environment, finish, wait_for_snapshots
+from local_jobs import NO_TIME, environment, finish, number_stream, until, wait_for_snapshots
 
 from penstock.common import Configuration
 from penstock.connectors.source import Split
@@ -53,7 +54,13 @@ class Keep(KeyedProcessFunction):
         yield value
 
 
+def noted(file: Path, value: int) -> int:
+    file.touch()
+    return value
+
+
 def start(place: Path, savepoint: str | None) -> Any:
+    """A source that is held in the middle; there is a file ``kept`` beside ``place`` once there is state."""
     config = Configuration()
     config.set_string("execution.checkpointing.dir", str(place))
     config.set_string("execution.checkpointing.interval", "1 h")
@@ -61,9 +68,9 @@ def start(place: Path, savepoint: str | None) -> Any:
     if savepoint is not None:
         config.set_string("execution.state-recovery.path", savepoint)
     env = StreamExecutionEnvironment.get_execution_environment(config)
-    env.from_collection([1, 2, 3]).uid("in").key_by(lambda value: 0).process(Keep()).uid("keep").print().uid(
-        "out"
-    )
+    numbers = number_stream(env, 5, 1, gate=place.with_name("gate")).uid("in")
+    kept = numbers.key_by(lambda value: 0).process(Keep()).uid("keep")
+    kept.map(partial(noted, place.with_name("kept"))).uid("noted").print().uid("out")
     return env.execute_async("planted")
 
 
@@ -105,9 +112,9 @@ def with_pickle(block: bytes, evil: bytes) -> bytes:
 def test_what_was_planted_is_refused_by_name(where: str, tmp_path: Path) -> None:
     proof = tmp_path / "ran"
     with local_cluster():
-        savepoint = (
-            start(tmp_path / "chk", None).stop_with_savepoint(False, str(tmp_path / "sp")).result(PATIENCE_S)
-        )
+        client = start(tmp_path / "chk", None)
+        until((tmp_path / "kept").exists, "there is state")
+        savepoint = client.stop_with_savepoint(False, str(tmp_path / "sp")).result(PATIENCE_S)
         file = Path(savepoint.removeprefix("file://")) / "_metadata"
         document = json.loads(file.read_text())
         plant(document, where, pickle.dumps(Planted(f"touch {proof}"), 5))
