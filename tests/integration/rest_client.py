@@ -23,6 +23,8 @@ from tests.patience import PATIENCE_S
 COUNT = 1000
 HALF = 599
 """Records before its source waits for the gate."""
+SELDOM = {"execution__checkpointing__interval": "1 h"}
+"""No newer checkpoint pushes out of the history what is asked about, however slow the machine is."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +107,17 @@ def served(tmp_path: Path, **settings: str) -> Iterator[Served]:
             if not job.result().done():
                 job.cancel().result(PATIENCE_S)
             serving.close()
+
+
+def vertex_ids(client: Client, base: str) -> list[str]:
+    """Of a job, sources first."""
+    return [vertex["id"] for vertex in client.get(base)["vertices"]]
+
+
+def outcome(job: Served, path: str) -> Any:
+    """What became of a request."""
+    done = until(
+        lambda: (said := job.client.get(path))["status"]["id"] == "COMPLETED" and said,
+        "the request is answered",
+    )
+    return done["operation"]
