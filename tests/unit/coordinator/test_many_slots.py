@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.slots import Job
+from benchmarks.played_slots import Job
 from penstock.core.documents import load
 from penstock.exchange.control_frames import from_bytes
 from penstock.graph.budget import NetworkBudget
