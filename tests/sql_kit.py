@@ -1,22 +1,14 @@
-"""For tests of SQL: rows as sorted tuples, and which DataFrame methods are there."""
+"""For tests of SQL: a session with two tables, and rows as sorted tuples."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 import penstock.dataframe as pf
 from penstock.dataframe import DataFrame
-from penstock.expressions.face import Expression
 from penstock.sql import Session
-
-
-def needs(*methods: str) -> pytest.MarkDecorator:
-    """Skips a test until DataFrames (or expressions) have these methods."""
-    absent = [name for name in methods if not (hasattr(DataFrame, name) or hasattr(Expression, name))]
-    return pytest.mark.skipif(bool(absent), reason=f"DataFrame has no {', '.join(absent)} yet")
 
 
 def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:

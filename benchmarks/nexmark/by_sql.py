@@ -1,10 +1,6 @@
-"""The queries as SQL text on Penstock, where its SQL is there."""
+"""The queries as SQL text on Penstock."""
 
 from __future__ import annotations
-
-import importlib
-from importlib.util import find_spec
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,16 +11,12 @@ from benchmarks.nexmark.tables import side_input
 from benchmarks.nexmark.truth import sql
 from penstock.dataframe import DataFrame, udf
 from penstock.datastream import StreamExecutionEnvironment as Env
-
-
-def has_sql() -> bool:
-    """Whether this Penstock has SQL."""
-    return find_spec("penstock.sql") is not None
+from penstock.sql import session_of
 
 
 def sql_frame(env: Env, query: str, tables: Tables) -> DataFrame:
     """The query's text, over the same tables."""
-    session: Any = importlib.import_module("penstock.sql").session_of(env)
+    session = session_of(env)
     for kind in TABLES[query]:
         session.register(kind, tables(kind), time="dateTime")
     session.register("side_input", pf.from_arrow(side_input(), env=env))
@@ -33,5 +25,4 @@ def sql_frame(env: Env, query: str, tables: Tables) -> DataFrame:
     *views, text = sql(query).split(";\n")
     for view in views:
         session.sql(view)
-    found: DataFrame = session.sql(text)
-    return found
+    return session.sql(text)

@@ -13,13 +13,12 @@ from flow_graphs import Pace
 
 from penstock.core.config import Configuration
 from penstock.core.job import JobStatus
+from penstock.rest.ui_serving import UiServer
 from penstock.spark.launcher import publish_to_registry
 from penstock.testing.local import local_cluster
 from tests.console.browser import Browser
 from tests.integration.local_jobs import finish, start_graph, until, wait_for_snapshots
 from tests.patience import PATIENCE_S
-
-ui_serving = pytest.importorskip("penstock.rest.ui_serving", reason="There is no server of the page here.")
 
 HARM = "<img src=x onerror=document.title='broken'><script>document.title='broken'</script>"
 
@@ -27,7 +26,7 @@ HARM = "<img src=x onerror=document.title='broken'><script>document.title='broke
 @contextmanager
 def opened(browser: Browser, archive: Path) -> Iterator[None]:
     """The list, by the link that ``penstock ui`` prints."""
-    server = ui_serving.UiServer(Configuration.from_dict({"rest.port": "0"}), [str(archive)])
+    server = UiServer(Configuration.from_dict({"rest.port": "0"}), [str(archive)])
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

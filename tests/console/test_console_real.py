@@ -12,11 +12,10 @@ from flow_graphs import GRAPHS, Pace
 
 from penstock.coordinator.running_job import RunningJob
 from penstock.core.job import JobStatus
+from penstock.rest.serving import serve
 from penstock.testing.local import LocalLauncher, local_cluster
 from tests.console.browser import Browser, By
 from tests.integration.local_jobs import finish, kill_slot, output, start_graph, until, wait_for_snapshots
-
-serving = pytest.importorskip("penstock.rest.serving", reason="There is no server of the page here.")
 
 COUNT = 900
 GRAPH = "keyed"
@@ -37,7 +36,7 @@ def page(browser: Browser, launcher: LocalLauncher, route: str) -> Iterator[Runn
     """The newest job's page, by the link that ``penstock ui`` would open."""
     job = launcher.jobs[-1]
     until(lambda: job.status() is JobStatus.RUNNING, "the job runs")
-    server = serving.serve(job)
+    server = serve(job)
     assert server is not None
     try:
         browser.driver.get(server.link())

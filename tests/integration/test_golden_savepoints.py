@@ -26,8 +26,6 @@ VERSIONS = range(1, FORMAT_VERSION + 1)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("parallelism", "backend"), [(1, "hashmap"), (2, "rocksdb"), (3, "hashmap")])
 def test_every_format_is_restored(version: int, parallelism: int, backend: str, tmp_path: Path) -> None:
-    if backend == "rocksdb":
-        pytest.importorskip("rocksdict")
     golden = GOLDEN / f"format-{version}"
     shutil.copytree(golden / "savepoint", tmp_path / "savepoint")
     config = Configuration()

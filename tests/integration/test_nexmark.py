@@ -1,7 +1,4 @@
-"""Nexmark's queries as DataFrames equal DuckDB: in streaming and BATCH, after a crash, rescaled.
-
-A query that needs a part which is not there yet is skipped with its name.
-"""
+"""Nexmark as DataFrames and in SQL equals DuckDB: in streaming and BATCH, after a crash, rescaled."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ import pytest
 from flow_graphs import Pace, committed_files, read_text, text_file_sink
 from local_jobs import environment, finish, kill_slot, until, wait_for_snapshots
 
-from benchmarks.nexmark.by_sql import has_sql, sql_frame
+from benchmarks.nexmark.by_sql import sql_frame
 from benchmarks.nexmark.events import Feed
-from benchmarks.nexmark.queries import CHANGING, frame_of, missing
+from benchmarks.nexmark.queries import CHANGING, frame_of
 from benchmarks.nexmark.tables import MakeSource, Rows, generated, stream
 from benchmarks.nexmark.truth import QUERIES, Truth
 from penstock.common import Types
@@ -47,9 +44,6 @@ def truth() -> Iterator[Truth]:
 
 @pytest.fixture(params=QUERIES)
 def query(request: pytest.FixtureRequest) -> str:
-    lacks = missing(request.param)
-    if lacks:
-        pytest.skip(f"{request.param} needs {', '.join(lacks)}")
     return str(request.param)
 
 
@@ -77,9 +71,8 @@ def test_streaming(query: str, parallelism: int, truth: Truth) -> None:
         assert truth.check(query, frame(env, query).to_arrow()) > 0
 
 
+@pytest.mark.parametrize("query", BATCHED)
 def test_batch(query: str, truth: Truth) -> None:
-    if query not in BATCHED:
-        pytest.skip("the clock's windows are for streams")
     with local_cluster() as cluster:
         cluster.batch_rows = 1000
         env = environment().set_parallelism(2)
@@ -87,11 +80,14 @@ def test_batch(query: str, truth: Truth) -> None:
         assert truth.check(query, frame(env, query).to_arrow()) > 0
 
 
-@pytest.mark.skipif(not has_sql(), reason="it needs SQL")
-@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+@pytest.mark.parametrize(
+    ("query", "mode"),
+    [
+        *[(query, RuntimeExecutionMode.STREAMING) for query in QUERIES],
+        *[(query, RuntimeExecutionMode.BATCH) for query in BATCHED],
+    ],
+)
 def test_sql(query: str, mode: RuntimeExecutionMode, truth: Truth) -> None:
-    if query not in BATCHED and mode is RuntimeExecutionMode.BATCH:
-        pytest.skip("the clock's windows are for streams")
     with local_cluster():
         env = environment().set_parallelism(2)
         env.set_runtime_mode(mode)

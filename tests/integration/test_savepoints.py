@@ -101,7 +101,6 @@ def test_another_state_backend(
     graph: str, backends: tuple[str, str], tmp_path: Path, launcher: LocalLauncher
 ) -> None:
     """Savepoints are written the same way by every backend, also beside incremental unaligned checkpoints."""
-    pytest.importorskip("rocksdict")
     more = {
         "execution__checkpointing__incremental": "true",
         "execution__checkpointing__unaligned__enabled": "true",

@@ -12,7 +12,7 @@ import pytest
 import penstock.dataframe as pf
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.testing.local import local_cluster
-from tests.sql_kit import needs, orders, rows_of, session
+from tests.sql_kit import orders, rows_of, session
 
 
 @pytest.fixture(autouse=True)
@@ -156,7 +156,6 @@ def test_a_struct_is_taken_apart_by_its_name() -> None:
     assert rows_of(found) == [(3, 7)]
 
 
-@needs("agg")
 def test_groups_without_windows_change() -> None:
     assert result("SELECT country, COUNT(*) AS n, MAX(price) AS top FROM orders GROUP BY country") == [
         ("de", 3, 4),
@@ -167,13 +166,11 @@ def test_groups_without_windows_change() -> None:
     assert result("SELECT country FROM orders GROUP BY country HAVING COUNT(*) > 1") == [("de",), ("fr",)]
 
 
-@needs("agg")
 def test_an_aggregate_of_an_aggregate() -> None:
     query = "SELECT AVG(top) AS mean FROM (SELECT country, MAX(price) AS top FROM orders GROUP BY country)"
     assert result(query) == [(6.0,)]
 
 
-@needs("join", "agg")
 @pytest.mark.parametrize(
     ("query", "wanted"),
     [
@@ -201,7 +198,6 @@ def test_tables_are_joined(query: str, wanted: list[tuple[Any, ...]]) -> None:
     assert result(query) == wanted
 
 
-@needs("join")
 def test_rows_close_in_time_are_joined() -> None:
     query = (
         "SELECT o.id, p.paid FROM orders o JOIN payments p ON o.id = p.order_id "
@@ -219,7 +215,6 @@ def test_rows_close_in_time_are_joined() -> None:
     assert result(turned) == [(1, 3.0), (3, 1.5)]
 
 
-@needs("join")
 def test_windows_are_joined() -> None:
     sums = (
         f"SELECT window_start AS s, window_end AS e, country, SUM(price) AS n FROM {TUMBLE} GROUP BY "
@@ -232,7 +227,6 @@ def test_windows_are_joined() -> None:
     assert result(query) == [(at(0), "de"), (at(1), "it"), (at(2), "de")]
 
 
-@needs("top_n", "agg")
 def test_first_rows_of_each_key() -> None:
     ranked = (
         "SELECT *, ROW_NUMBER() OVER (PARTITION BY country ORDER BY price DESC) AS rn FROM orders "
@@ -251,7 +245,6 @@ def test_first_rows_of_each_key() -> None:
     assert result("SELECT id FROM orders WHERE price > 0 ORDER BY price DESC LIMIT 2") == [(2,), (4,)]
 
 
-@needs("drop_duplicates", "agg")
 def test_first_and_last_of_each_key() -> None:
     ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY country ORDER BY ts {}) AS rn FROM orders"
     assert result(f"SELECT country, id FROM ({ranked.format('')}) WHERE rn = 1") == [
@@ -267,7 +260,6 @@ def test_first_and_last_of_each_key() -> None:
     assert result("SELECT DISTINCT country FROM orders") == [("de",), ("fr",), ("it",)]
 
 
-@needs("over")
 def test_aggregates_over_rows_before() -> None:
     query = (
         "SELECT id, SUM(price) OVER (PARTITION BY country ORDER BY ts ROWS BETWEEN 1 PRECEDING AND "
@@ -277,7 +269,6 @@ def test_aggregates_over_rows_before() -> None:
     assert result(query) == [(1, 3), (2, 5), (3, 7), (4, 9), (5, 5), (6, 5)]
 
 
-@needs("join_temporal")
 def test_rows_meet_the_version_of_their_time() -> None:
     query = (
         "SELECT p.paid, o.price FROM payments p JOIN orders FOR SYSTEM_TIME AS OF p.ts AS o ON "

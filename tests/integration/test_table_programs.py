@@ -26,7 +26,6 @@ from penstock.table import (
 from penstock.table.expressions import col, lit
 from penstock.table.udf import udaf, udf, udtf
 from penstock.testing.local import local_cluster
-from tests.sql_kit import needs
 
 
 @pytest.fixture(autouse=True)
@@ -227,7 +226,6 @@ def test_a_statement_set_is_one_job(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(capsys.readouterr().out.split()) == ["+I[1]", "+I[2]"]
 
 
-@needs("agg")
 def test_words_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     t_env = streams()
     words = t_env.from_elements([("a",), ("b",), ("a",)], ["word"])

@@ -16,7 +16,6 @@ import penstock.dataframe as pf
 from penstock.sql import Session
 from penstock.testing.local import local_cluster
 from tests.duck import connected
-from tests.sql_kit import needs
 
 START = 1_700_000_000_000
 
@@ -155,7 +154,6 @@ def test_windows(part: int) -> None:
         check(seed, rows, mine, theirs)
 
 
-@needs("agg")
 @pytest.mark.parametrize("part", range(3))
 def test_groups(part: int) -> None:
     for seed in range(part * 8, part * 8 + 8):
@@ -170,7 +168,6 @@ def test_groups(part: int) -> None:
         check(seed, rows, query)
 
 
-@needs("join", "agg")
 @pytest.mark.parametrize("part", range(3))
 def test_joins(part: int) -> None:
     for seed in range(part * 8, part * 8 + 8):
@@ -182,7 +179,6 @@ def test_joins(part: int) -> None:
         check(seed, rows, f"SELECT a.id AS l, b.id AS r, b.n AS n, a.n AS m FROM t AS a {how} {some} ON {on}")
 
 
-@needs("top_n", "agg")
 def test_ranks() -> None:
     for seed in range(12):
         rng = random.Random(f"ranks {seed}")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,19 +25,21 @@ FEWER_SEEDS = range(4)
 LONG = {"columns_interval_join", "pressed_windows", "changing_semi", *FRAME_GRAPHS}
 """Their parts are played by others: ``columns_window_join`` and ``interval_join``, ``pressed_timers``,
 ``changing_join`` and ``changing_latest``."""
-_reports: dict[str, Report] = {}
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_output_is_exact_whatever_happens(graph: str) -> None:
-    seeds = FEWER_SEEDS if graph.endswith("_rocks") or graph in SELDOM | LONG else SEEDS
-    _reports[graph] = played(graph, seeds)
-    assert _reports[graph].seeds == len(seeds)
-    assert _reports[graph].snapshots > 4 * len(seeds), "a run is to have many snapshots"
+def seeds_of(graph: str) -> range:
+    return FEWER_SEEDS if graph.endswith("_rocks") or graph in SELDOM | LONG else SEEDS
 
 
-def test_torn_and_rotten_files_are_survived() -> None:
-    """Drivers vanish all the time and leave damage: the job goes back a snapshot, and the output is exact."""
+@cache
+def report_of(graph: str) -> Report:
+    """Played once, for the graph's own test and for that of all faults, in whatever order they run."""
+    return played(graph, seeds_of(graph))
+
+
+@cache
+def report_of_damage() -> Report:
+    """Of drivers that vanish all the time and leave damage."""
     faults = Faults(
         driver_crash=0.01,
         driver_crash_in_storage=0.02,
@@ -47,8 +50,20 @@ def test_torn_and_rotten_files_are_survived() -> None:
         commit_error=0.1,
         rescale=0.3,
     )
-    _reports["damage"] = simulate(GRAPHS["chain"], range(60), faults, name="chain")
-    assert _reports["damage"].faults["torn_file"] > 10 and _reports["damage"].faults["rotten_file"] > 0
+    return simulate(GRAPHS["chain"], range(60), faults, name="chain")
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_output_is_exact_whatever_happens(graph: str) -> None:
+    report, runs = report_of(graph), len(seeds_of(graph))
+    assert report.seeds == runs
+    assert report.snapshots > 4 * runs, "a run is to have many snapshots"
+
+
+def test_torn_and_rotten_files_are_survived() -> None:
+    """The job goes back a snapshot, and the output is exact."""
+    faults = report_of_damage().faults
+    assert faults["torn_file"] > 10 and faults["rotten_file"] > 0
 
 
 def test_other_numbers_of_slots() -> None:
@@ -85,10 +100,8 @@ def test_every_fault_happens() -> None:
     Those that are not among all are played where they are asked for: slots that leave, above, and slots that
     never open and copies that go bad, in ``test_sim_mutations.py`` and ``test_sim_mutations_copies.py``.
     """
-    if not _reports.keys() >= {"damage", *GRAPHS}:
-        pytest.skip("needs the reports of all graphs")
     seen: Counter[str] = Counter()
-    for report in _reports.values():
+    for report in (report_of_damage(), *map(report_of, GRAPHS)):
         seen += report.faults
     assert {field.name for field in fields(Faults)} - {"most", *APART} <= set(seen)
 

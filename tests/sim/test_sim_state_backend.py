@@ -61,7 +61,6 @@ def test_output_is_exact_with_another_backend(graph: str) -> None:
 
 def test_state_moves_between_backends() -> None:
     """New drivers keep state in RocksDB, and then in the log again: each reads the files of the other."""
-    pytest.importorskip("rocksdict")
     logs: Counter[str] = Counter()
     databases: Counter[str] = Counter()
     openers = {

@@ -89,8 +89,6 @@ def test_records_of_a_broadcast_side_are_shown_if_they_did_something() -> None:
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_two_inputs_with_state_in_memory_and_on_disk(backend: str) -> None:
-    if backend == "rocksdb":
-        pytest.importorskip("rocksdict")
     lines = stepped(TWO, "-D", f"state.backend.type={backend}")
     assert sorted(line.split(". ", 1)[1].split(" at ")[0] for line in lines if ". record" in line) == [
         "record",
@@ -101,8 +99,6 @@ def test_two_inputs_with_state_in_memory_and_on_disk(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_windows_are_shown_as_they_fill_and_fire(backend: str) -> None:
-    if backend == "rocksdb":
-        pytest.importorskip("rocksdict")
     lines = stepped(WINDOW, "-D", f"state.backend.type={backend}")
     assert len([line for line in lines if ". record" in line]) == 3
     outs = [line for line in lines if line.startswith("    out: ")]

@@ -1,9 +1,5 @@
 """What RocksDB says of itself, as metrics."""
 
-import pytest
-
-pytest.importorskip("rocksdict")
-
 from penstock.state.backend import EntryShape
 from penstock.state.heap.backend import heap_state
 from penstock.state.rocks.backend import RocksBackend

@@ -56,8 +56,6 @@ backends = Backends(None)
 @pytest.fixture(params=["heap", "rocks"], autouse=True)
 def _backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     global backends
-    if request.param == "rocks":
-        pytest.importorskip("rocksdict")
     backends = Backends(None if request.param == "heap" else tmp_path)
     yield
     backends.close()

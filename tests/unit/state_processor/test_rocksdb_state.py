@@ -13,8 +13,6 @@ from penstock.state_processor.lookup import Limits, NotThere, TooMuch, listed, r
 from penstock.state_processor.snapshot import label
 from penstock.testing.local import local_cluster
 
-pytest.importorskip("rocksdict")
-
 CLICKS = [("ann", 1), ("bob", 2), ("ann", 3), ("cy", 4)]
 
 

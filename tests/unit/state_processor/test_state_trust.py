@@ -106,7 +106,6 @@ def on_heap(place: Path) -> str:
 
 
 def in_rocksdb(place: Path) -> str:
-    pytest.importorskip("rocksdict")
     state = KeyedState(RocksBackend(RocksSettings(str(place / "disk"), memory_bytes=8 << 20), GROUPS))
     fill(state)
     (frozen,) = state.checkpoint()

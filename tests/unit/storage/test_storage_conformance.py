@@ -39,6 +39,9 @@ def simulated() -> SimStorage:
 
 KINDS = ("local", "own", "file: by fsspec", "memory: by fsspec", "s3", "memory", "simulator")
 WITH_DIRECTORIES = KINDS[:4]
+WITH_THREADS = [kind for kind in KINDS if kind != "simulator"]
+BY_LINKS_OR_FSSPEC = ["local", "own", "memory: by fsspec"]
+"""How they create a name exclusively, which may turn out not to be so."""
 
 
 @pytest.fixture(params=KINDS)
@@ -83,9 +86,8 @@ def test_a_name_is_created_once(place: Place) -> None:
         assert (storage.read(path), storage.size(path)) == (data, len(data))
 
 
-def test_of_many_creators_one_wins(place: Place, kind: str) -> None:
-    if kind == "simulator":
-        pytest.skip("the simulation has one thread")
+@pytest.mark.parametrize("kind", WITH_THREADS)
+def test_of_many_creators_one_wins(place: Place) -> None:
     storage, top = place
     for number in range(3):
         path, start = join(top, str(number)), Barrier(6)
@@ -107,11 +109,8 @@ def test_exclusive_creation_is_proven_and_leaves_nothing(place: Place) -> None:
     assert storage.list_files(top) == [join(top, "x")] and storage.leftovers(top) == []
 
 
-def test_a_creation_that_replaces_is_found_out(
-    place: Place, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if kind not in ("local", "own", "memory: by fsspec"):
-        pytest.skip("by other means, or not at all")
+@pytest.mark.parametrize("kind", BY_LINKS_OR_FSSPEC)
+def test_a_creation_that_replaces_is_found_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     storage, top = place
     monkeypatch.setattr("penstock.storage.remote._proven", set())
     monkeypatch.setattr("penstock.storage.remote.create_remote", lambda fs, path, data: True)
