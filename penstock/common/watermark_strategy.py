@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.common.time import Duration
 from penstock.core.elsewhere import shown_in
+from penstock.core.errors import ConfigError
 from penstock.event_time.timestamp_assigners import TimestampAssigner
 from penstock.event_time.watermark_generators import WatermarkGenerator, WatermarkOutput
 from penstock.event_time.watermark_strategy import WatermarkStrategy
@@ -26,7 +27,7 @@ class AssignerWithPeriodicWatermarksWrapper:
     """PyFlink's wrapper of an old Java interface; there is no Java here, so it cannot be made."""
 
     def __init__(self, *_: object) -> None:
-        raise NotImplementedError(
+        raise ConfigError(
             "AssignerWithPeriodicWatermarksWrapper wraps a Java object; write a WatermarkGenerator in "
             "Python and pass it to WatermarkStrategy.for_generator"
         )

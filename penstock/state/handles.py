@@ -7,6 +7,7 @@ with ``namespaced=True`` uses both.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic
 
@@ -77,16 +78,16 @@ class KeyedValueState(ValueState[T]):
             self._table.put(self._scope.key, value)
 
 
-class AppendingState(State, Generic[IN, OUT]):
+class AppendingState(State, ABC, Generic[IN, OUT]):
     """State that values are added to."""
 
+    @abstractmethod
     def get(self) -> OUT | None:
         """What was gathered, or ``None``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add(self, value: IN) -> None:
         """Add one value."""
-        raise NotImplementedError
 
 
 class MergingState(AppendingState[IN, OUT]):
@@ -102,8 +103,9 @@ class MergingState(AppendingState[IN, OUT]):
                 self._join((key, target), value)
                 self._table.remove(entry)
 
+    @abstractmethod
     def _join(self, entry: Any, value: Any) -> None:
-        raise NotImplementedError
+        """Add what another entry has gathered."""
 
 
 class ListState(MergingState[T, Iterable[T]]):

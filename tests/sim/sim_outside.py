@@ -7,6 +7,7 @@ one that succeeds and whose answer gets lost, one that is put off, one that come
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,8 +52,9 @@ class Gathering(SinkWriter):
             raise ConnectorError(f"{SIMULATED}what was staged is not known")
         return [transaction]
 
+    @abstractmethod
     def stage(self, transaction: str, epoch: int, rows: list[Any]) -> None:
-        raise NotImplementedError
+        """Put rows outside."""
 
     def is_left_over(self, generation: int, subtask: int, epoch: int) -> bool:
         """Whether it is this writer's to remove: an older attempt staged it behind the restored snapshot."""
@@ -91,8 +93,9 @@ class Faulty(Committer):
     def ordered(self, epochs: Iterable[tuple[int, list[str]]]) -> Iterable[tuple[int, list[str]]]:
         return sorted(epochs)
 
+    @abstractmethod
     def commit_epoch(self, epoch: int, transactions: list[str]) -> list[CommitOutcome]:
-        raise NotImplementedError
+        """Show what was staged."""
 
 
 def visible(name: str, transaction: str, rows: list[Any]) -> CommitOutcome:

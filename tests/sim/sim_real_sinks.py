@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,8 +49,9 @@ def kept(name: str) -> Kept:
 class RealSink(SimSink):
     """Runs the writers and committers of ``real()``."""
 
+    @abstractmethod
     def real(self) -> Sink:
-        raise NotImplementedError
+        """The sink whose parts are run."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return Naming(self.name, self.real().create_writer(context), context)

@@ -68,7 +68,7 @@ class KinesisDeserializationSchema:
     """PyFlink's wrapper of a Java class; there is no Java here, so it cannot be made."""
 
     def __init__(self, *_: object) -> None:
-        raise NotImplementedError(
+        raise ConfigError(
             "KinesisDeserializationSchema wraps a Java object; derive from DeserializationSchema in Python"
         )
 

@@ -104,9 +104,9 @@ def floor_start(timestamp: int, offset: int, step: int) -> int:
 class TimeWindowAssigner(WindowAssigner[T, TimeWindow]):
     """Assigns windows of time, by the timestamps of elements."""
 
+    @abstractmethod
     def windows_at(self, element: T, time: int) -> Collection[TimeWindow]:
         """The windows of an element that is placed at ``time``."""
-        raise NotImplementedError
 
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext

@@ -10,6 +10,7 @@ processing-time trigger goes on firing every interval until the window is cleane
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from penstock.core.durations import DurationLike, to_millis
@@ -34,13 +35,13 @@ class _ContinuousTrigger(BaseTrigger[T, TimeWindow]):
         self.interval = interval
         self._fire_time = ReducingStateDescriptor("fire-time", min)
 
+    @abstractmethod
     def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
         """Register a timer of this trigger's kind of time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
         """Delete a timer of this trigger's kind of time."""
-        raise NotImplementedError
 
     def _start(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
         """Plan the first firing after ``time``, unless one is planned."""

@@ -79,9 +79,9 @@ class _OneSided(Evictor[T, W]):
     def __init__(self, do_evict_after: bool) -> None:
         self._after = do_evict_after
 
+    @abstractmethod
     def kept(self, elements: Elements) -> Elements:
         """The elements that the rule leaves."""
-        raise NotImplementedError
 
     def evict_before(self, elements: Elements, window: W, ctx: Evictor.EvictorContext) -> Elements:
         return elements if self._after else self.kept(elements)

@@ -28,9 +28,9 @@ class SessionWindowTimeGapExtractor(ABC):
 class _SessionWindows(TimeWindowAssigner[T], MergingWindowAssigner[T, TimeWindow]):
     """What all session assigners share; subclasses give the gap and the time domain."""
 
+    @abstractmethod
     def gap_of(self, element: T) -> int:
         """The gap that follows ``element``, in milliseconds."""
-        raise NotImplementedError
 
     def windows_at(self, element: T, time: int) -> Collection[TimeWindow]:
         return (TimeWindow(time, time + self.gap_of(element)),)

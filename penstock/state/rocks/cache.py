@@ -15,6 +15,7 @@ Invariants
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -68,7 +69,7 @@ class _Plain(dict[Any, Any]):
         return self.find(entry)
 
 
-class CachedRows:
+class CachedRows(ABC):
     """Rows of one table of a database, by entry, with the cache in front of them.
 
     Subclasses say how an entry becomes a row's key.  ``get`` answers ``None`` for what is absent.
@@ -359,17 +360,17 @@ class CachedRows:
 
     # --- rows -------------------------------------------------------------------------------
 
+    @abstractmethod
     def row_key(self, entry: Any) -> bytes:
         """The key of an entry's row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _row_keys(self, entries: Sequence[Any]) -> list[bytes]:
         """The same of many."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_exact(self, entry: Any) -> bool:
         """Whether an entry can be read back from its row's key."""
-        raise NotImplementedError
 
     def _are_exact(self, entries: Sequence[Any]) -> bool:
         return all(map(self._is_exact, entries))

@@ -373,5 +373,5 @@ def test_column_of_rows_and_dicts():
 
 
 def test_the_java_wrapper_points_to_the_python_way():
-    with pytest.raises(NotImplementedError, match="for_generator"):
+    with pytest.raises(ConfigError, match="for_generator"):
         AssignerWithPeriodicWatermarksWrapper(None)

@@ -122,7 +122,7 @@ def test_what_only_java_can_do_is_refused_and_the_rest_is_taken():
     assert consumer.set_watermark_tracker(tracker) is consumer
     with pytest.raises(ConfigError, match="assign_timestamps_and_watermarks"):
         consumer.set_periodic_watermark_assigner(None)
-    with pytest.raises(NotImplementedError, match="DeserializationSchema"):
+    with pytest.raises(ConfigError, match="DeserializationSchema"):
         KinesisDeserializationSchema(None)
 
 
