@@ -7,6 +7,7 @@ goes back to an older snapshot for the first, never for the second.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -25,6 +26,7 @@ from penstock.storage.own_files import pieces, write_file
 from penstock.storage.places import join, normalise, storage_of, url_of
 
 Paths = list[str]
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Paths below a store's root."""
 
 INLINE_LIMIT = 20 * 1024
@@ -146,16 +148,6 @@ class SnapshotStore:
         """Remove the directories that no file is in, the root among them."""
         self.files.remove_empty(self.root)
 
-    def free_check(self, needed: int) -> None:
-        """Raise a :class:`SnapshotError` if it is known that ``needed`` bytes do not fit."""
-        free = self.files.free_bytes(self.root)
-        if free is not None and free < needed:
-            raise SnapshotError(
-                f"{self.url} has {free} bytes free, a snapshot needs about {needed}: free some space, keep "
-                f"fewer snapshots (execution.checkpointing.num-retained), or use another directory",
-                code=Code.STORE_FULL,
-            )
-
     def sub(self, path: str) -> Self:
         """The store whose root is the directory ``path`` of this one."""
         return self.at(join(self.root, check_path(path)))
@@ -177,7 +169,14 @@ class SnapshotStore:
         except PenstockError:
             raise
         except Exception as error:
-            raise SnapshotError(f"{self.url}/{path} cannot be used: {first_line(error)}") from error
+            text = f"{self.url}/{path} cannot be used: {first_line(error)}"
+            if isinstance(error, OSError) and error.errno in _FULL:
+                raise SnapshotError(
+                    f"{text}. Free some space, keep fewer snapshots (execution.checkpointing.num-retained), "
+                    "or use another directory",
+                    code=Code.STORE_FULL,
+                ) from error
+            raise SnapshotError(text) from error
 
     def _relative(self, found: Iterable[str]) -> Paths:
         return [path.removeprefix(self.root).lstrip("/") for path in found]

@@ -146,10 +146,6 @@ class Storage(ABC):
         """Files and directories right in ``path`` with a temporary name; only some stores leave any."""
         return []
 
-    def free_bytes(self, path: str) -> int | None:
-        """How much still fits; ``None`` if nobody knows."""
-        return None
-
 
 def end_of(path: str, size: int | None, offset: int, length: int | None) -> int:
     """Where a range of a file ends that has ``size`` bytes; an error if it is not all there."""

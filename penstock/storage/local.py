@@ -139,10 +139,6 @@ class LocalStorage(Storage):
     def leftovers(self, path: str) -> list[str]:
         return [str(left) for left in Path(path).glob(f"{TEMPORARY}*")]
 
-    def free_bytes(self, path: str) -> int | None:
-        existing = next(place for place in (Path(path), *Path(path).parents) if place.exists())
-        return shutil.disk_usage(existing).free
-
     def _open(self, path: Path, mode: str) -> BinaryIO:
         return open_file(path, mode) if self._own else path.open(mode)  # type: ignore[return-value]
 

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch
-from penstock.core.changes import CHANGE
 from penstock.core.codes import KEY_HASH, plain_column, row_hashes
 from penstock.operators.columnar.calc import conform
 from penstock.operators.columnar.plan import columns_of
@@ -36,8 +35,3 @@ class KeyHashOperator(Operator):
 def hashed_schema(schema: pa.Schema) -> pa.Schema:
     """What leaves a :class:`KeyHashOperator` that gets ``schema``."""
     return schema.append(pa.field(KEY_HASH, pa.int64()))
-
-
-def without_marks(schema: pa.Schema) -> pa.Schema:
-    """The columns that users see."""
-    return pa.schema([field for field in schema if field.name not in (KEY_HASH, CHANGE)])

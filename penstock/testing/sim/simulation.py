@@ -36,11 +36,6 @@ class Report:
     faults: Counter[str] = field(default_factory=Counter)
     """How often each kind happened."""
 
-    @property
-    def seeds_per_second(self) -> float:
-        """How fast it went."""
-        return self.seeds / self.seconds if self.seconds else 0.0
-
 
 class Simulation:
     """A job compiled for simulation. :func:`simulate` is the short way."""

@@ -3,11 +3,15 @@ from __future__ import annotations
 import errno
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
 
+from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.snapshot import store
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
@@ -126,12 +130,27 @@ def test_snap_local_store_syncs_before_the_name_appears(
     assert order == ["sync", "link", "sync"]
 
 
-def test_snap_full_disk_is_noticed(tmp_path: Path) -> None:
-    store = SnapshotStore(str(tmp_path / "not" / "yet"))
-    store.free_check(1)
-    with pytest.raises(SnapshotError, match="bytes free"):
-        store.free_check(10**18)
-    MemoryStore().free_check(10**18)
+class _Full(LocalStorage):
+    """A disk that has no room, or a quota that is used up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Any]:
+        with super().writing(path):
+            raise OSError(self._number, os.strerror(self._number))
+        yield
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_snap_full_disk_is_noticed(tmp_path: Path, number: int) -> None:
+    store = SnapshotStore(str(tmp_path), _Full(number))
+    with pytest.raises(SnapshotError, match=r"num-retained") as caught:
+        store.write_file("file", [b"x"])
+    assert caught.value.code == Code.STORE_FULL
+    assert store.list() == []
 
 
 def test_snap_storage_trouble_is_not_corruption(tmp_path: Path) -> None:

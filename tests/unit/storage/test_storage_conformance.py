@@ -235,12 +235,6 @@ def test_directories_are_made_and_removed_where_there_are_any(place: Place, kind
     assert storage.exists(top) == (kind in WITH_DIRECTORIES and kind not in ("local", "own"))
 
 
-def test_room_is_known_where_it_can_be(place: Place, kind: str) -> None:
-    storage, top = place
-    free = storage.free_bytes(join(top, "not", "yet"))
-    assert (free or 0) > 0 if kind in ("local", "own") else free is None
-
-
 @pytest.mark.parametrize(
     ("given", "path"),
     [
