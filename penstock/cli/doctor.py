@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 import click
@@ -71,12 +72,12 @@ class Finding:
 def doctor(ctx: click.Context, fast: bool) -> None:
     """Check that this machine can run jobs; exit status 1 if it cannot."""
     checks: list[Callable[[], Finding]] = [check_python, check_java]
-    checks += [lambda name=name: check_package(name) for name in _PACKAGES]  # type: ignore[misc]
+    checks += [partial(check_package, name) for name in _PACKAGES]
     checks += [check_workers, check_connect, check_spark_home, check_defaults, check_settings]
     checks += [check_loopback, check_host, check_descriptors, check_memory, check_room, check_home]
     out = console()
     failed = False
-    for check in checks if fast else [*checks, check_gang]:
+    for check in checks if fast else [*checks, check_job]:
         found = check()
         failed = failed or found.verdict is Verdict.FAIL
         mark = Text(f"{found.verdict.name.lower():4}", style=found.verdict.value)
@@ -286,7 +287,7 @@ def check_home() -> Finding:
         return Finding(Verdict.WARN, f"{place} cannot be written: {error}", remedy)
 
 
-def check_gang() -> Finding:
+def check_job() -> Finding:
     """A job on two slots, from start to end."""
     clock = SystemClock()
     started = clock.monotonic()

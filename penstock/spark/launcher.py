@@ -60,7 +60,7 @@ class SparkLauncher:
         if job.plan.settings.batch:
             running = self._start_batch(spark, spec, job, clock, description)
         else:
-            running = self._start_gang(spark, spec, job, clock, beside, description)
+            running = self._start_streaming(spark, spec, job, clock, beside, description)
         publish_to_registry(running)
         description.page_is(running.page_url)
         for node in spec.nodes:
@@ -68,7 +68,7 @@ class SparkLauncher:
                 _release_at_the_end(node.source, running)
         return running
 
-    def _start_gang(
+    def _start_streaming(
         self,
         spark: SparkSession,
         spec: JobSpec,

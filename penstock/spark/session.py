@@ -30,6 +30,7 @@ from penstock.core.news import news
 from penstock.graph.nodes import Node
 from penstock.spark.failures import gist, root_cause
 from penstock.spark.jvm import forget, kill, launched, quieten
+from penstock.spark.masters import is_here, is_in_driver
 from penstock.spark.told import given_settings, is_submitted, told
 
 _REACH_S = 5.0
@@ -134,7 +135,7 @@ def start_session(configuration: Configuration, asked: int = 0) -> SparkSession:
         check_master(master)
         news.info("starting Spark %s", master)
         quieten()
-        if master.startswith("local"):
+        if is_here(master):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if is_submitted() or SparkContext._gateway is not None:
             return _session(settings if is_told else _with_room(settings, given, asked))
@@ -174,10 +175,10 @@ def session_settings(configuration: Configuration, given: dict[str, str]) -> dic
         "spark.ui.enabled": "false",
         "spark.python.worker.faulthandler.enabled": "true",  # a crash in native code says where
     }
-    if master.startswith("local"):
+    if is_here(master):
         # Executors of other machines would look for the driver on their own loopback.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    if master.startswith("local["):
+    if is_in_driver(master):
         settings["spark.python.daemon.module"] = "penstock.spark.daemon"
     settings = {key: value for key, value in settings.items() if key not in given}
     return {**settings, **own, MASTER: master}

@@ -13,6 +13,7 @@ from penstock.core.discreet import log_of
 from penstock.core.error_codes import Code
 from penstock.core.errors import ClusterError, SparkLostError
 from penstock.core.news import news
+from penstock.spark.masters import is_here, is_in_driver
 from penstock.spark.told import is_on, told
 
 _log = log_of(__name__)
@@ -106,11 +107,7 @@ def slots_to_begin_with(spark: SparkSession, wanted: int, least: int | None) -> 
 
     Whoever starts it hears at once of what will never be there: ``local[N]`` has what it has.
     """
-    return wanted if least is None or _is_fixed(spark) else min(least, wanted)
-
-
-def _is_fixed(spark: SparkSession) -> bool:
-    return str(spark.sparkContext.master).startswith("local[")
+    return wanted if least is None or is_in_driver(spark.sparkContext.master) else min(least, wanted)
 
 
 def check_slots(
@@ -132,7 +129,7 @@ def check_slots(
         if there >= wanted:
             return
         check_alive(spark)  # one that was stopped has no slots, either, and never will
-        local = _is_fixed(spark)
+        local = is_in_driver(spark.sparkContext.master)
         if local or clock.monotonic() >= deadline:
             if not there:
                 raise SparkLostError(
@@ -165,7 +162,7 @@ def _as_master(local: bool, wanted: int) -> str:
 
 def is_one_machine(spark: SparkSession) -> bool:
     """Whether all executors run here."""
-    return str(spark.sparkContext.master).startswith("local")
+    return is_here(spark.sparkContext.master)
 
 
 def driver_host(spark: SparkSession) -> str:

@@ -17,6 +17,7 @@ from penstock.core.config import Configuration
 from penstock.core.errors import ClusterError, ConfigError
 from penstock.core.slot_options import SLOT_CPUS, SLOT_RESOURCES
 from penstock.spark.failures import gist, root_cause
+from penstock.spark.masters import is_in_driver
 from penstock.spark.told import told
 
 _POOL = "spark.scheduler.pool"
@@ -58,7 +59,7 @@ def slot_profile(spark: SparkSession, configuration: Configuration) -> ResourceP
     if cpus is None and not wanted:
         return None
     context = spark.sparkContext
-    if context.master.startswith("local["):
+    if is_in_driver(context.master):
         raise ClusterError(
             f"{SLOT_CPUS.key} and {SLOT_RESOURCES.key} are for slots on a standalone cluster, YARN or "
             f"Kubernetes; Spark's {context.master} does not know how much a task takes: leave them out"

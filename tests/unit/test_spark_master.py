@@ -89,6 +89,14 @@ def test_penstocks_own_setting_is_for_where_none_is_given() -> None:
     assert settings_for({}, spark_master="local[5]")["spark.master"] == "local[5]"
 
 
+def test_workers_of_a_local_master_are_forked_with_what_they_need() -> None:
+    key = "spark.python.daemon.module"
+    for master in ("local", "local[2]"):
+        assert settings_for({}, spark_master=master)[key] == "penstock.spark.daemon"
+    for master in (CLUSTER, "local-cluster[2,1,1024]"):
+        assert key not in settings_for({}, spark_master=master)
+
+
 def test_a_master_that_the_program_gives_spark_holds_as_in_any_program() -> None:
     assert settings_for({"spark.master": CLUSTER}, spark_master="local[5]")["spark.master"] == "local[5]"
 

@@ -83,6 +83,17 @@ def test_executors_that_do_not_come_in_time(heard: Heard, monkeypatch: pytest.Mo
     assert heard.there.is_set()
 
 
+@pytest.mark.parametrize("master", ["local", "local[1]"])
+def test_slots_that_never_come_are_not_waited_for(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "available_slots", lambda spark, profile: 1)
+    monkeypatch.setattr(slots, "check_alive", lambda spark: None)
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+    clock = Growing()
+    with pytest.raises(ClusterError, match=r"needs 3 slots .*master=local\[3\]"):
+        check_slots(session, 3, 60, clock, lambda: False)  # type: ignore[arg-type]
+    assert clock.now < 60
+
+
 @pytest.mark.parametrize(
     ("master", "least", "needed"),
     [
@@ -92,6 +103,7 @@ def test_executors_that_do_not_come_in_time(heard: Heard, monkeypatch: pytest.Mo
         ("yarn", 9, 4),
         ("local-cluster[2,1,1024]", 1, 1),
         ("local[2]", 1, 4),
+        ("local", 1, 4),
     ],
 )
 def test_a_job_that_goes_on_with_fewer_slots_starts_with_fewer(
@@ -112,8 +124,11 @@ def test_what_a_slot_takes_that_spark_cannot_count() -> None:
     terms("local[4]")
     terms("yarn")
     for wanted in ({"cpus": "2"}, {"resources": "gpu:1"}):
-        with pytest.raises(ClusterError, match=r"penstock\.slots\.cpus .* local\[4\] does not know"):
-            terms("local[4]", **wanted)
+        for master in ("local[4]", "local"):
+            with pytest.raises(ClusterError) as raised:
+                terms(master, **wanted)
+            assert "penstock.slots.cpus" in str(raised.value)
+            assert f"Spark's {master} does not know" in str(raised.value)
     for wrong in ("gpu:0", "gpu:-1", "gpu:1.5", "gpu:nan", "gpu:inf", "gpu:many"):
         with pytest.raises(ConfigError, match=f"{wrong} will not do: it is a whole number, or a share"):
             terms("yarn", cpus="1", resources=wrong)
