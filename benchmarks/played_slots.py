@@ -266,7 +266,7 @@ class Job:
         assert self.coordinator.phase is JobPhase.RUNNING, self.coordinator.phase
 
     def beat(self) -> None:
-        """A sign of life of every slot, and where event time is at the sources."""
+        """A heartbeat of every slot, and where event time is at the sources."""
         said: list[tuple[int, bytes]] = []
         source = self.plan.vertices[0].head
         for slot in range(self.slots):

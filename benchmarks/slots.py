@@ -1,7 +1,7 @@
 """What a job of many slots costs its driver: the real one, with the slots of ``played_slots.py``.
 
 ``python benchmarks/slots.py --slots 10 100 1000`` takes the job, in a process of its own for each number of
-slots, through start, checkpoints, signs of life and a restart, and prints a table.
+slots, through start, checkpoints, heartbeats and a restart, and prints a table.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ROWS = {
     "in_bytes": ("their bytes", "{:,.0f}"),
     "out": ("messages to slots for it", "{:,.0f}"),
     "out_bytes": ("their bytes", "{:,.0f}"),
-    "beat_s": ("driver's time for a second of signs of life, s", "{:.3f}"),
+    "beat_s": ("driver's time for a second of heartbeats, s", "{:.3f}"),
     "restart_s": ("driver's time for a restart, s", "{:.2f}"),
     "memory_mb": ("driver's memory, MB", "{:.0f}"),
     "slot_s": ("a slot's time to read this and plan its channels, s", "{:.3f}"),

@@ -65,7 +65,7 @@ class SlotRecord:
     """Where other slots reach it."""
     registered_ms: WallMs = _NEVER
     heard_ms: WallMs = _NEVER
-    """When it last gave a sign of life."""
+    """When it last sent a heartbeat."""
     used_bytes: int = 0
     process: Mapping[str, float] = field(default_factory=dict)
     """What it says of its process, see ``core/process_facts.py``; and ``limit_bytes``."""
@@ -127,7 +127,7 @@ class AttemptHistory:
         self._move_slot(slot, TaskState.RUNNING, now)
 
     def alive(self, slot: SlotId, used_bytes: int, process: Mapping[str, float], now: WallMs) -> None:
-        """A slot gave a sign of life."""
+        """A slot sent a heartbeat."""
         known = self.slots.get(slot)
         if known is not None:
             used, facts = used_bytes or known.used_bytes, process or known.process

@@ -13,7 +13,7 @@ from penstock.core.ids import MonoMs, Subtask, VertexId, WallMs
 EVERY_MS = 5000
 KEPT = 120
 _AGAIN_MS = 500
-"""How soon it is looked again while nothing can be said: two signs of life make a rate."""
+"""How soon it is looked again while nothing can be said: two heartbeats make a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class RateHistory:
         self._due = MonoMs(0)
 
     def take(self, metrics: MetricHistory, now: Now) -> None:
-        """A sign of life has come."""
+        """A heartbeat has come."""
         if now.mono < self._due:
             return
         found = metrics.rates()

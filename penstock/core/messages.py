@@ -167,7 +167,7 @@ ToSlot = (
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The step that the slot restores and opens: told with its signs of life while it builds its tasks."""
+    """The step that the slot restores and opens: told with its heartbeats while it builds its tasks."""
 
     subtask: Subtask
     step: str

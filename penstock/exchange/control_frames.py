@@ -6,7 +6,7 @@ a function, splits and operator state of classes of its own) makes its message a
 job load: they have proved that they know its secret, and run its code anyway.
 
 All pieces of a message are queued in one go, so they follow each other; ``a`` of each but the last is 1.
-Every piece that arrives is a sign of life of its sender.
+Every piece that arrives counts as a heartbeat of its sender.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from penstock.core.secret_fields import SecretFields
 
 MOST = 20
 PATIENCE = 30
-"""Signs of life without a record, after which it ends."""
+"""Heartbeats without a record, after which it ends."""
 _OF_A_BATCH = 4
 _LONGEST = 500
 
@@ -27,7 +27,7 @@ class Tail:
         """The one that somebody watches."""
         self.texts: list[str] = []
         self.waited = 0
-        """Signs of life since it began."""
+        """Heartbeats since it began."""
         self._secret = secret
 
     def saw(self, batch: Batch) -> None:

@@ -35,7 +35,7 @@ OnWords = Callable[[Generation, SlotId, str], None]
 
 _log = log_of(__name__)
 _SILENCE_S = 1.0
-"""How often it is looked whether all slots give signs of life."""
+"""How often it is looked whether all slots send heartbeats."""
 _BREATH_S = 0.1
 """How long the thread rests behind an error that was not one connection's, so as not to spin."""
 
@@ -205,7 +205,7 @@ class ControlServer:
         self._silence_due = now + min(_SILENCE_S, self._timeout / 10)
         for connection in list(self._connections.values()):
             if now - connection.last_heard > self._timeout:
-                self._lose(connection, f"no sign of life for {self._timeout:g} s")
+                self._lose(connection, f"no heartbeat for {self._timeout:g} s")
 
     def _lose(self, connection: _Connection, reason: str) -> None:
         self._forget(connection)

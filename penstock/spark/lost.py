@@ -35,7 +35,7 @@ class LastSigns:
         self._hosts[slot] = host
 
     def beat(self, slot: SlotId, used_bytes: int) -> None:
-        """A sign of life."""
+        """A heartbeat."""
         self._used[slot] = used_bytes
 
     def lost(self, slot: SlotId, reason: str) -> str:
@@ -80,7 +80,7 @@ class LastSigns:
 
     def _last_memory(self, slot: SlotId) -> str:
         used = memory(self._used.get(slot, 0))
-        return f" ({used} at its last sign of life)" if used else ""
+        return f" ({used} at its last heartbeat)" if used else ""
 
 
 def _rank(death: Death) -> int:

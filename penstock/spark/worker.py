@@ -1,7 +1,7 @@
 """What runs inside a Spark task: one slot, its sockets, and the loop that drives them.
 
 Threads: the loop owns everything; beside it a thread that writes state files, one that accepts peers,
-and one that sends signs of life so that a long-running user function does not look like a dead slot.
+and one that sends heartbeats so that a long-running user function does not look like a dead slot.
 A slot whose driver has gone, or whose generation is over, leaves at once.
 """
 
@@ -98,7 +98,7 @@ class ControlLink:
         self.frames = Lines(info.secret, info.transport).call(info.driver, hello, _REACH_S)
         self._pieces = Pieces()
         self.broken: Exception | None = None
-        """Why the thread that sends signs of life has ended."""
+        """Why the thread that sends heartbeats has ended."""
         _give_up_after(self.frames, info.heartbeat_timeout_s)
         self._lock = threading.Lock()
 
@@ -124,7 +124,7 @@ class ControlLink:
     def flush(self) -> bool:
         """Send what the socket takes; true if something still waits."""
         if self.broken is not None:
-            raise TransportError(f"the slot cannot send signs of life: {self.broken!r}") from self.broken
+            raise TransportError(f"the slot cannot send heartbeats: {self.broken!r}") from self.broken
         with self._lock:
             self.frames.send()
             return self.frames.has_output
@@ -137,7 +137,7 @@ class ControlLink:
 
 
 def _give_up_after(frames: FramedSocket, seconds: float) -> None:
-    """A slot whose signs of life nobody confirms is cut off, and the driver has given it up: it leaves.
+    """A slot whose heartbeats nobody confirms is cut off, and the driver has given it up: it leaves.
 
     Not for connections between slots: there an unread byte may just mean a slow function.
     """
@@ -313,7 +313,7 @@ def _patience(slot: Slot, clock: SystemClock) -> float:
 
 
 class _Progress:
-    """What the slot's own thread is at while it builds tasks; who sends signs of life tells it."""
+    """What the slot's own thread is at while it builds tasks; who sends heartbeats tells it."""
 
     def __init__(self) -> None:
         self.at: Opening | None = None

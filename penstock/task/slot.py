@@ -152,7 +152,7 @@ class Slot:
         return sum(task.held_bytes() for task in self.tasks)
 
     def heartbeat(self) -> Heartbeat:
-        """A sign of life with the tasks' metrics."""
+        """A heartbeat with the tasks' metrics."""
         measures = {task.subtask: task.measures() for task in self.tasks}
         return Heartbeat(measures, hot_groups=hot_groups(self.tasks), tails=watched(self.tasks))
 

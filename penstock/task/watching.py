@@ -23,7 +23,7 @@ def hot_groups(tasks: Sequence[Task]) -> dict[VertexId, HotGroups]:
 
 
 def watch(tasks: Sequence[Task], message: TakeTail) -> None:
-    """Somebody watches a vertex: some of its records are taken for the next sign of life.
+    """Somebody watches a vertex: some of its records are taken for the next heartbeat.
 
     What was taken and is not sent yet stays: whoever watches asks again.
     """

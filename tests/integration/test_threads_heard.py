@@ -316,7 +316,7 @@ def test_two_hundred_silent_callers_do_not_keep_people_from_asking_the_driver(
 
 
 def test_a_slot_whose_own_thread_is_stuck_tells_which_step_it_opens() -> None:
-    """Once for each step; signs of life go on."""
+    """Once for each step; heartbeats go on."""
     said: list[Any] = []
     stop, progress = threading.Event(), _Progress()
 

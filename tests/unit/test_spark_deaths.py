@@ -148,7 +148,7 @@ def test_without_a_witness_the_last_memory_is_told_and_how_to_have_one() -> None
     assert "slot 1 on worker-7" in signs.lost(SlotId(1), "the peer closed the connection")
     error = signs.explain(died())
     assert isinstance(error, ProcessLostError)
-    assert "it used 512 MB at its last sign of life" in str(error)
+    assert "it used 512 MB at its last heartbeat" in str(error)
     assert "spark.python.daemon.module" in str(error)
 
 

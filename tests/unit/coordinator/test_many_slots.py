@@ -50,11 +50,11 @@ class Counted:
 
 
 def played(slots: int, directory: Path) -> Counted:
-    """Start, a second of signs of life, a checkpoint, a restart from it; and what a slot does to begin."""
+    """Start, a second of heartbeats, a checkpoint, a restart from it; and what a slot does to begin."""
     job, found = Job(slots, directory), Counted()
     found.steps["start"] = steps(job.start)
     found.deploy = job.wires.deploy
-    found.steps["signs of life"] = steps(job.beat)
+    found.steps["heartbeats"] = steps(job.beat)
     job.checkpoint()
     job.wires.messages = job.wires.bytes = job.heard = job.heard_bytes = 0
     found.steps["checkpoint"] = steps(lambda: job.checkpoint(in_files=True))
@@ -71,7 +71,7 @@ def few_and_many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Counted, Cou
     return few, many
 
 
-@pytest.mark.parametrize("phase", ["start", "signs of life", "checkpoint", "restart", "slot"])
+@pytest.mark.parametrize("phase", ["start", "heartbeats", "checkpoint", "restart", "slot"])
 def test_four_times_the_slots_are_four_times_the_work(few_and_many: Any, phase: str) -> None:
     few, many = few_and_many
     assert many.steps[phase] <= 1.25 * MANY / FEW * few.steps[phase], (few.steps, many.steps)

@@ -346,7 +346,7 @@ def test_a_flood_of_refusals_is_a_few_lines(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_control_connection_under_tls_carries_messages_of_two_threads_both_ways() -> None:
-    """One thread sends signs of life while the other reads: TLS must not be used by both at once."""
+    """One thread sends heartbeats while the other reads: TLS must not be used by both at once."""
     heard: list[Any] = []
     came = threading.Event()
     server = ControlServer(
@@ -366,7 +366,7 @@ def test_a_control_connection_under_tls_carries_messages_of_two_threads_both_way
         link.flush()
         got += [from_bytes(message) for message in link.receive()]
     beats.join(PATIENCE_S)
-    until(lambda: (link.flush(), len(heard) >= 500)[1], "all signs of life have come")
+    until(lambda: (link.flush(), len(heard) >= 500)[1], "all heartbeats have come")
     assert got == [bytes(n * 10) for n in range(500)] and heard == list(range(500))
     link.frames.close()
     server.close()

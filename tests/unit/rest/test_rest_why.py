@@ -133,7 +133,7 @@ def test_reasons_in_words(more: dict[str, Any], said: str) -> None:
 
 
 def load(told: Told, shares: dict[tuple[int, int], tuple[float, float, float]], rate: float = 100) -> None:
-    """Two signs of life a second apart, by which (vertex, subtask) had these shares."""
+    """Two heartbeats a second apart, by which (vertex, subtask) had these shares."""
     for second in (0, 1):
         for slot in range(told.plan.slots):
             metrics = {}
