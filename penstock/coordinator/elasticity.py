@@ -6,7 +6,7 @@ attempt is given up for one that fits.  While a job runs on fewer slots than it 
 there has been room for more for a while, the job is rescaled in place (``rescaling.py``).
 
 What a job wants is the parallelism that it was started with, or that somebody asked for since; what it gets
-because slots are gone does not change that.  An attempt that is a rung of a rescale is left alone: it turns
+because slots are gone does not change that.  An attempt that is a phase of a rescale is left alone: it turns
 back by itself.
 """
 

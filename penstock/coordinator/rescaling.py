@@ -1,6 +1,6 @@
 """Another parallelism in the same driver: which layout attempts have, and what clients hear of it.  Pure.
 
-The ladder of a rescale; its rungs are the coordinator's, what is remembered between them is here:
+The phases of a rescale; the coordinator carries them out, what is remembered between them is here:
 
 1. asked for: it waits for savepoints that were asked for before (``savepoint_requests.py``);
 2. a checkpoint is triggered, and no other one until it is over;

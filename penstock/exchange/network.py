@@ -1,6 +1,6 @@
 """Channels between slots over TCP: one authenticated connection per pair, driven by the slot's loop.
 
-The slot with the lower number calls, the other answers, at a door (``door.py``) with threads of its own;
+The slot with the lower number calls, the other answers, at an ``acceptor.py`` with threads of its own;
 everything after the greeting is non-blocking and belongs to the loop's thread.  Credits: a receiver tells of
 each element it has taken, in order, and a sender counts what is on its way; see ``channel.py`` for the bound.
 It counts what an element occupies as objects if that is more than on the wire: so it will at the receiver.

@@ -1,6 +1,6 @@
 """The head of a chain: reads splits, stamps records, makes watermarks.
 
-The task's loop calls :meth:`SourceOperator.poll` when nothing else is to do.  Splits arrive as mail
+The task's loop calls :meth:`SourceOperator.poll` when nothing else is to do.  Splits come
 from the coordinator through :meth:`~SourceOperator.add_splits`; after a restore those of the
 snapshot are already there.  Each split has watermarks of its own, and the slowest split decides.
 

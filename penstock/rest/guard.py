@@ -25,7 +25,7 @@ _MOST_SESSIONS = 64
 _MOST_CODES = 16
 _MOST_COOKIES = 8
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
-_STEERING = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 """A router may take a path with a line's end behind it for the one without, and this guard would not."""
 
 
@@ -96,7 +96,7 @@ class Guard:
 
         Whoever brings a code need show nothing else; the code is looked at later.
         """
-        if _STEERING.search(path):
+        if _CONTROL.search(path):
             raise Refused(400, "a path holds no control characters")
         if self._hosts is not None:
             self._check_site(method, path, headers)

@@ -1,4 +1,4 @@
-"""The linear history that makes a snapshot true, and keeps an old driver from adding to it.
+"""The linear history that publishes snapshots, and keeps an old driver from adding to it.
 
 Pure: entries that were read go in, a decision or the next entry to write comes out.  The argument why
 this is safe, with the failure reaction behind each step, is ``docs/design/002-journal-and-fencing.md``.

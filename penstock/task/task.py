@@ -1,7 +1,7 @@
-"""One subtask at work: input, chain, output, and the mail that interrupts them.
+"""One subtask at work: input, chain, output, and the messages that interrupt them.
 
-The slot's loop calls :meth:`Task.step` again and again; each call does a bounded amount of work.  Mail
-(triggers, aborts, splits) is handled between steps, so operators never see concurrency.
+The slot's loop calls :meth:`Task.step` again and again; each call does a bounded amount of work.  Messages
+(triggers, aborts, splits) are handled between steps, so operators never see concurrency.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ class Task:
         """Whether some operators have flushed everything and others have not."""
         return self.phase is Phase.RUNNING and len(self._unfinished) < len(self._operators)
 
-    # --- mail -------------------------------------------------------------------------------
+    # --- messages ---------------------------------------------------------------------------
 
     def trigger(self, message: TriggerSnapshot) -> None:
         """A snapshot begins. Sources start the barrier, finished tasks answer, others wait for it.

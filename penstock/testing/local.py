@@ -122,7 +122,7 @@ class LocalCluster(Cluster):
         self._clock = clock
         self._around = around
         """What the slots are driven within."""
-        self._mail: queue.SimpleQueue[tuple[Generation, SlotId, ToSlot]] = queue.SimpleQueue()
+        self._mailbox: queue.SimpleQueue[tuple[Generation, SlotId, ToSlot]] = queue.SimpleQueue()
         self._generation = Generation(0)
         self._number = -1
         self._stop = threading.Event()
@@ -142,8 +142,8 @@ class LocalCluster(Cluster):
         ).start()
 
     def send(self, slot: SlotId, message: ToSlot) -> None:
-        """Put a message into the slot's mail."""
-        self._mail.put((self._generation, slot, message))
+        """Put a message into the slot's mailbox."""
+        self._mailbox.put((self._generation, slot, message))
 
     def stop_attempt(self, generation: Generation, reason: str) -> None:
         """Stop driving."""
@@ -243,7 +243,7 @@ class LocalCluster(Cluster):
         delivered = False
         while True:
             try:
-                sent, number, message = self._mail.get_nowait()
+                sent, number, message = self._mailbox.get_nowait()
             except queue.Empty:
                 return delivered
             if sent == generation and int(number) in running:

@@ -1,4 +1,4 @@
-"""Bulk load: an epoch's rows in a table of their own, merged into the user's when the checkpoint is true.
+"""Bulk load: an epoch's rows in a table of their own, merged into the user's behind its checkpoint.
 
 Rows are loaded (``LOAD DATA LOCAL INFILE``, ``COPY``) into a staging table of this subtask and epoch,
 which the commit merges into the target with one statement or two, together with a row in

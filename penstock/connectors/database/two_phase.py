@@ -1,4 +1,4 @@
-"""The two-phase writer: an epoch's rows in one prepared transaction, visible when the checkpoint is true.
+"""The two-phase writer: an epoch's rows in one prepared transaction, visible behind its checkpoint.
 
 Rows wait in memory, the newest of each key; at the barrier one transaction takes them all, with a row in
 ``penstock_commits``, and is prepared.  Locks are thus held from the barrier to the commit, not for the

@@ -6,8 +6,8 @@ fire and purge, and if it is the window's cleanup time forget everything.
 
 A window is cleaned up when event time reaches its last timestamp plus the allowed lateness (or the
 clock its last timestamp); from that watermark on it is late.  The common case takes the shorter way
-in ``fixed_windows``, aggregates of overlapping windows the one in ``pane_sharing``, and records that come as
-columns and are kept stay columns in ``column_windows``.
+in ``fixed_windows``; the other shorter ways are in ``asked_once``, ``counted``, ``session_path``,
+``pane_sharing`` and, for records that come as columns and are kept, in ``column_windows``.
 """
 
 from __future__ import annotations

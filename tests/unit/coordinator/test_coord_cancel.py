@@ -33,7 +33,7 @@ def test_a_checkpoint_that_is_being_published_is_committed_before_the_end(first:
         out = rig.gang_gone()
     else:
         rig.gang_gone()
-        assert rig.end is None, "it may become true any moment"
+        assert rig.end is None, "it may be published any moment"
         out = rig.published(1)
     (commit,) = of(out, Commit)
     assert payloads(commit.committables) == [b"x"] and rig.end is None
@@ -48,7 +48,7 @@ def test_one_that_may_have_been_published_takes_nothing_away() -> None:
     rig.gang_gone()
     rig.give(PublishFailed(Epoch(1), SnapshotError("no answer")))
     assert rig.end is not None and rig.end.status is JobStatus.CANCELED
-    assert rig.end.abandoned is None, "a later start may find that it is true"
+    assert rig.end.abandoned is None, "a later start may find that it is published"
 
 
 def test_what_is_prepared_for_no_checkpoint_is_abandoned() -> None:

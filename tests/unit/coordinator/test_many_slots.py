@@ -78,7 +78,7 @@ def test_four_times_the_slots_are_four_times_the_work(few_and_many: Any, phase: 
 
 
 def test_messages_and_bytes_of_a_checkpoint(few_and_many: tuple[Counted, Counted]) -> None:
-    """Each slot is told when it begins and when it is true, and each subtask answers once."""
+    """Each slot is told when it begins and when it is published, and each subtask answers once."""
     for counted, slots in zip(few_and_many, (FEW, MANY), strict=True):
         assert (counted.said, counted.heard) == (2 * slots, VERTICES * slots)
     few, many = few_and_many
