@@ -19,6 +19,7 @@ UNGUARDED = {
     "spark/state_frames.py": "results of Spark's tasks",
     "spark/batch/task.py": "the work of a vertex, from the driver",
     "batch/wire.py": "records in Spark's shuffles",
+    "batch/pieces.py": "pieces of records in Spark's shuffles, and in this process's own nameless files",
     "batch/job.py": "results of Spark's tasks",
 }
 
