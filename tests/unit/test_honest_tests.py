@@ -8,6 +8,7 @@ a function of the same file that asserts.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Set
 from pathlib import Path
 
@@ -133,6 +134,12 @@ def catches_assertions(handler: ast.ExceptHandler) -> bool:
 
 
 FILES = sorted(TESTS.rglob("test_*.py"))
+
+
+def test_files_have_names_of_their_own() -> None:
+    """pytest imports them by bare names: the second of two is refused where both run together."""
+    names = Counter(path.name for path in TESTS.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_tests_can_fail() -> None:
