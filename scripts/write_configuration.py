@@ -23,6 +23,8 @@ SECTIONS = {
     "jobmanager.archive.fs.dir": "Jobs that have ended",
     "traces.reporter.otel.exporter.endpoint": "Spans, logs and progress",
     "job.autoscaler.enabled": "Parallelism that follows the load",
+    "jobmanager.scheduler": "Jobs that go on with fewer slots",
+    "penstock.slots.cpus": "What a slot takes of its executor",
 }
 """Headings, by the setting that each stands before."""
 START = "## Programs\n"

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.core.option import Kind, Option, OptionGroup
 
-from penstock.core.option import Kind, Option
-
-ARCHIVE_OPTIONS: dict[str, Option[Any]] = {}
-"""By key; :mod:`penstock.core.config` joins them to the others."""
-
-
-def _add(key: str, kind: Kind, default: str | None, doc: str, **bounds: Any) -> Option[Any]:
-    option: Option[Any] = Option(key, kind, default, doc, **bounds)
-    ARCHIVE_OPTIONS[key] = option
-    return option
+ARCHIVE_OPTIONS = OptionGroup()
+_add = ARCHIVE_OPTIONS.add
 
 
 ARCHIVE_DIR: Option[str | None] = _add(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core.option import Kind, Option
+from penstock.core.option import Kind, Option, OptionGroup
 
-AUTOSCALER_OPTIONS: dict[str, Option[Any]] = {}
-"""By key; :mod:`penstock.core.config` joins them to the others."""
+AUTOSCALER_OPTIONS = OptionGroup()
 
 
-def _add(key: str, kind: Kind, default: str | None, doc: str, **bounds: Any) -> Option[Any]:
-    option: Option[Any] = Option(f"job.autoscaler.{key}", kind, default, doc, **bounds)
-    AUTOSCALER_OPTIONS[option.key] = option
-    return option
+def _add(key: str, kind: Kind, default: str, doc: str, **bounds: Any) -> Option[Any]:
+    return AUTOSCALER_OPTIONS.add(f"job.autoscaler.{key}", kind, default, doc, **bounds)
 
 
 AUTOSCALER_ENABLED: Option[bool] = _add(

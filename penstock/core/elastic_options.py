@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.core.option import Kind, Option, OptionGroup
 
-from penstock.core.option import Kind, Option
-
-ELASTIC_OPTIONS: dict[str, Option[Any]] = {}
-"""By key; :mod:`penstock.core.config` joins them to the others."""
-
-
-def _add(key: str, kind: Kind, default: str, doc: str, *older: str, **more: Any) -> Option[Any]:
-    option: Option[Any] = Option(key, kind, default, doc, older, **more)
-    ELASTIC_OPTIONS[option.key] = option
-    return option
+ELASTIC_OPTIONS = OptionGroup()
+_add = ELASTIC_OPTIONS.add
 
 
 SCHEDULER: Option[str] = _add(

@@ -118,6 +118,18 @@ class Option(Generic[T]):
         return cast(T, None) if self.default is None else self.parse(self.default)
 
 
+class OptionGroup(dict[str, Option[Any]]):
+    """The settings of one subject, by key; :mod:`penstock.core.config` joins all groups."""
+
+    def add(
+        self, key: str, kind: Kind, default: str | None, doc: str, *older: str, **more: Any
+    ) -> Option[Any]:
+        """A new one; ``older`` are its former names, ``more`` are other fields of :class:`Option`."""
+        option: Option[Any] = Option(key, kind, default, doc, older, **more)
+        self[key] = option
+        return option
+
+
 def _boolean(option: Option[Any], value: object) -> bool:
     text = str(value).strip().lower()
     if text not in ("true", "false"):

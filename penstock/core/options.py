@@ -6,64 +6,59 @@ bare key, so each default stands in one place.  ``docs/configuration.md`` is ren
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.core.option import LATER as _LATER
 from penstock.core.option import UNUSED as _UNUSED
-from penstock.core.option import Kind, Option
+from penstock.core.option import Kind, Option, OptionGroup
 
-OPTIONS: dict[str, Option[Any]] = {}
+OPTIONS = OptionGroup()
 """Every setting by its key, in the order of the documentation."""
 
-
-def _add(option: Option[Any]) -> Option[Any]:
-    OPTIONS[option.key] = option
-    return option
+_add = OPTIONS.add
 
 
 def _bool(key: str, default: bool, doc: str, *older: str) -> Option[bool]:
-    return _add(Option(key, Kind.BOOLEAN, str(default).lower(), doc, older))
+    return _add(key, Kind.BOOLEAN, str(default).lower(), doc, *older)
 
 
 def _integer(
     key: str, default: int, doc: str, *older: str, least: int = 0, most: int | None = None
 ) -> Option[int]:
     unset = default if default < least else None
-    return _add(Option(key, Kind.INT, str(default), doc, older, least=least, most=most, unset=unset))
+    return _add(key, Kind.INT, str(default), doc, *older, least=least, most=most, unset=unset)
 
 
 def _maybe_integer(
     key: str, doc: str, *older: str, least: int = 0, most: int | None = None
 ) -> Option[int | None]:
-    return _add(Option(key, Kind.INT, None, doc, older, least=least, most=most))
+    return _add(key, Kind.INT, None, doc, *older, least=least, most=most)
 
 
 def _number(key: str, default: float, doc: str, *, least: float, most: float) -> Option[float]:
-    return _add(Option(key, Kind.FLOAT, str(default), doc, least=least, most=most))
+    return _add(key, Kind.FLOAT, str(default), doc, least=least, most=most)
 
 
 def _text(key: str, doc: str, *older: str) -> Option[str | None]:
-    return _add(Option(key, Kind.STRING, None, doc, older))
+    return _add(key, Kind.STRING, None, doc, *older)
 
 
 def _duration(key: str, default: str, doc: str, *older: str, least: int = 0) -> Option[int]:
-    return _add(Option(key, Kind.DURATION, default, doc, older, least=least))
+    return _add(key, Kind.DURATION, default, doc, *older, least=least)
 
 
 def _maybe_duration(key: str, doc: str, *older: str, least: int = 0) -> Option[int | None]:
-    return _add(Option(key, Kind.DURATION, None, doc, older, least=least))
+    return _add(key, Kind.DURATION, None, doc, *older, least=least)
 
 
 def _memory(key: str, default: str, doc: str, *older: str) -> Option[int]:
-    return _add(Option(key, Kind.MEMORY, default, doc, older))
+    return _add(key, Kind.MEMORY, default, doc, *older)
 
 
 def _choice(key: str, choices: str, default: str, doc: str, *older: str) -> Option[str]:
-    return _add(Option(key, Kind.ENUM, default, doc, older, tuple(choices.split())))
+    return _add(key, Kind.ENUM, default, doc, *older, choices=tuple(choices.split()))
 
 
 def _maybe_choice(key: str, choices: str, doc: str, *older: str) -> Option[str | None]:
-    return _add(Option(key, Kind.ENUM, None, doc, older, tuple(choices.split())))
+    return _add(key, Kind.ENUM, None, doc, *older, choices=tuple(choices.split()))
 
 
 # --- execution and pipeline ---
@@ -116,12 +111,10 @@ OBJECT_REUSE = _bool(
 )
 JARS = _text("pipeline.jars", _UNUSED)
 JOB_PARAMETERS: Option[dict[str, str]] = _add(
-    Option(
-        "pipeline.global-job-parameters",
-        Kind.MAP,
-        "",
-        "What functions read with RuntimeContext.get_job_parameter: a:1,b:2, or a key for each.",
-    )
+    "pipeline.global-job-parameters",
+    Kind.MAP,
+    "",
+    "What functions read with RuntimeContext.get_job_parameter: a:1,b:2, or a key for each.",
 )
 BUFFER_TIMEOUT = _duration(
     "execution.buffer-timeout.interval",
@@ -252,16 +245,14 @@ LOCAL_BACKUP_DIRS = _text(
     "taskmanager.state.local.root-dirs",
 )
 STATE_BACKEND: Option[str] = _add(
-    Option(
-        "state.backend.type",
-        Kind.ENUM,
-        "hashmap",
-        "Where keyed state lives: in the memory of the slots, or on their disks. The older values jobmanager "
-        "and filesystem are hashmap.",
-        ("state.backend",),
-        ("hashmap", "rocksdb"),
-        (("jobmanager", "hashmap"), ("filesystem", "hashmap")),
-    )
+    "state.backend.type",
+    Kind.ENUM,
+    "hashmap",
+    "Where keyed state lives: in the memory of the slots, or on their disks. The older values jobmanager "
+    "and filesystem are hashmap.",
+    "state.backend",
+    choices=("hashmap", "rocksdb"),
+    aliases=(("jobmanager", "hashmap"), ("filesystem", "hashmap")),
 )
 ROCKSDB_LOCALDIR = _text(
     "state.backend.rocksdb.localdir",

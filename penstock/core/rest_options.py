@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from penstock.core.option import Kind, Option
+from penstock.core.option import Kind, Option, OptionGroup
 from penstock.core.secret_fields import DEFAULT
 
-REST_OPTIONS: dict[str, Option[Any]] = {}
-"""By key; :mod:`penstock.core.config` joins them to the others."""
-
-
-def _add(key: str, kind: Kind, default: str | None, doc: str, **bounds: Any) -> Option[Any]:
-    option: Option[Any] = Option(key, kind, default, doc, **bounds)
-    REST_OPTIONS[key] = option
-    return option
+REST_OPTIONS = OptionGroup()
+_add = REST_OPTIONS.add
 
 
 REST_ENABLED: Option[bool] = _add(

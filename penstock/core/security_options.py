@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.core.option import UNUSED as _UNUSED
-from penstock.core.option import Kind, Option
+from penstock.core.option import Kind, Option, OptionGroup
 
-TRANSPORT_OPTIONS: dict[str, Option[Any]] = {}
-"""By key; :mod:`penstock.core.config` joins them to the others."""
-
-
-def _add(key: str, kind: Kind, default: str | None, doc: str, *older: str) -> Option[Any]:
-    option: Option[Any] = Option(key, kind, default, doc, older)
-    TRANSPORT_OPTIONS[key] = option
-    return option
+TRANSPORT_OPTIONS = OptionGroup()
+_add = TRANSPORT_OPTIONS.add
 
 
 def _text(key: str, doc: str, *older: str) -> Option[str | None]:
@@ -82,8 +74,9 @@ TLS_SESSION_CACHE = _of_sessions("session-cache-size")
 TLS_SESSION_TIMEOUT = _of_sessions("session-timeout")
 TLS_CLOSE_NOTIFY = _of_sessions("close-notify-flush-timeout")
 
+TRUST_OPTIONS = OptionGroup()
 
-ALLOWED_CLASSES: Option[str | None] = Option(
+ALLOWED_CLASSES: Option[str | None] = TRUST_OPTIONS.add(
     "penstock.restore.allowed-classes",
     Kind.STRING,
     None,
@@ -91,28 +84,23 @@ ALLOWED_CLASSES: Option[str | None] = Option(
     "`package.module.Name`, or a pattern such as `package.module.*`. Whoever can change a snapshot can call "
     "what is named here.",
 )
-OTHERS_MAY_WRITE: Option[bool] = Option(
+OTHERS_MAY_WRITE: Option[bool] = TRUST_OPTIONS.add(
     "penstock.restore.others-may-write",
     Kind.BOOLEAN,
     "false",
     "Whether local directories that other users own or may write to can hold snapshots.",
 )
-KEY_FILE: Option[str | None] = Option(
+KEY_FILE: Option[str | None] = TRUST_OPTIONS.add(
     "penstock.snapshots.key-file",
     Kind.STRING,
     None,
     "A file of at least 32 bytes that only you can read, on the driver: snapshots are signed with it, and "
     "none is restored that is not.",
 )
-UNSIGNED_TOO: Option[bool] = Option(
+UNSIGNED_TOO: Option[bool] = TRUST_OPTIONS.add(
     "penstock.snapshots.unsigned-too",
     Kind.BOOLEAN,
     "false",
     "With a key file: whether snapshots without a signature are restored all the same, for the first start "
     "after the key was made.",
 )
-
-TRUST_OPTIONS: dict[str, Option[Any]] = {
-    option.key: option for option in (ALLOWED_CLASSES, OTHERS_MAY_WRITE, KEY_FILE, UNSIGNED_TOO)
-}
-"""By key; :mod:`penstock.core.config` joins them to the others."""

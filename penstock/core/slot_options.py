@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from penstock.core.option import Kind, Option, OptionGroup
 
-from penstock.core.option import Kind, Option
-
-SLOT_OPTIONS: dict[str, Option[Any]] = {}
-"""By key; :mod:`penstock.core.config` joins them to the others."""
-
-
-def _add(key: str, kind: Kind, default: str | None, doc: str, **more: Any) -> Option[Any]:
-    option: Option[Any] = Option(key, kind, default, doc, **more)
-    SLOT_OPTIONS[option.key] = option
-    return option
+SLOT_OPTIONS = OptionGroup()
+_add = SLOT_OPTIONS.add
 
 
 SLOT_CPUS: Option[int | None] = _add(
