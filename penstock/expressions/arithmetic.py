@@ -24,6 +24,7 @@ from penstock.expressions.functions import (
     Overload,
     Unfit,
     Value,
+    all_null,
     every,
     function,
     on_arrays,
@@ -252,7 +253,7 @@ def _round(arguments: Arguments) -> Overload:
     kind = arguments.types[0]
     takes = (kind, *arguments.types[1:])
     if digits is None:
-        return Overload(takes, kind, lambda value, *_: pa.scalar(None, value.type))
+        return all_null(takes, kind)
     if kinds.is_integer(kind) and digits >= 0:
         return Overload(takes, kind, lambda value, *_: value)
     if kinds.is_decimal(kind):

@@ -38,6 +38,11 @@ class Overload:
     fails: bool = False
 
 
+def all_null(takes: tuple[pa.DataType, ...], gives: pa.DataType) -> Overload:
+    """A function of a constant that is null: so is every result."""
+    return Overload(takes, gives, lambda *_: pa.scalar(None, gives))
+
+
 @dataclass(frozen=True)
 class Arguments:
     """What a function is called with: types and, for constants, values."""

@@ -17,6 +17,7 @@ from penstock.expressions.functions import (
     Overload,
     Unfit,
     Value,
+    all_null,
     every,
     function,
     on_arrays,
@@ -166,7 +167,7 @@ def _of_json(show: Callable[[Any], str | None]) -> Callable[[Arguments], Overloa
         every(arguments, is_text, "texts")
         path = arguments.constant(1, "the path")
         if path is None:
-            return Overload((_TEXT, _TEXT), _TEXT, lambda value, *_: pa.scalar(None, _TEXT))
+            return all_null((_TEXT, _TEXT), _TEXT)
         steps = _path(path)
         return Overload((_TEXT, _TEXT), _TEXT, per_text(lambda text: show(_reach(text, steps)), _TEXT))
 

@@ -16,6 +16,7 @@ from penstock.expressions.functions import (
     Overload,
     Unfit,
     Value,
+    all_null,
     every,
     fixed,
     function,
@@ -185,7 +186,7 @@ def _like(arguments: Arguments) -> Overload:
             ),
         )
     if not pattern.is_valid:
-        return Overload(takes, _BOOL, lambda value, *_: pa.scalar(None, _BOOL))
+        return all_null(takes, _BOOL)
     return _matching(f"(?s)^(?:{_from_like(pattern.as_py(), escape)})\\z", takes)
 
 
@@ -218,7 +219,7 @@ def _regexp(arguments: Arguments) -> Overload:
     every(arguments, is_text, "texts")
     pattern = arguments.constant(1, "the pattern")
     if pattern is None:
-        return Overload((_TEXT, _TEXT), _BOOL, lambda value, *_: pa.scalar(None, _BOOL))
+        return all_null((_TEXT, _TEXT), _BOOL)
     python = _compiled(pattern)
     try:
         return _matching(pattern, (_TEXT, _TEXT))
@@ -240,7 +241,7 @@ def _regexp_extract(arguments: Arguments) -> Overload:
     group = arguments.constant(2, "the group") if len(arguments.types) == 3 else 0
     takes = (_TEXT, _TEXT, pa.int64())[: len(arguments.types)]
     if pattern is None or group is None:
-        return Overload(takes, _TEXT, lambda value, *_: pa.scalar(None, _TEXT))
+        return all_null(takes, _TEXT)
     python = _compiled(pattern)
     if not 0 <= group <= python.groups:
         raise Unfit(f"{pattern!r} has {python.groups} groups, and {group} is asked for")
@@ -258,7 +259,7 @@ def _regexp_replace(arguments: Arguments) -> Overload:
     every(arguments, is_text, "texts")
     pattern, new = (arguments.constant(at, what) for at, what in ((1, "the pattern"), (2, "the replacement")))
     if pattern is None or new is None:
-        return Overload((_TEXT,) * 3, _TEXT, lambda value, *_: pa.scalar(None, _TEXT))
+        return all_null((_TEXT,) * 3, _TEXT)
     python, new = _compiled(pattern), re.sub(r"\$(\d)", r"\\\1", new)
     try:
         python.sub(new, "")

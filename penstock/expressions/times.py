@@ -15,6 +15,7 @@ from penstock.expressions.functions import (
     Overload,
     Unfit,
     Value,
+    all_null,
     every,
     function,
     once_each,
@@ -133,7 +134,7 @@ def _date_format(arguments: Arguments) -> Overload:
     if not is_moment(kind):
         raise Unfit(f"it takes a date or a timestamp, not {kind}")
     if pattern is None:
-        return Overload(arguments.types, _TEXT, lambda value, _: pa.scalar(None, _TEXT))
+        return all_null(arguments.types, _TEXT)
     directives, millis = strftime_of(pattern)
     # Arrow writes a second with the digits of the type's unit.
     tz = getattr(kind, "tz", None)
@@ -161,7 +162,7 @@ def _to_timestamp(arguments: Arguments) -> Overload:
         return Overload((_TEXT,), _MS, kernel)
     pattern = arguments.constant(1, "the pattern")
     if pattern is None:
-        return Overload((_TEXT, _TEXT), _MS, lambda value, _: pa.scalar(None, _MS))
+        return all_null((_TEXT, _TEXT), _MS)
     directives, millis = strftime_of(pattern)
     if millis:
         raise Unfit("milliseconds are read by to_timestamp without a pattern")

@@ -178,7 +178,7 @@ class OperatorRun:
         files, lists = [], []
         for operator in self._operators:
             operator.prepare_barrier(Epoch(self._epoch))
-            files.append(_write_keyed(operator.ctx.keyed))
+            files.append(write_keyed(operator.ctx.keyed))
             lists.append(_write_lists(operator.ctx.operator_state))
         return OperatorRunSnapshot(tuple(files), tuple(lists), self._watermark)
 
@@ -252,7 +252,8 @@ def owners_of(keys: list[Any], parallelism: int) -> Any:
     return owner(key_groups(hash_values(keys), KEY_GROUPS), parallelism, KEY_GROUPS)
 
 
-def _write_keyed(keyed: KeyedState) -> bytes:
+def write_keyed(keyed: KeyedState) -> bytes:
+    """A state file of everything in ``keyed``."""
     frozen = keyed.freeze()
     data = write_frozen(frozen)
     for part in frozen:

@@ -18,7 +18,7 @@ from penstock.state.descriptors import (
     ValueStateDescriptor,
 )
 from penstock.state.keyed import KeyedState
-from penstock.testing.operator_run import restore_keyed, write_frozen
+from penstock.testing.operator_run import restore_keyed, write_keyed
 
 New = Callable[[], KeyedState]
 """Makes empty state on a backend of its own, which is closed at the end of the test."""
@@ -147,19 +147,10 @@ def _renamed(descriptor: StateDescriptor, name: str) -> StateDescriptor:
     return type(descriptor)(name)
 
 
-def file_of(state: KeyedState) -> bytes:
-    """A state file of everything in ``state``."""
-    frozen = state.freeze()
-    data = write_frozen(frozen)
-    for part in frozen:
-        part.release()
-    return data
-
-
 def copied(state: KeyedState, new: New) -> KeyedState:
     """A new backend that holds the same, by way of a state file."""
     other = new()
-    restore_keyed(other, file_of(state))
+    restore_keyed(other, write_keyed(state))
     return other
 
 

@@ -16,10 +16,10 @@ from penstock.core.ids import SubtaskIndex
 from penstock.core.keygroups import hash_values, key_group_range, key_groups, owner
 from penstock.state.chunks import ChunkStore
 from penstock.state.keyed import KeyedState
-from penstock.testing.conformance.state_base import EMPTY, Handles, New, StateBase, copied, file_of, filled
+from penstock.testing.conformance.state_base import EMPTY, Handles, New, StateBase, copied, filled
 from penstock.testing.conformance.state_kinds import NAMESPACES, ODD_KEYS
 from penstock.testing.conformance.state_timers import fired
-from penstock.testing.operator_run import KEY_GROUPS, restore_keyed, write_frozen
+from penstock.testing.operator_run import KEY_GROUPS, restore_keyed, write_frozen, write_keyed
 
 ODD_VALUES: list[Any] = [
     2**80,
@@ -205,14 +205,14 @@ class FileTests(StateBase):
             for key in keys:
                 Handles(one).at(key).fill("mine")
                 one.timers.event.register(5, key, None)
-            files = [file_of(one)]
+            files = [write_keyed(one)]
             for parallelism in (2, 3, 1):
                 parts = _divided(files, parallelism, new)
                 groups = key_groups(hash_values(keys), KEY_GROUPS)
                 for key, group in zip(keys, groups.tolist(), strict=True):
                     owners = [n for n, part in enumerate(parts) if Handles(part).at(key).read() != EMPTY]
                     assert owners == [owner(group, parallelism, KEY_GROUPS)], f"key {key!r}"
-                files = [file_of(part) for part in parts]
+                files = [write_keyed(part) for part in parts]
             timers = [key for _, key, _ in fired(_divided(files, 1, new)[0].timers.event)]
             assert Counter(timers) == Counter(keys)
 
