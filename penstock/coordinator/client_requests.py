@@ -82,8 +82,7 @@ class ClientRequests:
         """Ask how many slots there is room for."""
 
         def find() -> Event:
-            room = self._scaling.room = self._cluster.most_slots()
-            return SlotsFound(instruction.generation, room)
+            return SlotsFound(instruction.generation, self._room())
 
         self._worker.submit(find, lambda error: Tick())
 
@@ -91,7 +90,7 @@ class ClientRequests:
         """Find out how many slots there can be, for the autoscaler: executors come and go."""
 
         def find() -> Event:
-            self._scaling.room = self._cluster.most_slots()
+            self._room()
             return Tick()
 
         self._worker.submit(find, lambda error: Tick())
@@ -109,9 +108,13 @@ class ClientRequests:
 
     def _rescale(self, name: str, parallelism: int, running: Plan, regains: bool = False) -> SnapshotRequest:
         layout = self._planner.layout(parallelism, running)
-        room = self._scaling.room = self._cluster.most_slots()
-        check_rescale(layout, running, room)
+        check_rescale(layout, running, self._room())
         return SnapshotRequest(name, RequestKind.RESCALE, layout=layout, regains=regains)
+
+    def _room(self) -> int | None:
+        """How many slots there can be now; the autoscaler goes by it, too."""
+        self._scaling.room = self._cluster.most_slots()
+        return self._scaling.room
 
     def _prepare(
         self, name: str, prepare: Work, future: Future[str], refused: Callable[[Exception], Event]

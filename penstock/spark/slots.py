@@ -74,7 +74,7 @@ def _may_grow(spark: SparkSession) -> bool:
     return is_on(spark, "spark.dynamicAllocation.enabled")
 
 
-def most_slots(spark: SparkSession, beside: int, profile: ResourceProfile | None = None) -> int | None:
+def most_slots(spark: SparkSession, beside: int, profile: ResourceProfile | None) -> int | None:
     """How many slots a job can have that leaves ``beside`` free; ``None`` if Spark may get more cores."""
     return None if _may_grow(spark) else available_slots(spark, profile) - beside
 
