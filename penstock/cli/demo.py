@@ -21,7 +21,7 @@ from penstock.demo.chart import bars, check_can_draw, draw, top_countries
 from penstock.demo.drive import DemoSettings, Outcome, run_demo
 from penstock.demo.modes import Mode
 from penstock.demo.verdict import Standing
-from penstock.spark.told import is_submitted
+from penstock.spark.given import is_submitted
 
 T = TypeVar("T")
 Run = Callable[[DemoSettings, Callable[[Standing], None], Callable[[str], None]], T]

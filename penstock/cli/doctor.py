@@ -28,6 +28,7 @@ from penstock.core.clock import SystemClock
 from penstock.core.config import GIVEN_MASTER, Configuration
 from penstock.core.errors import ConfigError, PenstockError, coded
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.spark.given import DEFAULTS, spark_properties
 
 _PYTHON = (3, 11)
 _JAVA = 17
@@ -188,15 +189,13 @@ def check_defaults() -> Finding:
     """What Spark reads by itself, and jobs refuse to run with."""
     home_of_spark = os.environ.get("SPARK_HOME")
     given = os.environ.get("SPARK_CONF_DIR") or (home_of_spark and str(Path(home_of_spark) / "conf"))
-    path = Path(given) / "spark-defaults.conf" if given else None
+    path = Path(given) / DEFAULTS if given else None
     if path is None or not path.is_file():
-        return Finding(Verdict.OK, "no spark-defaults.conf is read")
+        return Finding(Verdict.OK, f"no {DEFAULTS} is read")
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        settings = spark_properties(path)
     except OSError as error:
         return Finding(Verdict.WARN, f"{path} cannot be read: {error}", "Spark will not read it either.")
-    pairs = [re.split(r"[\s=:]+", line.strip(), maxsplit=1) for line in lines]
-    settings = {pair[0]: pair[1] for pair in pairs if len(pair) == 2}  # a comment's key is its mark
     if settings.get("spark.dynamicAllocation.enabled", "").lower() == "true":
         remedy = "Run jobs with --conf spark.dynamicAllocation.enabled=false: `penstock explain PEN-0703`."
         return Finding(Verdict.WARN, f"{path} switches dynamic allocation on", remedy)

@@ -29,9 +29,10 @@ from penstock.core.errors import ClusterError
 from penstock.core.news import news
 from penstock.graph.nodes import Node
 from penstock.spark.failures import gist, root_cause
+from penstock.spark.given import given_settings, is_submitted
 from penstock.spark.jvm import forget, kill, launched, quieten
 from penstock.spark.masters import is_here, is_in_driver
-from penstock.spark.told import given_settings, is_submitted, told
+from penstock.spark.told import told
 
 _REACH_S = 5.0
 _PORT = 7077

@@ -13,8 +13,8 @@ from penstock.core.config import Configuration
 from penstock.graph.nodes import GraphBuilder, Link, NodeKind
 from penstock.operators.operator import Operator
 from penstock.spark import session
+from penstock.spark.given import given_settings, is_submitted
 from penstock.spark.session import CORES, asked_slots, session_settings, told_master, with_room
-from penstock.spark.told import given_settings, is_submitted
 
 CLUSTER = "spark://head:7077"
 
