@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,15 @@ _Record = tuple[Any, int]
 """A value and its event time."""
 
 
-class SourceConformance(ABC):
+class SourceConformance:
     """Subclass it as ``Test...`` and implement ``make_source``; the source must be bounded."""
 
     poll_sizes: tuple[int, ...] = (1, 3, 1000)
     parallelism: int = 2
 
-    @abstractmethod
     def make_source(self, directory: Path) -> Source:
         """A source with some tens of records. Called once per test, with an empty directory."""
+        raise NotImplementedError
 
     def expected(self) -> list[Any] | None:
         """The records of all splits in the order of splits, or ``None`` not to compare them."""

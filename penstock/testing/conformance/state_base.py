@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,15 +23,15 @@ New = Callable[[], KeyedState]
 """Makes empty state on a backend of its own, which is closed at the end of the test."""
 
 
-class StateBase(ABC):
+class StateBase:
     """Makes and closes backends. A test that needs several of them gets several directories."""
 
-    @abstractmethod
     def make(self, directory: Path) -> StateBackend:
         """An empty backend that keeps its files, if any, in ``directory``, which exists and is empty.
 
         Its number of key groups, if it asks for that, is ``penstock.testing.operator_run.KEY_GROUPS``.
         """
+        raise NotImplementedError
 
     @contextmanager
     def backends(self, directory: Path) -> Iterator[New]:
