@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.output import say
-from penstock.cli.past import read_time, rewired
+from penstock.cli.past import read_time, substituted
 from penstock.cli.program_options import check_program, program_options, settings_of
 from penstock.cli.run import run_program
 from penstock.connectors.combinators.backfill import Shaped, backfilled
@@ -87,7 +87,7 @@ def backfill(
     if at > SystemClock().now_ms():
         say(_FUTURE, err=True, colour="yellow")
     switch = _Switch(past, at, source)
-    with rewired(overrides, switch.source) as launcher:
+    with substituted(overrides, switch.source) as launcher:
         launcher.change = switch.checked
         run_program(script, args, overrides, None, bool(ctx.find_root().params.get("debug")))
 

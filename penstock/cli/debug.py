@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.output import console, moment
-from penstock.cli.past import PastPlace, own_checkpoints, read_place, rewired
+from penstock.cli.past import PastPlace, own_checkpoints, read_place, substituted
 from penstock.cli.program_options import check_program, non_restored_option, settings_of, settings_option
 from penstock.cli.run import ProgramError, as_program, execute
 from penstock.connectors.source import Source
@@ -71,7 +71,7 @@ def debug(
     show, sources = _Shown(key, steps), _Sources(piece)
     with (
         local_cluster(_SLOTS) as local,
-        rewired(overrides, sources.cut, _nowhere) as launcher,
+        substituted(overrides, sources.cut, _nowhere) as launcher,
         own_checkpoints(overrides) as own,
         as_program(script, args, own),
     ):

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.output import console
-from penstock.cli.past import own_checkpoints, read_time, rewired
+from penstock.cli.past import own_checkpoints, read_time, substituted
 from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
 from penstock.cli.run import run_program
 from penstock.connectors.source import Source
@@ -76,7 +76,7 @@ def recorded(
     check_program(script)
     recorders = Recorders()
     with (
-        rewired(overrides, partial(_bounded, until), recorders.new) as launcher,
+        substituted(overrides, partial(_bounded, until), recorders.new) as launcher,
         own_checkpoints(overrides) as own,
     ):
         launcher.change = partial(_checked, until)

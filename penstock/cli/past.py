@@ -25,7 +25,7 @@ from penstock.core.ids import EventTime
 from penstock.datastream.job import Launcher, run_as, running_program
 from penstock.graph.nodes import JobSpec
 from penstock.replay.replayed import Offsets
-from penstock.replay.substitute import NewSink, NewSource, RewiringLauncher
+from penstock.replay.substitute import NewSink, NewSource, SubstitutingLauncher
 from penstock.snapshot.store import open_store
 from penstock.storage.work_place import WorkPlace
 
@@ -93,12 +93,12 @@ def _offsets_in(path: Path, option: str) -> Offsets:
 
 
 @contextmanager
-def rewired(
+def substituted(
     overrides: dict[str, str], new_source: NewSource, new_sink: NewSink | None = None
-) -> Iterator[RewiringLauncher]:
-    """Until the end of the ``with``, jobs of this process run rewired; the launcher knows them afterwards."""
+) -> Iterator[SubstitutingLauncher]:
+    """Until the end of the ``with``, jobs run with other sources and sinks; the launcher knows them after."""
     chosen = running_program().launcher
-    launcher = RewiringLauncher(lambda spec: chosen or _spark(spec, overrides), new_source, new_sink)
+    launcher = SubstitutingLauncher(lambda spec: chosen or _spark(spec, overrides), new_source, new_sink)
     with run_as(replace(running_program(), launcher=launcher)):
         yield launcher
 

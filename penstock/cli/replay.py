@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from penstock.cli.output import as_file_name, console, moment, say
-from penstock.cli.past import PastPlace, own_checkpoints, read_place, rewired
+from penstock.cli.past import PastPlace, own_checkpoints, read_place, substituted
 from penstock.cli.program_options import check_program, non_restored_option, program_options, settings_of
 from penstock.cli.run import run_program
 from penstock.connectors.source import Source
@@ -85,7 +85,7 @@ def replay(
     )
     then = {} if old is None else note_of(old)
     ends = _Replay(begin, stop, output, then if end is None else {})
-    with rewired(overrides, ends.source, ends.sink) as launcher, own_checkpoints(overrides) as own:
+    with substituted(overrides, ends.source, ends.sink) as launcher, own_checkpoints(overrides) as own:
         launcher.change = ends.checked
         jobs = run_program(script, args, own, None, bool(ctx.find_root().params.get("debug")))
         for job in jobs:

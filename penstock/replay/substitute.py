@@ -63,7 +63,7 @@ def refuse_stamped_later(nodes: Sequence[Node], source: Node, held: bool = False
             )
 
 
-class RewiringLauncher:
+class SubstitutingLauncher:
     """Runs jobs through ``inner`` after replacing their ends."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Programs with other ends than their own: what must stay as it is."""
+"""Programs with other sources and sinks than their own: what must stay as it is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.past import rewired
+from penstock.cli.past import substituted
 from penstock.common import Configuration, WatermarkStrategy
 from penstock.connectors.builtin.collection import CollectionSource
 from penstock.connectors.log import Log, LogSource, Text
@@ -51,7 +51,7 @@ def test_a_program_runs_in_the_mode_it_would_run_in(tmp_path: Path, endless: boo
     env.from_source(source, UNTIMED, "numbers").print()
     with (
         run_as(Program(Catcher())),
-        rewired({}, lambda _, source, how: BoundedSource(source, how, Until()), lambda _: Nowhere()),
+        substituted({}, lambda _, source, how: BoundedSource(source, how, Until()), lambda _: Nowhere()),
         pytest.raises(Caught) as caught,
     ):
         env.execute("automatic")
@@ -70,7 +70,7 @@ def test_a_program_that_goes_on_with_its_results_is_not_run_without_them() -> No
     env.from_collection([1]).sink_to(Feeding()).name("To DataFrame")
     with (
         run_as(Program(Catcher())),
-        rewired({}, lambda _, source, how: source, lambda _: Nowhere()),
+        substituted({}, lambda _, source, how: source, lambda _: Nowhere()),
         pytest.raises(GraphError, match="what step 'To DataFrame' gives back"),
     ):
         env.execute("feeding")
@@ -113,7 +113,7 @@ def test_people_find_the_real_job_by_its_name() -> None:
         env.from_collection([1]).print()
         with (
             run_as(Program(Catcher())),
-            rewired({}, lambda _, source, how: source, new_sink),
+            substituted({}, lambda _, source, how: source, new_sink),
             pytest.raises(Caught) as caught,
         ):
             env.execute("clicks")
