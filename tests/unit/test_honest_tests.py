@@ -8,6 +8,8 @@ a function of the same file that asserts.
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Set
 from pathlib import Path
@@ -140,6 +142,21 @@ def test_files_have_names_of_their_own() -> None:
     """pytest imports them by bare names: the second of two is refused where both run together."""
     names = Counter(path.name for path in TESTS.rglob("test_*.py"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_test_is_skipped_for_what_is_always_there() -> None:
+    """Penstock, and the packages that it needs: skipped without them, tests are silent when they are lost."""
+    project = tomllib.loads((TESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {re.match(r"[\w-]+", text)[0] for text in project["dependencies"]}
+    assert {"pyspark", "rocksdict"} <= needed
+    skipped = re.compile(r'importorskip\(\s*"(\w+)')
+    wrong = [
+        f"{file.relative_to(TESTS)}: {name}"
+        for file in sorted(TESTS.rglob("*.py"))
+        for name in skipped.findall(file.read_text(encoding="utf-8"))
+        if name in {"penstock", *needed}
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_tests_can_fail() -> None:
