@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from snap_fixtures import make_manifest
 
-from penstock.common import Configuration
+from penstock.common import Configuration, WatermarkStrategy
+from penstock.coordinator.running_job import RunningJob
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.handles import digest
 from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
@@ -21,6 +22,8 @@ from penstock.snapshot.strict_json import canonical
 from penstock.snapshot.verification import check_snapshot
 from penstock.storage.own_files import read_key
 from penstock.testing.local import local_cluster
+from penstock.testing.scripted_source import Pause, cued_source
+from tests.integration.local_jobs import until
 from tests.patience import PATIENCE_S
 
 MINE, OTHER = Signing(b"m" * 32), Signing(b"o" * 32)
@@ -124,8 +127,14 @@ class Count(KeyedProcessFunction):
         yield self.seen.value()
 
 
+def seen(job: RunningJob) -> float:
+    """How many records the step with state has had."""
+    metrics, subtasks = job.history.view().metrics, job.job.plan.vertices[1].subtasks()
+    return sum(metrics.get(subtask, {}).get("numRecordsIn", 0) for subtask in subtasks)
+
+
 def run(place: Path, key: str | None, start: str | None = None, **settings: str) -> str:
-    """A job that is stopped with a savepoint; where that is."""
+    """A job that is stopped with a savepoint when it has seen its records; where that is."""
     config = Configuration()
     config.set_string("execution.checkpointing.dir", str(place / "chk"))
     config.set_string("execution.checkpointing.interval", "1 h")
@@ -135,11 +144,14 @@ def run(place: Path, key: str | None, start: str | None = None, **settings: str)
         config.set_string("penstock.snapshots.key-file", key)
     if start is not None:
         config.set_string("execution.state-recovery.path", start)
-    with local_cluster():
+    with local_cluster() as launcher:
         env = StreamExecutionEnvironment.get_execution_environment(config)
-        source = env.from_collection([1, 2, 3]).key_by(lambda value: 0)
-        source.process(Count()).uid("count").print().uid("out")
+        numbers = cued_source([1, 2, 3, Pause(10**9)])
+        source = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+        source.key_by(lambda value: 0).process(Count()).uid("count").print().uid("out")
         client = env.execute_async("signed")
+        if start is None:
+            until(lambda: seen(launcher.jobs[-1]) == 3, "the records are counted")
         return client.stop_with_savepoint(False, str(place / "sp")).result(PATIENCE_S)
 
 
