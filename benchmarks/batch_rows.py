@@ -28,9 +28,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).parent / "nexmark")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from usage import Usage  # noqa: E402
+from usage import Usage
 
 Result = tuple[int, int, int]
 """How many keys, how many rises, and their sum."""
@@ -149,10 +149,13 @@ def penstock_window(files: Path) -> Result:
 
 def events_frame(files: Path) -> Any:
     """The events as a DataFrame."""
+    from pyspark.cloudpickle import register_pickle_by_value
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
+    if __name__ != "__main__":
+        register_pickle_by_value(sys.modules[__name__])  # Spark's workers do not find it
+    spark = SparkSession.builder.getOrCreate()
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
     return spark.read.parquet(str(files))
 
 
@@ -226,7 +229,7 @@ def main() -> None:
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session.config("spark.sql.shuffle.partitions", "2").config("spark.driver.memory", "2g").getOrCreate()
+    session.config("spark.driver.memory", "2g").getOrCreate()
     ways = args.ways or list(WAYS)
     for way in ways:
         WAYS[way](warm)

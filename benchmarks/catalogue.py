@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
+import batch_rows
 import corners
 import joins
+import kafka_json
 import workloads
 from data import dataset
 from figures import Figures
@@ -37,8 +42,8 @@ class Work:
     """A workload; the first of ``own`` is what ratios are of."""
 
     title: str
-    own: Mapping[str, Run]
-    peers: Mapping[str, Peer] = field(default_factory=dict)
+    own: dict[str, Run]
+    peers: dict[str, Peer] | dict[str, Run] = field(default_factory=dict)
 
 
 class WrongResult(Exception):
@@ -94,6 +99,36 @@ def _interval_join(layout: str, share: int, scale: Scale) -> Figures:
     events = scale.events // share
     data = dataset(scale.home, events, 1000)
     return _watched(2 * events, partial(joins.with_itself, data, layout), joins.pairs_with_itself(events))
+
+
+def _batch_rows(way: str, share: int, scale: Scale) -> Figures:
+    """A Python function over the records of a key, by one of the ways of ``batch_rows.py``."""
+    events, keys = scale.events // share, 10_000
+    files, truth = batch_rows.make_files(scale.home, events, keys), batch_rows.truth(events, keys)
+
+    def run(_: Path) -> tuple[float, int]:
+        began = time.monotonic()
+        found = batch_rows.WAYS[way](files)
+        return time.monotonic() - began, int(found == truth)
+
+    return _watched(events, run, 1)
+
+
+@cache
+def _kafka(records: int) -> tuple[str, str]:
+    """A broker until this process ends, and a topic with so many records."""
+    running = ExitStack()
+    bootstrap = running.enter_context(kafka_json.broker(None))
+    atexit.register(running.close)
+    return bootstrap, kafka_json.fill(bootstrap, records)
+
+
+def _kafka_json(way: str, times: str, share: int, scale: Scale) -> Figures:
+    """JSON from a topic to another one; the broker is not counted."""
+    records = scale.events // share
+    bootstrap, source = _kafka(records)
+    took, seconds = kafka_json.timed(way, times, bootstrap, source, records)
+    return Figures(events_s=records / seconds, processor_s_per_m=took / records * 1e6)
 
 
 def _delays(rate: int, scale: Scale) -> Figures:
@@ -202,6 +237,32 @@ WORK = {
             "Penstock, process()": partial(_corner, "tumbling process", 5),
             "Penstock, process(), evictor": partial(_corner, "tumbling process evictor", 5),
             "Penstock, process(), early trigger": partial(_corner, "tumbling process trigger", 5),
+        },
+    ),
+    "batch-rows": Work(
+        "BATCH: a Python function over each key's records in order of time (events/s)",
+        {
+            "Penstock": partial(_batch_rows, "penstock", 10),
+            "Penstock, global window": partial(_batch_rows, "penstock window", 10),
+        },
+        {
+            "Spark mapInArrow": partial(_batch_rows, "mapInArrow", 10),
+            "Spark RDD": partial(_batch_rows, "RDD", 10),
+            "Spark applyInPandas": partial(_batch_rows, "applyInPandas", 20),
+        },
+    ),
+    "kafka": Work(
+        "Kafka, JSON in and out, exactly once, one slot (records/s)",
+        {
+            "Penstock, columns": partial(_kafka_json, "columns", "eos", 20),
+            "Penstock, dicts": partial(_kafka_json, "dicts", "eos", 20),
+            "Penstock, dicts, at least once": partial(_kafka_json, "dicts", "alo", 20),
+            "Penstock, dicts, in only": partial(_kafka_json, "dicts", "in", 20),
+        },
+        {
+            "bare clients": partial(_kafka_json, "bare", "eos", 20),
+            "bare clients, at least once": partial(_kafka_json, "bare", "alo", 20),
+            "bare clients, in only": partial(_kafka_json, "bare", "in", 20),
         },
     ),
 }

@@ -305,18 +305,24 @@ def broker(bootstrap: str | None) -> Iterator[str]:
         yield server.bootstrap
 
 
+def timed(way: str, times: str, bootstrap: str, source: str, count: int) -> tuple[float, float]:
+    """Processor seconds and seconds of one run, in a process of its own; its results are checked."""
+    target = create(bootstrap)
+    more = ["--one", way, times, bootstrap, source, target, str(count)]
+    done = subprocess.run([sys.executable, __file__, *more], stdout=subprocess.PIPE, check=True)
+    took, wall = json.loads(done.stdout.splitlines()[-1])
+    if times != "in":
+        check(bootstrap, target, count)
+    return took, wall
+
+
 def measure(args: argparse.Namespace, bootstrap: str) -> None:
     source = fill(bootstrap, args.records)
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for _ in range(args.repeat):
         for times in args.times or TIMES:
             for way in args.ways or WAYS:
-                target = create(bootstrap)
-                more = ["--one", way, times, bootstrap, source, target, str(args.records)]
-                done = subprocess.run([sys.executable, __file__, *more], stdout=subprocess.PIPE, check=True)
-                took, wall = json.loads(done.stdout.splitlines()[-1])
-                if times != "in":
-                    check(bootstrap, target, args.records)
+                took, wall = timed(way, times, bootstrap, source, args.records)
                 found.setdefault((way, times), []).append((took, wall))
                 print(f"{way} {times}: {took / args.records * 1e6:.2f} processor s per million", flush=True)
     print(f"\n{args.records:,} records, the best of {args.repeat}")

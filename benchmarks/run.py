@@ -2,9 +2,9 @@
 
     python benchmarks/run.py [W1 W2 ... snapshots] [--events N] [--repeat R] [--peers] [--json FILE]
 
-Every figure is the median of ``--repeat`` runs, peers run once.  Peers come from their own scripts
-(``--peers-scripts``) and environments (``--peers-home``); see there for how they are set up.  Results are
-checked in every run.  Nothing here asserts a time.
+Every figure is the median of ``--repeat`` runs.  Peers with scripts (``--peers-scripts``) and environments
+(``--peers-home``) of their own run once; see there for how they are set up.  Results are checked in every
+run.  Nothing here asserts a time.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import workloads
 from catalogue import WORK, Run, Scale
 from data import dataset
 from figures import Figures, median, plain, ratio
-from peers import Peers
+from peers import Peer, Peers
 from rich.console import Console
 from rich.table import Table
 
 from penstock.datastream.job import Program, run_as
 
 Results = dict[str, dict[str, Figures]]
-console = Console()
+console = Console(width=130)
 
 
 def main() -> None:
@@ -45,18 +45,13 @@ def measure(args: argparse.Namespace) -> None:
     results: Results = {}
     scale = Scale(args.events, args.home)
     workloads.warm_up()
-    chosen = [name for name in WORK if name in args.what]
-    for name in chosen:
-        results[name] = {
-            label: own(name, label, run, scale, args.repeat) for label, run in WORK[name].own.items()
-        }
+    peers = Peers(args.peers_home, args.peers_scripts, console)
+    for name in (name for name in WORK if name in args.what):
+        found = results[name] = {}
+        for label, one in (WORK[name].own | (WORK[name].peers if args.peers else {})).items():
+            found[label] = peers.run(one) if isinstance(one, Peer) else repeated(one, scale, args.repeat)
+            console.print(f"{name} {label}: {found[label].text()}")
     costs = snapshot_costs(scale, args.repeat) if "snapshots" in args.what else {}
-    if args.peers:
-        peers = Peers(args.peers_home, args.peers_scripts, console)
-        for name in chosen:
-            for label, peer in WORK[name].peers.items():
-                found = results[name][label] = peers.run(peer)
-                console.print(f"{name} {label}: {found.text()}")
     show(results, costs)
     if args.json:
         figures = {name: {label: asdict(each) for label, each in of.items()} for name, of in results.items()}
@@ -84,11 +79,9 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def own(name: str, label: str, run: Run, scale: Scale, repeat: int) -> Figures:
-    """Penstock's figures, medians of the repeats."""
-    found = median([run(scale) for _ in range(repeat)])
-    console.print(f"{name} {label}: {found.text()}")
-    return found
+def repeated(run: Run, scale: Scale, times: int) -> Figures:
+    """The medians of some runs."""
+    return median([run(scale) for _ in range(times)])
 
 
 def snapshot_costs(scale: Scale, repeat: int) -> dict[str, Any]:

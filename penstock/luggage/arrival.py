@@ -157,9 +157,9 @@ class Hands:
             if path in sys.path:
                 sys.path.remove(path)
         below = tuple(path + os.sep for path in self._carried)
-        for name, module in sys.modules.copy().items():
-            if name.partition(".")[0] not in ENGINE | {"__main__"} and _comes_from(module, below):
-                del sys.modules[name]
+        # All are looked at before any is gone: where a namespace within another one is, its parent says.
+        for name in [name for name, module in sys.modules.copy().items() if _goes(name, module, below)]:
+            del sys.modules[name]
         for known in [*sys.path_importer_cache]:
             if (known + os.sep).startswith(below):
                 del sys.path_importer_cache[known]
@@ -202,6 +202,10 @@ def _absolute(entry: str) -> str:
         return entry
     there = path.exists() or any(above.is_file() for above in path.parents)
     return str(path.absolute()) if there else entry
+
+
+def _goes(name: str, module: object, below: tuple[str, ...]) -> bool:
+    return name.partition(".")[0] not in ENGINE | {"__main__"} and _comes_from(module, below)
 
 
 def _comes_from(module: object, below: tuple[str, ...]) -> bool:

@@ -226,6 +226,19 @@ def test_what_was_edited_is_imported_anew_and_nothing_else(tmp_path: Path) -> No
         assert str(tmp_path) not in sys.path and "pk_e" not in sys.modules
 
 
+def test_namespaces_in_namespaces_are_imported_anew(tmp_path: Path) -> None:
+    """A namespace asks its parent where it is: with that gone from what is imported, it could not say."""
+    write_files(tmp_path, {"pk_outer/inner/job.py": "VALUE = 1\n", "pk_outer/inner/later.py": "VALUE = 3\n"})
+    with carrying(Luggage((str(tmp_path),), fingerprint="1").to_json(), "."):
+        assert importlib.import_module("pk_outer.inner.job").VALUE == 1
+    write_files(tmp_path, {"pk_outer/inner/job.py": "VALUE = 22\n"})
+    with carrying(Luggage((str(tmp_path),), fingerprint="2").to_json(), "."):
+        assert importlib.import_module("pk_outer.inner.job").VALUE == 22
+        assert importlib.import_module("pk_outer.inner.later").VALUE == 3
+    with carrying(Luggage().to_json(), "."):
+        assert not [name for name in sys.modules if name.startswith("pk_outer")]
+
+
 def test_what_is_behind_hides_nothing(tmp_path: Path) -> None:
     write_files(tmp_path, {"back/json/__init__.py": "", "back/pk_only_behind.py": ""})
     hands = Hands()
