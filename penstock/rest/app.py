@@ -41,6 +41,7 @@ _log = log_of(__name__)
 MAX_BODY = 1 << 20
 _READ_OFF, _READ_OFF_S = 4 * MAX_BODY, 5.0
 """How much of a body that nobody wants is read all the same, and for how long."""
+_READ_OFF_STRANGERS = 1 << 16
 _SAMPLED = [VIEWS[path] for path in SAMPLED]
 _SLOW_AT_ONCE = 8
 _ACTS_AT_ONCE = 8
@@ -118,9 +119,7 @@ class _Threads:
         return await anyio.to_thread.run_sync(work, limiter=self._room)
 
 
-async def _act(
-    plane: Plane, action: Action, threads: _Threads, status: int, request: Request
-) -> Response:
+async def _act(plane: Plane, action: Action, threads: _Threads, status: int, request: Request) -> Response:
     asked = _asked(request)
     for name in ("jobid", "applicationid"):
         if name in asked.path:
@@ -241,7 +240,7 @@ class Limits:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        begun = False
+        begun = known = False
 
         async def sending(message: Message) -> None:
             nonlocal begun
@@ -253,9 +252,10 @@ class Limits:
         try:
             async with asyncio.timeout(REQUEST_S):
                 await self._admit(scope, headers)
+                known = True
                 await self._app(scope, _limited(headers, receive), sending)
         except Refused as error:
-            await _read_off(receive)
+            await _read_off(receive, _READ_OFF if known else _READ_OFF_STRANGERS)
             await errors(error.status, str(error))(scope, receive, sending)
         except TimeoutError:
             if not begun:
@@ -267,7 +267,6 @@ class Limits:
             _log.exception("a request %s %s to the job's page failed", scope["method"], scope["path"])
             if not begun:
                 await errors(500, f"the driver failed over the request: {error!r}")(scope, receive, sending)
-
 
     async def _admit(self, scope: Scope, headers: dict[str, str]) -> None:
         """Return when it is the turn of somebody who may ask; others are refused, in theirs."""
@@ -311,9 +310,8 @@ def _limited(headers: dict[str, str], receive: Receive) -> Callable[[], Awaitabl
     return receiving
 
 
-async def _read_off(receive: Receive) -> None:
+async def _read_off(receive: Receive, left: int = _READ_OFF) -> None:
     """Let a client that is refused send what it has begun to: else it sees a broken pipe, not the answer."""
-    left = _READ_OFF
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_READ_OFF_S):
             while left > 0:

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import runpy
 import sys
 
-PRELOADED = "penstock.spark.preloaded"
-WITNESS = "penstock.spark.witness"
+WITNESS, PRELOADED, SPARKS = "penstock.spark.witness", "penstock.spark.preloaded", "pyspark.daemon"
 
 
 def preload() -> None:
@@ -26,7 +24,7 @@ def preload() -> None:
     here = sys.path[0] if sys.path and sys.path[0] in ("", _directory()) else None
     if here is not None:
         del sys.path[0]
-    for module in (WITNESS, PRELOADED):
+    for module in (WITNESS, PRELOADED, SPARKS):
         importlib.import_module(module)
     if here is not None:
         sys.path.insert(0, here)
@@ -58,4 +56,4 @@ if __name__ == "__main__":
     preload()
     part_ways()
     importlib.import_module(WITNESS).install()
-    runpy.run_module("pyspark.daemon", run_name="__main__")
+    importlib.import_module(SPARKS).manager()

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 UP = """
-import runpy, sys
+import sys
 import penstock.spark.daemon as daemon
 before = list(sys.path)
 daemon.preload()
