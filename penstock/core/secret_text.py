@@ -26,7 +26,8 @@ _QUOTED = re.compile(rf"[bBrR]{{0,2}}{_TEXT}", re.DOTALL)
 _ESCAPED = re.compile(r"""\\{1,8}["']""")
 """The quote of a text that is itself in quotes."""
 _PLAIN = re.compile(
-    r"(?:(?:basic|bearer|digest|negotiate|apikey|token)[ \t]{1,8}(?![\s,;&}\])]))?[^\s,;&}\])]*", re.IGNORECASE
+    r"(?:(?:basic|bearer|digest|negotiate|apikey|token)[ \t]{1,8}(?![\s,;&}\])]))?[^\s,;&}\])]*",
+    re.IGNORECASE,
 )
 """One word, or two where the first is a scheme of HTTP."""
 _LINE = re.compile(r"[^\n]*")

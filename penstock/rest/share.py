@@ -4,8 +4,8 @@ The server's thread counts the processor time it has used.  While that is more t
 for their turn, in order: a crowd gets slower answers, not a slower job.  A few clients never notice.  Behind
 the job there is nothing left to spare: whoever still waits is answered.
 
-Strangers, who are refused, wait until nobody else does.  What the thread does without having been asked for a
-turn (taking calls, the command line) is owed only in part: else a flood of calls would shut the page for long.
+Strangers, who are refused, wait until nobody else does.  What the thread does without a turn (it takes calls,
+and answers the command line) is owed only in part: else a flood of calls would shut the page for long.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def _directory() -> str | None:
 def part_ways() -> None:
     """Have each worker draw random numbers of its own.
 
-    It has a copy of NumPy's generator, as it was when the daemon imported it. Python's own sees to that itself.
+    It has a copy of NumPy's generator, as it was when the daemon imported it. Python's own sees to that.
     """
     daemon, random = os.getpid(), importlib.import_module("numpy.random")
 

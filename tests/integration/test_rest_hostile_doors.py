@@ -124,7 +124,9 @@ def test_a_connection_is_not_kept_for_answers_that_nobody_reads(
             caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             caller.connect((place.hostname, place.port))
             caller.sendall(f"GET /openapi.json HTTP/1.1\r\n{head}".encode() * 300)
-            (library, _), *_ = until(lambda: job.serving._server and job.serving._server._servers, "it serves")
+            (library, _), *_ = until(
+                lambda: job.serving._server and job.serving._server._servers, "it serves"
+            )
             until(lambda: library.server_state.total_requests, "it is asked")
             until(lambda: not library.server_state.connections, "the connection is gone")
         assert job.client.get("/jobs")["jobs"]

@@ -69,7 +69,18 @@ def test_files_beside_the_program_are_not_taken_for_modules_of_the_library(
 
 def test_nor_for_those_that_the_daemon_itself_needs(tmp_path: Path) -> None:
     """It is up when it has told its port; that it may go it hears from the end of its input."""
-    for name in ("json", "queue", "secrets", "selectors", "hmac", "ssl", "mmap", "ipaddress", "pathlib", "uuid"):
+    for name in (
+        "json",
+        "queue",
+        "secrets",
+        "selectors",
+        "hmac",
+        "ssl",
+        "mmap",
+        "ipaddress",
+        "pathlib",
+        "uuid",
+    ):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('a program of the user was run')\n")
     done = run(["-m", "penstock.spark.daemon", "pyspark.worker"], tmp_path)
     assert "was run" not in done.stderr and len(done.stdout) > 1, done.stderr

@@ -19,6 +19,7 @@ class Thread:
         self.clock = ManualClock()
         self.share = Share(self.clock, lambda: self.used)
         self.answers = 0
+        self._pause = asyncio.sleep
         monkeypatch.setattr(asyncio, "sleep", self._sleep)
 
     @property
@@ -27,6 +28,7 @@ class Thread:
 
     async def _sleep(self, seconds: float) -> None:
         self.clock.advance(seconds * 1000)
+        await self._pause(0)
 
     async def answer(self) -> None:
         await self.share.turn()
