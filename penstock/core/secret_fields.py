@@ -228,9 +228,8 @@ def _names_of(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Row):
         return None if value.field_names() is None else value.as_dict()
     if isinstance(value, tuple):
-        fields = getattr(value, "__fields__", None) or getattr(
-            value, "_fields", None
-        )  # the former are Spark's
+        of_spark = getattr(value, "__fields__", None)
+        fields = getattr(value, "_fields", None) if of_spark is None else of_spark
         return None if fields is None else dict(zip(fields, value, strict=False))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         shown = (field.name for field in dataclasses.fields(value) if field.repr)
