@@ -17,7 +17,7 @@ PIECE = 1 << 14
 
 @pytest.mark.parametrize(
     ("token", "status", "least", "most"),
-    [(TOKEN, 413, MAX_BODY + 1, 8 * MAX_BODY), ("guessed", 401, 1, 4 * (1 << 16))],
+    [(TOKEN, 413, MAX_BODY + 1, 10 * MAX_BODY), ("guessed", 401, 1, 4 * (1 << 16))],
 )
 def test_a_body_without_an_end_is_given_up(token: str, status: int, least: int, most: int) -> None:
     taken, said = 0, []
