@@ -104,5 +104,7 @@ def test_a_record_alone_goes_where_equal_ones_go_among_others(pair: tuple[Any, A
     router = make_router(Hash(lambda value: value), 0, 1, receivers, GROUPS)
     ((alone, _),) = router.route(Batch.of_rows([one]))
     for among in ([other, one], [other, other], [other, "a", 1, 1.5]):
-        places = [target for target, share in router.route(Batch.of_rows(among)) if share.rows[0] is other]
+        places = [
+            target for target, share in router.route(Batch.of_rows(among)) if share.to_rows()[0] is other
+        ]
         assert places == [alone]
