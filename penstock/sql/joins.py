@@ -170,8 +170,9 @@ class Join:
                 found.right.append(part)
             else:
                 self._between(part, found)
+        if not found.time.complete or (found.time.finer and self._how == "inner"):
+            found.rest += found.timed  # event time does not tell times of one millisecond apart
         if not found.time.complete:
-            found.rest += found.timed
             found.time = Bounds()
         return found
 
@@ -269,6 +270,8 @@ class Join:
             elif sides.time.lower is not None and sides.time.upper is not None:
                 lower, upper = sides.time.lower, sides.time.upper
                 made += f" between {lower} and {upper}"
+                if sides.time.finer and how == "inner":
+                    lower, upper = lower - 1, upper + 1
                 found = frame.join(right.frame, on=on, how=how, between=(lower * _MS, upper * _MS))
                 kind = "interval"
             else:

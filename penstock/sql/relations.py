@@ -135,6 +135,15 @@ def moment_of(node: Node, times: Mapping[str, int]) -> int | None:
         first, second = node.arguments
         past = moment_of(first, times)
         if past is not None and isinstance(second, Literal) and isinstance(second.value, dt.timedelta):
-            length = second.value // dt.timedelta(milliseconds=1)
-            return past + length if node.function == "add" else past - length
+            length, finer = divmod(second.value, dt.timedelta(milliseconds=1))
+            if not finer:
+                return past + length if node.function == "add" else past - length
     return None
+
+
+def moved_column(node: Node) -> str:
+    """The column of an event time that :func:`moment_of` knows."""
+    while isinstance(node, Call):
+        node = node.arguments[0]
+    assert isinstance(node, Column)
+    return node.name

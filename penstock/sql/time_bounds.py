@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
 from penstock.sql.errors import SqlError
-from penstock.sql.relations import Relation, moment_of
+from penstock.sql.relations import Relation, moment_of, moved_column
 
 if TYPE_CHECKING:
     from penstock.sql.planner import Planner
@@ -20,6 +21,8 @@ class Bounds:
 
     lower: int | None = None
     upper: int | None = None
+    finer: bool = False
+    """Whether the columns tell times apart that are one millisecond of event time."""
 
     @property
     def complete(self) -> bool:
@@ -29,7 +32,8 @@ class Bounds:
     def __and__(self, other: Bounds) -> Bounds:
         lowers = [it for it in (self.lower, other.lower) if it is not None]
         uppers = [it for it in (self.upper, other.upper) if it is not None]
-        return Bounds(max(lowers, default=None), min(uppers, default=None))
+        finer = self.finer or other.finer
+        return Bounds(max(lowers, default=None), min(uppers, default=None), finer)
 
 
 def bounds_of(node: exp.Expr, left: Relation, right: Relation, planner: Planner) -> Bounds | None:
@@ -51,15 +55,16 @@ def _compared(
     first, second = (_moment(it, left, right, planner) for it in (one, other))
     if first is None or second is None or first[0] == second[0]:
         return None
+    finer = first[2] or second[2]
     if first[0] == "right":  # right + a >= left + b
-        return _bound(sign, second[1] - first[1])
+        return replace(_bound(sign, second[1] - first[1]), finer=finer)
     turned: dict[type[exp.Expr], type[exp.Expr]] = {
         exp.LT: exp.GT,
         exp.LTE: exp.GTE,
         exp.GT: exp.LT,
         exp.GTE: exp.LTE,
     }
-    return _bound(turned.get(sign, sign), first[1] - second[1])
+    return replace(_bound(turned.get(sign, sign), first[1] - second[1]), finer=finer)
 
 
 def _bound(sign: type[exp.Expr], length: int) -> Bounds:
@@ -73,8 +78,10 @@ def _bound(sign: type[exp.Expr], length: int) -> Bounds:
     return Bounds(upper=length - 1) if sign is exp.LT else Bounds(length, length)
 
 
-def _moment(node: exp.Expr, left: Relation, right: Relation, planner: Planner) -> tuple[str, int] | None:
-    """Whose event time it is, and how many milliseconds past it."""
+def _moment(
+    node: exp.Expr, left: Relation, right: Relation, planner: Planner
+) -> tuple[str, int, bool] | None:
+    """Whose event time it is, how many milliseconds past it, and whether its column has finer times."""
     for name, side in (("left", left), ("right", right)):
         try:
             made = planner.expressions(side).make(node)
@@ -82,5 +89,9 @@ def _moment(node: exp.Expr, left: Relation, right: Relation, planner: Planner) -
             continue
         past = moment_of(made.node, side.times)
         if past is not None:
-            return name, past
+            return name, past, _is_finer(side.frame.schema.field(moved_column(made.node)).type)
     return None
+
+
+def _is_finer(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.unit in ("us", "ns"))

@@ -23,8 +23,8 @@ import pyarrow as pa
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.ids import MIN_TIME
-from penstock.core.key_kinds import column_kind, fits, in_words
 from penstock.core.keygroups import combine_columns, hash_nullable, key_groups
+from penstock.state.column_types import Unfit, fitted, learned, retyped
 
 KEY_GROUP = "__key_group"
 PANE = "__pane"
@@ -99,6 +99,12 @@ class _Pane:
         self.held = [Chunk(table, chunk.fired_to) for chunk in self.held for table in some([chunk.table])]
         return bool(self.held or self.tables())
 
+    def change(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Change all tables."""
+        self.merged = None if self.merged is None else change(self.merged)
+        self.levels = [list(map(change, level)) for level in self.levels]
+        self.held = [Chunk(change(chunk.table), chunk.fired_to) for chunk in self.held]
+
     def settle(self, watermark: int, merge: Merge) -> None:
         held, self.held = self.held, []
         for chunk in held:
@@ -134,6 +140,8 @@ class ChunkStore:
         self._merge = merge
         self._max_parallelism = max_parallelism
         self._schema: pa.Schema | None = None
+        self._promised = False
+        """Whether somebody said what the types are; then values may lose of their precision."""
         self._panes: dict[int, _Pane] = {}
         self._holding: set[int] = set()
 
@@ -141,34 +149,45 @@ class ChunkStore:
         """The panes that hold rows, sorted."""
         return sorted(self._panes)
 
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of all tables, as far as they are known; another object once a type is."""
+        return self._schema
+
     def conform(self, table: pa.Table) -> pa.Table:
-        """The table with the columns, order and types of this store; the first table sets the types."""
+        """The table with the columns, order and types of this store; the first table sets the types.
+
+        A column that had nothing but nulls so far takes the type of the first values.
+        """
         table = table.select(self._columns)
         if self._schema is None:
             self._schema = table.schema
         if table.schema.equals(self._schema):
             return table
-        for name in self.keys:
-            old, new = (column_kind(schema.field(name).type) for schema in (self._schema, table.schema))
-            if not fits(old, new):  # a number cast to text would be the key of another subtask's rows
-                raise self._refused(table.schema, f"{in_words([new])} keys find no {in_words([old])} keys")
+        self._learn(learned(self._schema, table.schema))
         try:
-            return table.cast(self._schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise self._refused(table.schema, str(e)) from e
+            return fitted(table, self._schema, self.keys, self._promised)
+        except Unfit as error:
+            name = error.column
+            changed = f"from {self._schema.field(name).type} to {table.schema.field(name).type}"
+            raise ConfigError(
+                f"a column of the stream changed its type: {name!r} {changed}, which state {self.name!r} "
+                f"cannot take ({error}); cast the column to one type before agg, or give the step "
+                "another uid to start anew",
+                code=Code.STATE_CHANGED,
+            ) from error
 
-    def _refused(self, schema: pa.Schema, why: str) -> ConfigError:
-        assert self._schema is not None
-        changed = next(
-            f"{new.name!r} from {old.type} to {new.type}"
-            for old, new in zip(self._schema, schema, strict=True)
-            if old != new
-        )
-        return ConfigError(
-            f"a column of the stream changed its type: {changed}, which state {self.name!r} cannot take "
-            f"({why}); cast the column to one type before agg, or give the step another uid to start anew",
-            code=Code.STATE_CHANGED,
-        )
+    def _learn(self, schema: pa.Schema) -> None:
+        """Take over types that were not known before."""
+        if schema.equals(self._schema):
+            return
+        self._schema = schema
+        self._retype(lambda table: retyped(table, schema))
+
+    def _retype(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Change all tables; no row becomes another one."""
+        for pane in self._panes.values():
+            pane.change(change)
 
     def append(self, pane: int, table: pa.Table) -> None:
         """Add rows (conforming ones) to a pane."""
@@ -244,6 +263,8 @@ class ChunkStore:
                 )
         if not tables:
             return
+        for table in tables:
+            self.conform(table)  # so that the types are known, wherever a column had values
         whole = pa.concat_tables([self._with_marks(table) for table in tables])
         for start, rows in split(whole, PANE):
             pane = self._panes.setdefault(start, _Pane())

@@ -47,18 +47,9 @@ class SpanChunks(ChunkStore):
     def __len__(self) -> int:
         return sum(table.num_rows for table in self._all())
 
-    def conform(self, table: pa.Table) -> pa.Table:
-        """As ever; but a column that had nothing but nulls so far takes the type of the first values."""
-        known = self._schema
-        if known is not None and any(pa.types.is_null(kind) for kind in known.types):
-            table = table.select(self._columns)
-            for at, (old, new) in enumerate(zip(known, table.schema, strict=True)):
-                if pa.types.is_null(old.type):
-                    known = known.set(at, new)
-            self._schema = known
-            self._fresh = [each.cast(known) for each in self._fresh]
-            self._tables = [each.cast(known) for each in self._tables]
-        return super().conform(table)
+    def _retype(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        self._fresh = list(map(change, self._fresh))
+        self._tables = list(map(change, self._tables))
 
     def add(self, table: pa.Table) -> None:
         """Add rows (conforming ones)."""

@@ -182,10 +182,11 @@ class OperatorRun:
             lists.append(_write_lists(operator.ctx.operator_state))
         return OperatorRunSnapshot(tuple(files), tuple(lists), self._watermark)
 
-    def load(self, snapshot: OperatorRunSnapshot, parallelism: int) -> None:
+    def load(self, snapshot: OperatorRunSnapshot, parallelism: int, *, told: bool = True) -> None:
         """Drop the instances and go on with new ones restored from ``snapshot``.
 
-        The new ones are told the watermark of then at once: the sources would repeat it.
+        If ``told``, the new ones are told the watermark of then at once: the sources would repeat it.  Else
+        event time starts over.
         """
         self.close()
         shares = redistribute([pickle.loads(data) for data in snapshot.lists], parallelism)
@@ -197,14 +198,14 @@ class OperatorRun:
         ]
         files = list(snapshot.files)
         self._operators = self._open([_read_keyed(files, n, parallelism) for n in range(parallelism)], stores)
-        self._watermark = snapshot.watermark
+        self._watermark = snapshot.watermark if told else MIN_TIME
         if self._watermark > MIN_TIME:
             for operator in self._operators:
                 operator.on_watermark(self._watermark)
 
-    def restore(self, parallelism: int) -> None:
+    def restore(self, parallelism: int, *, told: bool = True) -> None:
         """Take a snapshot, drop the instances, and go on with new ones restored from it."""
-        self.load(self.snapshot(), parallelism)
+        self.load(self.snapshot(), parallelism, told=told)
 
     def _open(self, keyed: list[KeyedState], stores: list[OperatorStateStore]) -> list[Operator]:
         parts = list(zip(keyed, stores, strict=True))

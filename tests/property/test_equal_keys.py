@@ -10,12 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from key_kinds import ANY_KEY, EQUAL_PAIRS
 
+from penstock.core.batch import Batch
 from penstock.core.keygroups import hash_array, hash_value, hash_values, key_groups
 from penstock.core.keys import canonical_keys
 from penstock.core.pickling import dumps
 from penstock.core.row import Row
+from penstock.exchange.partition import Hash, make_router
 from penstock.state.files import StateBlocks, write_blocks
 from penstock.state.heap.backend import heap_state
 from penstock.state.rocks import keys as row_keys
@@ -92,3 +95,16 @@ def test_a_column_of_keys_hashes_as_they_do(pair: tuple[Any, Any]) -> None:
     (one,) = canonical_keys([pair[1]])
     if {one: 7}.get(read) == 7:
         assert hash_array(column).tolist() == [hash_value(one)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(EQUAL_PAIRS, st.integers(2, 7))
+def test_a_record_alone_goes_where_equal_ones_go_among_others(pair: tuple[Any, Any], receivers: int) -> None:
+    one, other = pair
+    router = make_router(Hash(lambda value: value), 0, 1, receivers, GROUPS)
+    ((alone, _),) = router.route(Batch.of_rows([one]))
+    for among in ([other, one], [other, other], [other, "a", 1, 1.5]):
+        places = [
+            target for target, share in router.route(Batch.of_rows(among)) if share.to_rows()[0] is other
+        ]
+        assert places == [alone]

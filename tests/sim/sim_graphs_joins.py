@@ -132,7 +132,10 @@ def make_orders(index: Any) -> pa.RecordBatch:
 
 
 def make_payments(index: Any) -> pa.RecordBatch:
-    return pa.record_batch({"payer": index % KEYS, "payment": index, "ts": index * 7 + index * 7919 % 4 * 11})
+    """Few have a note: a batch in which nobody has one does not know that notes are texts."""
+    notes = [f"note {n}" if n % 16 == 5 else None for n in index.tolist()]
+    times = index * 7 + index * 7919 % 4 * 11
+    return pa.record_batch({"payer": index % KEYS, "payment": index, "ts": times, "note": pa.array(notes)})
 
 
 def columnar(env: Env, name: str, make: Any, count: int, rate: float) -> Any:

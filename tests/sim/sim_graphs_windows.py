@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.columns import Count, Sum
+from penstock.columns import Count, Max, Sum
 from penstock.common import Row, WatermarkStrategy
 from penstock.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.data_gen import DataGeneratorSource
@@ -151,13 +151,19 @@ def deltas(env: Env) -> None:
 
 
 def sliding_columns(env: Env) -> None:
+    """Few have a note: a batch in which nobody has one does not know that notes are texts."""
+
     def orders(index: Any) -> pa.RecordBatch:
-        return pa.record_batch({"country": index % KEYS, "amount": index * 3 % 101, "ts": index * 5})
+        notes = pa.array([f"note {n:03}" if n % 16 == 5 else None for n in index.tolist()])
+        columns = {"country": index % KEYS, "amount": index * 3 % 101, "ts": index * 5, "note": notes}
+        return pa.record_batch(columns)
 
     by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_column("ts")
     source = DataGeneratorSource(orders, 240, 900.0, columns=True)
     windows = env.from_source(source, by_time, "orders").uid("orders").key_by("country")
-    sliding = windows.window(SlidingEventTimeWindows.of(200, 50)).agg(Count("orders"), Sum("amount", "total"))
+    sliding = windows.window(SlidingEventTimeWindows.of(200, 50)).agg(
+        Count("orders"), Sum("amount", "total"), Max("note", "last")
+    )
     sliding.uid("windows").sink_to(SimSink("out")).uid("out")
 
 

@@ -86,8 +86,8 @@ class Partial:
             return values.cast(pa.float64())
         if pa.types.is_decimal(kind):
             return values.cast(sum_of_decimals(kind))
-        if pa.types.is_null(kind):  # rows of Python objects without a single value
-            return values.cast(pa.int64())
+        if pa.types.is_null(kind):  # rows of Python objects without a single value: of what type is not known
+            return values
         if not pa.types.is_integer(kind):
             raise ConfigError(
                 f"column {str(self.column)!r} of type {kind} cannot be summed or averaged; "
@@ -200,6 +200,9 @@ class Sum(_Single):
 
     fold = Fold.SUM
 
+    def finish(self, merged: pa.Table) -> Any:
+        return shown_sum(super().finish(merged))
+
 
 @dataclass(frozen=True)
 class Min(_Single):
@@ -260,6 +263,11 @@ class Avg(Aggregate):
         if isinstance(total, Decimal):
             return mean_of_one(total, count)
         return None if total is None else float(total) / count
+
+
+def shown_sum(total: Any) -> Any:
+    """Sums as they are shown: what there was nothing for to tell a type by is a null number."""
+    return total.cast(pa.int64()) if pa.types.is_null(total.type) else total
 
 
 def mean_of_sums(total: Any, count: Any) -> Any:

@@ -17,7 +17,6 @@ from penstock.core.ids import MAX_TIME, EventTime
 from penstock.operators.columnar.plan import columns_of
 from penstock.operators.columnar.window_agg import ColumnarWindowOperator
 from penstock.operators.outflow import pieces
-from penstock.state.chunks import PANE, split
 
 _BATCH_ROWS = 65536
 
@@ -33,9 +32,9 @@ class ColumnarClockWindowOperator(ColumnarWindowOperator):
         now = max(self.ctx.clock.now_ms(), self._store.watermark + 1)
         columns = columns_of(batch, self._plan.inputs)
         partials = self._folder.fold(columns, np.full(len(batch), now, np.int64))[0]
-        for pane, rows in split(partials, PANE, self._panes.width):
+        for pane, rows in self._by_pane(partials).items():
             self._running.touch(pane)
-            self._store.append(pane, self._store.conform(rows))
+            self._store.append(pane, rows)
 
     def on_watermark(self, time: EventTime) -> None:
         """Pass it on; the last one ends all windows."""

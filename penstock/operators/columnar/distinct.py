@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.errors import ConfigError
-from penstock.operators.columnar.aggregates import Aggregate, Fold, Partial, mean_of_sums
+from penstock.operators.columnar.aggregates import Aggregate, Fold, Partial, mean_of_sums, shown_sum
 from penstock.operators.columnar.grouped import grouped
 from penstock.operators.columnar.value_lists import elements, lengths_of
 
@@ -36,7 +36,7 @@ class Distinct(Aggregate):
         counts = lengths_of(lists)
         if self.function == "count":
             return pa.array(counts)
-        sums = self._sums(lists)
+        sums = shown_sum(self._sums(lists))
         return sums if self.function == "sum" else mean_of_sums(sums, pa.array(counts))
 
     def _sums(self, lists: Any) -> pa.Array:

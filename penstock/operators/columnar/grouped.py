@@ -39,9 +39,10 @@ def grouped(table: pa.Table, by: Sequence[str], folds: Sequence[tuple[str, str]]
     different values.  Nulls are skipped; only nulls give null.
     """
     lists = [name for name, how in folds if how == "values"]
+    nothing = [name for name, _ in folds if pa.types.is_null(table.schema.field(name).type)]
     wide = [name for name, how in folds if how == "sum" and _may_overflow(table.column(name))]
-    asked = [(name, how) for name, how in folds if name not in wide and name not in lists]
-    flat = table.drop_columns(lists)
+    asked = [(name, how) for name, how in folds if name not in (*wide, *lists, *nothing)]
+    flat = table.drop_columns([*lists, *nothing])
     for name in wide:
         for part, values in enumerate(_in_parts(table.column(name))):
             flat = flat.append_column(f"{name}:{part}", values)
@@ -54,6 +55,8 @@ def grouped(table: pa.Table, by: Sequence[str], folds: Sequence[tuple[str, str]]
     for name, how in folds:
         if name in wide:
             columns[name] = _whole(result, name, table.column(name).type)
+        elif name in nothing:  # a sum would have a type
+            columns[name] = pa.nulls(result.num_rows)
         elif name not in lists:
             columns[name] = result.column(f"{name}_{how}")
         else:

@@ -29,6 +29,8 @@ def fold_frames(fold: Fold, values: pa.Array, starts: Indices, ends: Indices, be
     ``begins``: where the groups begin, of which every stretch lies in one.  If all stretches begin there,
     too, running folds are used.
     """
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(starts))
     valid = values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
     some = _differences(np.cumsum(valid), starts, ends) > 0
     if pa.types.is_decimal(values.type) and fold is Fold.SUM:

@@ -155,8 +155,15 @@ class ColumnarWindowOperator(Operator):
         partials = self._from_records(batch) if self._accepts is ColumnarInput.RECORDS else self._taken(batch)
         if partials is None:
             return
+        self.work(self._store_and_fire(self._by_pane(partials)))
+
+    def _by_pane(self, partials: pa.Table) -> dict[int, pa.Table]:
+        """Partials as the store keeps them."""
+        known = self._store.schema
         fresh = {pane: self._store.conform(rows) for pane, rows in split(partials, PANE, self._panes.width)}
-        self.work(self._store_and_fire(fresh))
+        if self._store.schema is not known:
+            self._running.reset()  # what it has merged has other types
+        return fresh
 
     def _store_and_fire(self, fresh: dict[int, pa.Table]) -> Iterator[None]:
         yield from self._fire_again(fresh)

@@ -7,6 +7,7 @@ partners.  What a pair costs does not depend on how often its key occurs.  Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -29,8 +30,8 @@ def close_pairs(
     known = right_keys * width + ranks
     order = np.argsort(known, kind="stable")
     known = known[order]
-    first = left_keys * width + np.searchsorted(moments, left_times + lower, "left")
-    behind = left_keys * width + np.searchsorted(moments, left_times + upper, "right")
+    first = left_keys * width + _ranks(moments, left_times, lower, "left")
+    behind = left_keys * width + _ranks(moments, left_times, upper, "right")
     starts = np.searchsorted(known, first)
     counts = np.searchsorted(known, behind) - starts
     rows = np.flatnonzero(counts)
@@ -42,6 +43,15 @@ def close_pairs(
         some = rows[at:stop]
         yield np.repeat(some, counts[some]), order[_stretches(starts[some], counts[some])]
         at = stop
+
+
+def _ranks(moments: Times, times: Times, after: int, side: Literal["left", "right"]) -> Indices:
+    """Where among moments those so much after ``times`` are, also where 64 bits do not hold them."""
+    moved = times + after
+    found: Indices = np.searchsorted(moments, moved, side)
+    if after > 0:
+        return np.where(moved < times, len(moments), found)
+    return np.where(moved > times, 0, found)
 
 
 def _stretches(starts: Indices, counts: Indices) -> Indices:

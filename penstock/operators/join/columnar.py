@@ -17,9 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.batch import Batch, Indices, Times
+from penstock.core.errors import ConfigError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.operators.columnar.panes import Panes
 from penstock.operators.columnar.plan import WINDOW_END, WINDOW_START, event_times
+from penstock.operators.columnar.spans import span_ends
 from penstock.operators.join.close_pairs import close_pairs
 from penstock.operators.join.columns import (
     MET,
@@ -40,6 +42,8 @@ _NARROWEST_MS = 1000
 """Panes are not narrower than this, or a short interval would make very many of them."""
 _MANY_TIMES = 4
 """If so many times more rows are stored than are new, those with other keys are left out first."""
+_MOST_PAIRS, _FEW_PAIRS = 65536, 256
+"""Of how many pairs columns are made at a time; in between, as many as may leave together."""
 
 
 class ColumnarJoin(Operator):
@@ -71,6 +75,16 @@ class ColumnarJoin(Operator):
             for piece in pieces(batch, self.ctx):
                 self.ctx.out.emit(piece)
                 yield
+
+    def _pairs(
+        self, left: pa.Table, right: pa.Table, rows: tuple[Indices, Indices]
+    ) -> Iterator[tuple[slice, dict[str, Any]]]:
+        """The columns of pairs, given by positions: of some at a time, as they may be many, and large."""
+        each = sum(table.nbytes / max(1, table.num_rows) for table in (left, right))
+        many = max(_FEW_PAIRS, min(_MOST_PAIRS, int(4 * self.ctx.piece_bytes / max(1.0, each))))
+        for low in range(0, len(rows[0]), many):
+            some = slice(low, low + many)
+            yield some, self._join.pick(left, right, (pa.array(rows[0][some]), pa.array(rows[1][some])))
 
     def _beside_nothing(self, side: Side, table: pa.Table, lonely: Indices) -> dict[str, Any]:
         """The columns of records that have no partner."""
@@ -134,8 +148,9 @@ class ColumnarIntervalJoinOperator(ColumnarJoin):
         for rows in close_pairs(keys, both_times, self._interval.lower, self._interval.upper):
             met[rows[side]] = True
             self._note(Side(1 - side), others, rows[1 - side])
-            columns = self._join.pick(left, right, (pa.array(rows[0]), pa.array(rows[1])))
-            yield from self._emit(columns, np.maximum(both_times[0][rows[0]], both_times[1][rows[1]]))
+            later = np.maximum(both_times[0][rows[0]], both_times[1][rows[1]])
+            for some, columns in self._pairs(left, right, rows):
+                yield from self._emit(columns, later[some])
 
     def _note(self, side: Side, table: pa.Table, rows: Indices) -> None:
         store = self._stores[side]
@@ -196,7 +211,7 @@ class ColumnarIntervalJoinOperator(ColumnarJoin):
                 break
             for chunk in store.chunks(pane):
                 numbers = chunk.table.column(ROW).to_numpy()
-                until = chunk.table.column(TIME).to_numpy() + stay
+                until = span_ends(chunk.table.column(TIME).to_numpy(), stay)
                 lonely = np.flatnonzero((until <= time) & store.unmet(pane, numbers))
                 if len(lonely):
                     store.mark(pane, numbers[lonely])
@@ -258,19 +273,25 @@ class ColumnarWindowJoinOperator(ColumnarJoin):
         left, right = contents
         rows: list[Indices] = [np.zeros(0, np.int64)] * 2
         if left is not None and right is not None:
-            found = self._join.match(left, right)
-            rows = [each.to_numpy() for each in found]
-            yield from self._emit_window(start, self._join.pick(left, right, found), len(found[0]))
+            rows = [each.to_numpy() for each in self._join.match(left, right)]
+            for _, columns in self._pairs(left, right, (rows[0], rows[1])):
+                yield from self._emit_window(start, columns)
         for side, table in zip(Side, contents, strict=True):
             if table is not None and self._join.keeps[side]:
                 alone = np.ones(table.num_rows, np.bool_)
                 alone[rows[side]] = False
                 lonely = np.flatnonzero(alone)
-                yield from self._emit_window(start, self._beside_nothing(side, table, lonely), len(lonely))
+                if len(lonely):
+                    yield from self._emit_window(start, self._beside_nothing(side, table, lonely))
 
-    def _emit_window(self, start: int, columns: dict[str, Any], count: int) -> Iterator[None]:
-        if not count:
-            return
+    def _emit_window(self, start: int, columns: dict[str, Any]) -> Iterator[None]:
+        count = len(next(iter(columns.values())))
+        for name in (WINDOW_START, WINDOW_END):
+            if name in columns:
+                raise ConfigError(
+                    f"the joined stream would have two columns {name!r}: one of a stream, and the window's "
+                    "own; rename that of the stream before the join"
+                )
         columns[WINDOW_START] = np.full(count, start, np.int64)
         columns[WINDOW_END] = np.full(count, start + self._panes.size, np.int64)
         yield from self._emit(columns, np.full(count, self._panes.max_time(start), np.int64))

@@ -57,7 +57,7 @@ class RowChunks(ChunkStore):
     ) -> None:
         names = () if schema is None else schema.names
         super().__init__(name, keys, names, concatenated, max_parallelism, divided)
-        self._schema = schema
+        self._schema, self._promised = schema, schema is not None
 
     def nothing(self) -> pa.Table:
         """No rows; for sides whose columns are declared."""
@@ -108,6 +108,9 @@ def columns_for(batch: Batch, keys: Sequence[str]) -> pa.Table:
     for name in (*_MARKS, *_ENGINE):
         if name in names:
             raise ConfigError(f"the column name {name!r} is taken by the engine; rename the column")
+    if len(set(names)) < len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"the stream has two columns {double!r}; rename one before the join")
     return pa.Table.from_batches([batch.columns])
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -54,6 +55,10 @@ MAKERS = {
     "slots": lambda n, i: Slotted(f"{i:0{n}}"),
     "nested": lambda n, i: (i, {"deep": [(f"{i:0{n}}",)]}),
     "array": lambda n, i: np.zeros(n // 8),
+    "array of objects": lambda n, i: np.array([f"{i:0{n // 5}}", None, *["x" * (n // 5)] * 4], object),
+    "column of pandas": lambda n, i: pd.Series([f"{i:0{n // 5}}", None, *["x" * (n // 5)] * 4], dtype=object),
+    "frame of pandas": lambda n, i: pd.DataFrame({"text": [f"{i:0{n}}"], "n": [i]}),
+    "deque": lambda n, i: deque([f"{i:0{n}}"]),
 }
 
 
