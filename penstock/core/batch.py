@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.core.dictionaries import united
 from penstock.core.ids import MIN_TIME
 from penstock.core.keys import canonical_keys, is_canonical
 from penstock.core.row import Row
@@ -172,7 +173,7 @@ def _joined(batches: Sequence[Batch]) -> Batch:
         )
     first = batches[0]
     if first.columns is not None:
-        merged = pa.concat_batches([b.columns for b in batches])
+        merged = united([b.columns for b in batches if b.columns is not None])
         return Batch(columns=merged, times=times, key_columns=first.key_columns)
     rows: list[Any] = []
     keys: list[Any] | None = [] if first.keys is not None else None
