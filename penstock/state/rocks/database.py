@@ -58,6 +58,12 @@ _FLUSHES = 12
 """Flushed files before they are merged. Every checkpoint flushes, and what is merged is uploaded again, so
 this is three times RocksDB's own choice; a read looks into more files for it, past Bloom filters."""
 
+_MANIFEST_BYTES = 1 << 20
+"""Size from which on RocksDB begins its list of files anew. It notes each flush and merge at its end, up to a
+gigabyte if it is let, and every checkpoint stores the list whole."""
+_LOG_BYTES = 1 << 20
+"""Size from which on RocksDB begins its own log anew: each checkpoint is some kilobytes in it."""
+
 _BULK = 1.2
 """So many times the bytes of the checkpoint before are a bulk load."""
 _BULK_BYTES = 64 << 20
@@ -275,6 +281,7 @@ def _database_options(memory_bytes: int) -> Any:
     options.create_if_missing(True)
     options.set_write_buffer_manager(buffers)
     options.set_write_buffer_size(max(1 << 20, min(32 << 20, memory_bytes // 4)))
+    options.set_max_manifest_file_size(_MANIFEST_BYTES)
     options.set_target_file_size_base(_FILE_BYTES)
     options.set_max_bytes_for_level_base(8 * _FILE_BYTES)
     options.set_level_zero_file_num_compaction_trigger(_FLUSHES)
@@ -291,6 +298,7 @@ def _plain_options() -> Any:
     options = rocksdict().Options(raw_mode=True)
     options.set_max_open_files(_OPEN_FILES)
     options.set_keep_log_file_num(1)
+    options.set_max_log_file_size(_LOG_BYTES)
     options.set_stats_dump_period_sec(0)
     return options
 

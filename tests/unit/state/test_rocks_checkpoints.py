@@ -261,3 +261,37 @@ def test_merges_are_waited_for_and_not_for_ever(monkeypatch: pytest.MonkeyPatch)
     asked.clear()
     database.wait_for_merges(busy_until(1_000_000))
     assert asked.count("num-running-compactions") == database._MOST_LOOKS
+
+
+def test_the_list_of_files_does_not_grow_with_each_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RocksDB notes each flush and merge at its end, and each checkpoint stores it whole."""
+    monkeypatch.setattr(database, "_MANIFEST_BYTES", 8000, raising=False)
+    one = Subtasks(tmp_path, 1)
+    sizes = []
+    for number in range(120):
+        fill(one.states[0], [number % 7], f"{number}")
+        handles, _ = one.checkpoint()
+        sizes += [blob.length for name, blob in handles[0].files if name.startswith("MANIFEST")]
+    assert len(sizes) == 120 and max(sizes) < 16_000
+    wanted = contents(one.states[0])
+    one.close()
+    later = one.restored(handles, 1)
+    assert contents(later.states[0]) == wanted
+    later.close()
+
+
+def test_the_log_of_a_database_does_not_grow_with_each_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_LOG_BYTES", 20_000, raising=False)
+    one = Subtasks(tmp_path, 1)
+    written = 0
+    for number in range(60):
+        fill(one.states[0], [number], "x")
+        one.checkpoint()
+        logs = [file.stat().st_size for file in (tmp_path / "disk").rglob("LOG*")]
+        written = max(written, sum(logs))
+    one.close()
+    assert 0 < written < 100_000
