@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ConfigError, CorruptSnapshotError
 from penstock.state.rocks.keys import TABLE
 from penstock.storage.work_place import WorkPlace, default_base
 
@@ -69,6 +69,7 @@ _BULK = 1.2
 _BULK_BYTES = 64 << 20
 """And at least so many: less is stored a second time in no time."""
 _MERGING = ("mem-table-flush-pending", "num-running-flushes", "compaction-pending", "num-running-compactions")
+_REFUSED = ("Corruption", "Invalid argument", "Not implemented")
 _LOOK_S = 0.02
 _MOST_LOOKS = 3000
 
@@ -116,7 +117,8 @@ class Database:
     def open(self) -> None:
         """Open what is in the directory, or an empty database."""
         options = _database_options(self._settings.memory_bytes)
-        self._rdict = rocksdict().Rdict(str(self.files), options)
+        with _refusals():
+            self._rdict = rocksdict().Rdict(str(self.files), options)
         self._opened.append(self._rdict)
         self._bytes_before = self._file_bytes()
         self.get = self._rdict.get
@@ -228,7 +230,23 @@ def open_files(directory: Path) -> Any:
     """The files of a snapshot, to read only; an object for :func:`table_rows` with a ``close``."""
     library = rocksdict()
     access = library.AccessType.read_only(False)
-    return library.Rdict(str(directory), _plain_options(), access_type=access)
+    with _refusals():
+        return library.Rdict(str(directory), _plain_options(), access_type=access)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """RocksDB's exceptions have no classes: their first words tell what they are."""
+    try:
+        yield
+    except Exception as error:
+        if not str(error).startswith(_REFUSED):
+            raise
+        raise CorruptSnapshotError(
+            f"RocksDB cannot open the files of a snapshot, though they are those that were stored: {error}. If "
+            "another version of rocksdict wrote them, install that one here, or restore a savepoint, which "
+            "every version reads; else restore an older snapshot"
+        ) from error
 
 
 def table_rows(source: Any, table: int, start: bytes) -> Rows:

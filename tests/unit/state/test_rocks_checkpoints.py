@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,18 @@ def test_damaged_files_are_refused(quick_disk: Path) -> None:
     files = tuple((name, blob) for name, blob in handles[0].files if name != "tables.json")
     with pytest.raises(CorruptSnapshotError):
         list(NativeBlocks(NativeHandle("rocksdb", files, (0, 127), False), one.store, 0, 127).tables())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_files_that_rocksdb_does_not_take_are_told_as_that(quick_disk: Path, count: int) -> None:
+    """They are those that were stored: of another RocksDB, say."""
+    one = Subtasks(quick_disk, 1)
+    fill(one.states[0], range(100), "mark")
+    (handle,), _ = one.checkpoint()
+    one.close()
+    files = tuple((n, Blob.of(b"?" * b.length) if n.endswith(".sst") else b) for n, b in handle.files)
+    with pytest.raises(CorruptSnapshotError, match="RocksDB cannot open .* rocksdict"):
+        one.restored([replace(handle, files=files)], count)
 
 
 @pytest.mark.parametrize("count", [1, 2])
