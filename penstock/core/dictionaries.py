@@ -7,13 +7,14 @@ index can count (a byte's, as pandas makes it), if nulls are among the values, i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """The schema without dictionaries."""
-    if not any(map(pa.types.is_dictionary, schema.types)):
+    if not _has_any(schema):
         return schema
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
@@ -24,14 +25,18 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def plain_columns(columns: pa.RecordBatch) -> pa.RecordBatch:
     """The columns without dictionaries."""
-    schema = plain_schema(columns.schema)
-    if schema is columns.schema:
+    if not _has_any(columns.schema):
         return columns
-    arrays = [
-        array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        for array in columns.columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(
+        list(map(_decoded, columns.columns)), schema=plain_schema(columns.schema)
+    )
+
+
+def plain_table(table: pa.Table) -> pa.Table:
+    """The same of a table."""
+    if not _has_any(table.schema):
+        return table
+    return pa.Table.from_arrays(list(map(_decoded, table.columns)), schema=plain_schema(table.schema))
 
 
 def united(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -39,6 +44,21 @@ def united(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     try:
         return pa.concat_batches(batches)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if not any(map(pa.types.is_dictionary, batches[0].schema.types)):
+        if not _has_any(batches[0].schema):
             raise
         return pa.concat_batches([plain_columns(batch) for batch in batches])
+
+
+def _has_any(schema: pa.Schema) -> bool:
+    return any(map(pa.types.is_dictionary, schema.types))
+
+
+def _decoded(values: Any) -> Any:
+    """An array, or one in pieces."""
+    if not pa.types.is_dictionary(values.type):
+        return values
+    if isinstance(values, pa.ChunkedArray):
+        return pa.chunked_array(
+            [piece.dictionary_decode() for piece in values.chunks], values.type.value_type
+        )
+    return values.dictionary_decode()

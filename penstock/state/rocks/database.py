@@ -243,8 +243,8 @@ def _refusals() -> Iterator[None]:
         if not str(error).startswith(_REFUSED):
             raise
         raise CorruptSnapshotError(
-            f"RocksDB cannot open the files of a snapshot, though they are those that were stored: {error}. If "
-            "another version of rocksdict wrote them, install that one here, or restore a savepoint, which "
+            f"RocksDB cannot open the files of a snapshot, though they are those that were stored: {error}. "
+            "If another version of rocksdict wrote them, install it here, or restore a savepoint, which "
             "every version reads; else restore an older snapshot"
         ) from error
 
