@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.core.dictionaries import united
 from penstock.core.ids import MIN_TIME
 from penstock.core.keys import canonical_keys, is_canonical
 from penstock.core.row import Row
@@ -171,7 +172,7 @@ def _joined(batches: Sequence[Batch]) -> Batch:
         )
     first = batches[0]
     if first.columns is not None:
-        merged = _joined_columns([b.columns for b in batches])
+        merged = united([b.columns for b in batches if b.columns is not None])
         return Batch(columns=merged, times=times, key_columns=first.key_columns)
     rows: list[Any] = []
     keys: list[Any] | None = [] if first.keys is not None else None
@@ -190,24 +191,6 @@ def _taken(columns: pa.RecordBatch, indices: Indices) -> pa.RecordBatch:
         if plain is columns:
             raise
         return plain.take(pa.array(indices))
-
-
-def _joined_columns(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Dictionaries of all together may have more entries than the type that numbers them has values."""
-    try:
-        return pa.concat_batches(batches)
-    except pa.ArrowInvalid:
-        schema = batches[0].schema
-        wide = pa.schema([field.with_type(_wide(field.type)) for field in schema], schema.metadata)
-        if wide.equals(schema):
-            raise
-        return pa.concat_batches([columns.cast(wide) for columns in batches])
-
-
-def _wide(kind: pa.DataType) -> pa.DataType:
-    if not pa.types.is_dictionary(kind):
-        return kind
-    return pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
 
 
 def can_concat(left: Batch, right: Batch) -> bool:

@@ -56,7 +56,10 @@ class LocalBackup:
         self._own = self._place / f"{int(generation)}-{int(slot)}"
         self._generation = generation
         self._is_usable = True
+        """Whether the directory is ours alone; if not, nothing in it is looked at, made or removed."""
         self._taken: dict[Epoch, dict[Subtask, frozenset[str]]] = {}
+        self._may_have_former = True
+        """Whether directories of former attempts may be there."""
         self._former = self._found_copies(base, clock)
 
     # --- the storage of the slot --------------------------------------------------------------
@@ -95,15 +98,16 @@ class LocalBackup:
 
     def _take_over(self, file: Path, blob: Blob) -> None:
         """Have this slot's own copy of a blob's whole file, for the next attempt."""
-        if blob.path is not None:
+        if self._is_usable and blob.path is not None:
             _is_linked(file, self._own / _name(blob.path))  # if not: it is there, or on another disk
 
     # --- what need not be kept ----------------------------------------------------------------
 
     def taken(self, epoch: Epoch, snapshot: SubtaskSnapshot) -> None:
         """A subtask has written its part of a checkpoint."""
-        names = frozenset(map(_name, _paths(snapshot)))
-        self._taken.setdefault(epoch, {})[snapshot.subtask] = names
+        if self._is_usable:
+            names = frozenset(map(_name, _paths(snapshot)))
+            self._taken.setdefault(epoch, {})[snapshot.subtask] = names
 
     def completed(self, epoch: Epoch) -> None:
         """A snapshot is complete; what only older checkpoints need, no one will restore."""
@@ -121,13 +125,15 @@ class LocalBackup:
 
     def remove(self) -> None:
         """The slot's tasks have all finished: nothing of it will be restored."""
-        shutil.rmtree(self._own, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            self._place.rmdir()
+        if self._is_usable:
+            shutil.rmtree(self._own, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                self._place.rmdir()
 
     def _forget_former(self) -> None:
-        if self._former:
-            self._former = {}
+        """Also what a former attempt has written since this one began."""
+        if self._may_have_former:
+            self._former, self._may_have_former = {}, False
             for attempt in self._attempts():
                 if _number(attempt) < self._generation:
                     shutil.rmtree(attempt, ignore_errors=True)
@@ -138,17 +144,20 @@ class LocalBackup:
         """Make the slot's directory; copies of former attempts by name, those of the newest first."""
         found: dict[str, list[Path]] = {}
         try:
-            _sweep(base, clock.now_ms() - _KEPT_MS)
-            make_directory(self._own)
+            _sweep(base, clock.now_ms() - _KEPT_MS, self._place)
+            make_directory(self._place)
             if not _is_private(self._place):
                 raise PermissionError(errno.EPERM, "others can change it")
-            for attempt in sorted(self._attempts(), key=_number, reverse=True):
-                for copy in attempt.iterdir():
-                    found.setdefault(copy.name, []).append(copy)
+            make_directory(self._own)
+            attempts = sorted(self._attempts(), key=_number, reverse=True)
         except OSError as error:
             _log.warning("no local copies of checkpoints in %s: %s", self._place, error.strerror or error)
             self._is_usable = False
             return {}
+        for attempt in attempts:
+            with contextlib.suppress(OSError):  # a process of a former attempt may be removing it
+                for copy in attempt.iterdir():
+                    found.setdefault(copy.name, []).append(copy)
         return found
 
     def _attempts(self) -> list[Path]:
@@ -159,17 +168,21 @@ class LocalBackup:
     def _copying(self, path: str, file: Path | None = None) -> Iterator[_Copy]:
         """A copy to be written along, or a link to ``file``; seen under its name when the block has ended
         well."""
+        if not self._is_usable:
+            yield _Copy(None, None)
+            return
         draft = self._own / f"{_name(path)}{_DRAFT}"
-        copy = _Copy(draft if self._is_usable else None, file)
+        copy = _Copy(draft, file)
         try:
             yield copy
+            copy.close()
+            if copy.is_whole:
+                with contextlib.suppress(OSError):
+                    draft.replace(self._own / _name(path))
         finally:
             copy.close()
             with contextlib.suppress(OSError):
-                if copy.is_whole:
-                    draft.replace(self._own / _name(path))
-                else:
-                    draft.unlink()
+                draft.unlink()  # there even behind ``replace``, if the copy was a link to the same file
 
 
 def local_backup(
@@ -185,7 +198,11 @@ def local_backup(
 
 
 class _Copy:
-    """A file that is written along, or a link; if it cannot be, it is given up and nobody is told."""
+    """A file that is written along, or a link; if it cannot be, it is given up and nobody is told.
+
+    Invariant: bytes go only into a file that was made here.  One that is there already may be a link to a
+    file of a working database, and of checkpoints.
+    """
 
     def __init__(self, path: Path | None, source: Path | None) -> None:
         """``source`` holds all the bytes already and never changes."""
@@ -196,7 +213,7 @@ class _Copy:
         if path is not None:
             with contextlib.suppress(OSError):
                 self._is_link = source is not None and _is_linked(source, path)
-                self._file = None if self._is_link else open_file(path, "wb")
+                self._file = None if self._is_link else open_file(path, "xb")
 
     def passing(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The same bytes, written on their way."""
@@ -289,10 +306,11 @@ def _paths(snapshot: SubtaskSnapshot) -> Iterator[str]:
     return (blob.path for blob in blobs if blob.path is not None)
 
 
-def _sweep(base: Path, before_ms: int) -> None:
-    """Remove what jobs left behind that have not come back since."""
+def _sweep(base: Path, before_ms: int, mine: Path) -> None:
+    """Remove what other jobs left behind that have not come back since."""
     for place in base.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             found = place.lstat()
-            if found.st_uid == os.geteuid() and found.st_mtime * 1000 < before_ms:
+            is_old = found.st_uid == os.geteuid() and found.st_mtime * 1000 < before_ms
+            if is_old and place != mine:
                 shutil.rmtree(place, ignore_errors=True)

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.core.dictionaries import plain_table
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.ids import MIN_TIME
@@ -157,9 +158,10 @@ class ChunkStore:
     def conform(self, table: pa.Table) -> pa.Table:
         """The table with the columns, order and types of this store; the first table sets the types.
 
-        A column that had nothing but nulls so far takes the type of the first values.
+        A column that had nothing but nulls so far takes the type of the first values.  There are no
+        dictionaries: those of many batches may not go into one.
         """
-        table = table.select(self._columns)
+        table = plain_table(table.select(self._columns))
         if self._schema is None:
             self._schema = table.schema
         if table.schema.equals(self._schema):

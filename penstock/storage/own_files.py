@@ -61,9 +61,14 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Make a file of these bytes."""
-    with open_file(path, "wb") as file:
-        file.write(data)
+    """Make a file of these bytes.  An error names the file: a full disk does not say which one it is."""
+    try:
+        with open_file(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextmanager

@@ -39,9 +39,15 @@ def the_copy_is_the_original(patch: Patch) -> None:
     patch.setattr(LocalBackup, "write_file", written)
 
 
+def links_are_believed(patch: Patch) -> None:
+    """What can be linked to is the file."""
+    patch.setattr(local_backup, "_is_file_of", lambda file, blob: True)
+
+
 MUTATIONS = {
     "copies are believed": Planted(copies_are_believed, "near_copies", 148),
     "the copy is the original": Planted(the_copy_is_the_original, "near_copies"),
+    "links are believed": Planted(links_are_believed, "near_copies_rocks", 61),
 }
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.batch import Batch
+from penstock.core.dictionaries import plain_schema
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, KeyError_
 from penstock.core.keys import canonical_column
@@ -57,7 +58,7 @@ class RowChunks(ChunkStore):
     ) -> None:
         names = () if schema is None else schema.names
         super().__init__(name, keys, names, concatenated, max_parallelism, divided)
-        self._schema, self._promised = schema, schema is not None
+        self._schema, self._promised = None if schema is None else plain_schema(schema), schema is not None
 
     def nothing(self) -> pa.Table:
         """No rows; for sides whose columns are declared."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.core.batch import Batch
+from penstock.core.dictionaries import plain_columns, plain_schema
 from penstock.core.errors import CorruptSnapshotError
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.chunks import KEY_GROUP, PANE, ChunkStore, FrozenChunks, groups_of
@@ -48,12 +49,12 @@ Group = tuple[Any, list[Any]]
 
 
 class Records:
-    """The records of one window; all batches have the same columns and key columns."""
+    """The records of one window; all batches have the same columns and key columns, without dictionaries."""
 
     __slots__ = ("_batches", "fired", "keys", "schema")
 
     def __init__(self, schema: pa.Schema, keys: tuple[str, ...], fired: bool = False) -> None:
-        self.schema = schema.remove_metadata()
+        self.schema = plain_schema(schema).remove_metadata()
         self.keys = keys
         self.fired = fired
         self._batches: list[tuple[int, pa.RecordBatch]] = []
@@ -61,10 +62,11 @@ class Records:
 
     def fit(self, schema: pa.Schema, keys: tuple[str, ...]) -> bool:
         """Whether a batch has the same columns."""
-        return self.keys == keys and self.schema.equals(schema)
+        return self.keys == keys and self.schema.equals(plain_schema(schema))
 
     def append(self, columns: pa.RecordBatch) -> None:
         """Add a batch, without what else its buffers hold."""
+        columns = plain_columns(columns)  # dictionaries of many batches may not go into one
         if columns.get_total_buffer_size() > 2 * columns.nbytes:
             columns = columns.take(pa.array(np.arange(columns.num_rows)))
         self._batches.append((0, columns.replace_schema_metadata(None)))

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ConfigError, CorruptSnapshotError
 from penstock.state.rocks.keys import TABLE
 from penstock.storage.work_place import WorkPlace, default_base
 
@@ -58,11 +58,18 @@ _FLUSHES = 12
 """Flushed files before they are merged. Every checkpoint flushes, and what is merged is uploaded again, so
 this is three times RocksDB's own choice; a read looks into more files for it, past Bloom filters."""
 
+_MANIFEST_BYTES = 1 << 20
+"""Size from which on RocksDB begins its list of files anew. It notes each flush and merge at its end, up to a
+gigabyte if it is let, and every checkpoint stores the list whole."""
+_LOG_BYTES = 1 << 20
+"""Size from which on RocksDB begins its own log anew: each checkpoint is some kilobytes in it."""
+
 _BULK = 1.2
 """So many times the bytes of the checkpoint before are a bulk load."""
 _BULK_BYTES = 64 << 20
 """And at least so many: less is stored a second time in no time."""
 _MERGING = ("mem-table-flush-pending", "num-running-flushes", "compaction-pending", "num-running-compactions")
+_REFUSED = ("Corruption", "Invalid argument", "Not implemented")
 _LOOK_S = 0.02
 _MOST_LOOKS = 3000
 
@@ -110,7 +117,8 @@ class Database:
     def open(self) -> None:
         """Open what is in the directory, or an empty database."""
         options = _database_options(self._settings.memory_bytes)
-        self._rdict = rocksdict().Rdict(str(self.files), options)
+        with _refusals():
+            self._rdict = rocksdict().Rdict(str(self.files), options)
         self._opened.append(self._rdict)
         self._bytes_before = self._file_bytes()
         self.get = self._rdict.get
@@ -222,7 +230,23 @@ def open_files(directory: Path) -> Any:
     """The files of a snapshot, to read only; an object for :func:`table_rows` with a ``close``."""
     library = rocksdict()
     access = library.AccessType.read_only(False)
-    return library.Rdict(str(directory), _plain_options(), access_type=access)
+    with _refusals():
+        return library.Rdict(str(directory), _plain_options(), access_type=access)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """RocksDB's exceptions have no classes: their first words tell what they are."""
+    try:
+        yield
+    except Exception as error:
+        if not str(error).startswith(_REFUSED):
+            raise
+        raise CorruptSnapshotError(
+            f"RocksDB cannot open the files of a snapshot, though they are those that were stored: {error}. "
+            "If another version of rocksdict wrote them, install it here, or restore a savepoint, which "
+            "every version reads; else restore an older snapshot"
+        ) from error
 
 
 def table_rows(source: Any, table: int, start: bytes) -> Rows:
@@ -275,6 +299,7 @@ def _database_options(memory_bytes: int) -> Any:
     options.create_if_missing(True)
     options.set_write_buffer_manager(buffers)
     options.set_write_buffer_size(max(1 << 20, min(32 << 20, memory_bytes // 4)))
+    options.set_max_manifest_file_size(_MANIFEST_BYTES)
     options.set_target_file_size_base(_FILE_BYTES)
     options.set_max_bytes_for_level_base(8 * _FILE_BYTES)
     options.set_level_zero_file_num_compaction_trigger(_FLUSHES)
@@ -291,6 +316,7 @@ def _plain_options() -> Any:
     options = rocksdict().Options(raw_mode=True)
     options.set_max_open_files(_OPEN_FILES)
     options.set_keep_log_file_num(1)
+    options.set_max_log_file_size(_LOG_BYTES)
     options.set_stats_dump_period_sec(0)
     return options
 

@@ -10,17 +10,22 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.core.handles import KeyedPiece
+from penstock.snapshot.storage import MemoryStore
 from penstock.state.backend import EntryShape, FrozenTable
 from penstock.state.chunks import FrozenChunks
 from penstock.state.keyed import KeyedState
 from penstock.testing.conformance.state_base import Handles, New
-from penstock.testing.operator_run import restore_keyed, write_frozen
+from penstock.testing.conformance.state_checkpoints import restored, stored
+from penstock.testing.operator_run import KEY_GROUPS, restore_keyed, write_frozen
 
 Step = tuple[str, int, int, int]
 """What to do, at which key and namespace, with which number."""
 
 KEYS: list[Any] = [0, -7, "ä", "", b"\0", (1, None), 2.5]
 SPACES: list[Any] = [None, "w", (0, 10)]
+_ALL = (0, KEY_GROUPS - 1)
+_PARTS = [(0, KEY_GROUPS // 3), (KEY_GROUPS // 3 + 1, KEY_GROUPS - 1)]
 _KINDS = ("value", "list", "map", "reducing", "aggregating")
 CHANGES = (
     "value.update",
@@ -40,6 +45,8 @@ CHANGES = (
     "freeze",
     "release",
     "restart",
+    "save",
+    "recover",
 )
 
 
@@ -67,6 +74,8 @@ class Duel:
         self._namespaced = namespaced
         self._model = Model()
         self._frozen: list[tuple[list[FrozenTable | FrozenChunks], Model]] = []
+        self._store = MemoryStore()
+        self._saved: tuple[list[KeyedPiece], Model] = [], Model()
         self._use(new())
 
     def _use(self, state: KeyedState) -> None:
@@ -198,6 +207,19 @@ class Duel:
         for part in frozen:
             part.release()
         self._use(state)
+
+    def _do_save(self, key: Any, space: Any, number: int) -> None:
+        """Take a checkpoint; of a backend's own files those that are stored already are not stored again."""
+        self._saved = stored(self._state.checkpoint(), self._store), copy.deepcopy(self._model)
+
+    def _do_recover(self, key: Any, space: Any, number: int) -> None:
+        """Go back to the last checkpoint, as it is, or divided in between."""
+        pieces, model = self._saved
+        if number % 3 == 0:
+            parts = [(restored(self._new, pieces, self._store, groups), groups) for groups in _PARTS]
+            pieces = [it for part, groups in parts for it in stored(part.checkpoint(), self._store, groups)]
+        self._use(restored(self._new, pieces, self._store, _ALL))
+        self._model = copy.deepcopy(model)
 
     def _get(self, kind: str, key: Any, space: Any, default: Any) -> Any:
         return self._model.entries.get((kind, key, space), default)

@@ -93,3 +93,24 @@ def test_several_key_columns_are_tuples_and_no_keys_are_an_error() -> None:
         Batch.of_columns(columns).key_list()
     with pytest.raises(ValueError, match="key_by"):
         Batch.of_rows([1]).key_list()
+
+
+@pytest.mark.parametrize(
+    "dictionary_of",
+    [
+        lambda number: [f"{number}-{place}" for place in range(100)],
+        lambda number: [str(number), None],
+        lambda number: [[number], [number, 1]],
+    ],
+)
+def test_dictionaries_that_cannot_be_united_join(dictionary_of: Any) -> None:
+    """Each batch of a column of pandas' categories has its own, numbered by a byte."""
+    parts, values = [], []
+    for number in range(3):
+        dictionary = pa.array(dictionary_of(number))
+        indices = pa.array([*range(len(dictionary)), None], pa.int8())
+        array = pa.DictionaryArray.from_arrays(indices, dictionary)
+        parts.append(Batch.of_columns(pa.record_batch({"n": [number] * len(array), "a": array})))
+        values += array.to_pylist()
+    whole = concat(parts).columns
+    assert whole is not None and whole.column("a").to_pylist() == values

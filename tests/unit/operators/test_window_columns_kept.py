@@ -18,8 +18,9 @@ from penstock.operators.functions import ReduceFunction
 from penstock.operators.window.assigners import TumblingEventTimeWindows
 from penstock.operators.window.continuous import ContinuousEventTimeTrigger
 from penstock.operators.window.evictors import CountEvictor
+from penstock.operators.window.functions import WindowFunction
 from penstock.operators.window.record_columns import STORE_NAME, RecordColumns, Records
-from penstock.operators.window.window_state import ReduceContents
+from penstock.operators.window.window_state import ListContents, ReduceContents
 from penstock.operators.window.windows import TimeWindow
 from penstock.state.chunks import FrozenChunks
 from penstock.state.files import write_blocks
@@ -349,3 +350,29 @@ def test_batch_mode_begins_anew_with_other_keys() -> None:
     rig.send(columns(0))
     assert rig.held() == (MANY, 0, 0)
     assert rig.watermark(MAX_TIME) == shown(range(MANY))
+
+
+def test_dictionaries_of_many_batches_stay_columns() -> None:
+    """Those that number their values by a byte cannot be united, nor those with a null among these."""
+
+    class Seen(WindowFunction[Any, Any, Any, Any]):
+        def apply(self, key: Any, window: Any, inputs: Any) -> Any:
+            yield from (record.d for record in inputs)
+
+    def some(turn: int) -> Batch:
+        values = pa.array([*(f"{turn}-{place}" for place in range(MANY - 1)), None])
+        return columns(
+            turn * MANY, d=pa.DictionaryArray.from_arrays(pa.array(range(MANY), pa.int8()), values)
+        )
+
+    rig = Rig(how=(ListContents(), Seen()))
+    sent = [some(turn) for turn in range(40)]
+    for batch in sent[:20]:
+        rig.send(batch)
+    again = Rig(rig.snapshot(), how=(ListContents(), Seen()))
+    for batch in sent[20:]:
+        again.send(batch)
+    assert again.held() == (40 * MANY, 0, 0)
+    found = again.watermark(9)
+    values = [value for batch in sent for value in batch.columns.column("d").to_pylist()]
+    assert found == values[::2] + values[1::2]

@@ -8,40 +8,21 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from near_copies import backup, copies, lose, snapshot
 
 from penstock.core.clock import SystemClock
 from penstock.core.errors import CorruptSnapshotError
-from penstock.core.handles import Blob, NativeHandle, OperatorSnapshot, SubtaskSnapshot, digest
-from penstock.core.ids import Epoch, Generation, OperatorId, SlotId, Subtask, SubtaskIndex, VertexId
+from penstock.core.handles import Blob, digest
+from penstock.core.ids import Epoch, Generation, SlotId
+from penstock.snapshot import local_backup as copying
 from penstock.snapshot.local_backup import LocalBackup, local_backup
 from penstock.snapshot.storage import MemoryStore, SnapshotStore
 from penstock.snapshot.store import open_store
-
-SUBTASK = Subtask(VertexId("v"), SubtaskIndex(0))
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> SnapshotStore:
     return open_store(str(tmp_path / "far away"))
-
-
-def backup(store: SnapshotStore, tmp_path: Path, generation: int = 1, slot: int = 0) -> LocalBackup:
-    return LocalBackup(store, tmp_path / "near", Generation(generation), SlotId(slot), SystemClock())
-
-
-def snapshot(*blobs: Blob) -> SubtaskSnapshot:
-    files = tuple((f"{number}.sst", blob) for number, blob in enumerate(blobs))
-    keyed = NativeHandle("rocksdb", files, (0, 127), False)
-    return SubtaskSnapshot(SUBTASK, (OperatorSnapshot(OperatorId("op"), (keyed,), None, ()),), False)
-
-
-def copies(tmp_path: Path) -> list[str]:
-    return sorted(file.name for file in (tmp_path / "near").rglob("*") if file.is_file())
-
-
-def lose(store: SnapshotStore, blob: Blob) -> None:
-    assert blob.path is not None
-    (Path(store.root) / blob.path).unlink()
 
 
 def test_a_new_process_restores_from_the_copies_of_the_dead_one(store: SnapshotStore, tmp_path: Path) -> None:
@@ -155,16 +136,22 @@ def test_a_link_in_the_place_of_the_directory_is_not_followed(store: SnapshotSto
     assert precious.exists()
 
 
-def test_a_disk_without_room_costs_only_the_copy(store: SnapshotStore, tmp_path: Path) -> None:
+def test_a_disk_without_room_costs_only_the_copy(
+    store: SnapshotStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this machine has no /dev/full")
-    slot = backup(store, tmp_path)
-    (own,) = (tmp_path / "near").rglob("1-0")
-    (own / "shared~a.draft").symlink_to("/dev/full")
+    slot, opened = backup(store, tmp_path), list[Path]()
+
+    def full(path: Path, mode: str) -> Any:
+        opened.append(path)
+        return open("/dev/full", "wb")
+
+    monkeypatch.setattr(copying, "open_file", full)
     blob = slot.write_file("shared/a", [b"x" * 1_000_000] * 3)
     assert store.read_blob(blob) == b"x" * 3_000_000
     assert backup(store, tmp_path, 2).read_blob(blob) == b"x" * 3_000_000
-    assert copies(tmp_path) == []
+    assert copies(tmp_path) == [] and len(opened) == 1
 
 
 def test_a_base_that_is_a_file_costs_only_the_copies(

@@ -9,6 +9,7 @@ import pytest
 from penstock.core.errors import ConfigError, SnapshotError
 from penstock.core.ids import MIN_TIME
 from penstock.core.keygroups import hash_array, key_groups
+from penstock.operators.join.columns import RowChunks
 from penstock.state.chunks import ChunkStore, split
 
 
@@ -196,3 +197,22 @@ def test_split_gives_each_value_its_rows_in_order(scale):
     found = [(value, part.column("row").to_pylist()) for value, part in split(table, "p")]
     assert found == [(-3 * scale, [1, 4]), (5 * scale, [0, 2]), (7 * scale, [3])]
     assert list(split(table.slice(0, 0), "p")) == []
+
+
+def test_records_with_dictionaries_of_each_batch_are_kept_and_restored() -> None:
+    """Such as pandas' categories, numbered by a byte: Arrow cannot make one dictionary of many."""
+
+    def some(number: int) -> pa.Table:
+        values = pa.array([f"{number}-{place}" for place in range(100)])
+        kind = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), values)
+        return pa.table({"k": np.full(100, number), "kind": kind})
+
+    store = RowChunks("rows", ("k",), 128)
+    for number in range(20):
+        store.append(0, store.conform(some(number)))
+    again = RowChunks("rows", ("k",), 128)
+    again.restore(list(store.freeze().record_batches()))
+    again.append(0, again.conform(some(20)))
+    found = pa.concat_tables([chunk.table for chunk in again.chunks(0)])
+    wanted = [f"{number}-{place}" for number in range(21) for place in range(100)]
+    assert sorted(found.column("kind").to_pylist()) == sorted(wanted)

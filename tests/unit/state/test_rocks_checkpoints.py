@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,18 @@ def test_damaged_files_are_refused(quick_disk: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
+def test_files_that_rocksdb_does_not_take_are_told_as_that(quick_disk: Path, count: int) -> None:
+    """They are those that were stored: of another RocksDB, say."""
+    one = Subtasks(quick_disk, 1)
+    fill(one.states[0], range(100), "mark")
+    (handle,), _ = one.checkpoint()
+    one.close()
+    files = tuple((n, Blob.of(b"?" * b.length) if n.endswith(".sst") else b) for n, b in handle.files)
+    with pytest.raises(CorruptSnapshotError, match="RocksDB cannot open .* rocksdict"):
+        one.restored([replace(handle, files=files)], count)
+
+
+@pytest.mark.parametrize("count", [1, 2])
 def test_the_kinds_of_stored_keys_are_not_judged_by_one_key(tmp_path: Path, count: int) -> None:
     """A program with keys of two kinds was refused when its first records had not that of the first row."""
     one = Subtasks(tmp_path, 1)
@@ -261,3 +274,37 @@ def test_merges_are_waited_for_and_not_for_ever(monkeypatch: pytest.MonkeyPatch)
     asked.clear()
     database.wait_for_merges(busy_until(1_000_000))
     assert asked.count("num-running-compactions") == database._MOST_LOOKS
+
+
+def test_the_list_of_files_does_not_grow_with_each_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RocksDB notes each flush and merge at its end, and each checkpoint stores it whole."""
+    monkeypatch.setattr(database, "_MANIFEST_BYTES", 8000, raising=False)
+    one = Subtasks(tmp_path, 1)
+    sizes = []
+    for number in range(120):
+        fill(one.states[0], [number % 7], f"{number}")
+        handles, _ = one.checkpoint()
+        sizes += [blob.length for name, blob in handles[0].files if name.startswith("MANIFEST")]
+    assert len(sizes) == 120 and max(sizes) < 16_000
+    wanted = contents(one.states[0])
+    one.close()
+    later = one.restored(handles, 1)
+    assert contents(later.states[0]) == wanted
+    later.close()
+
+
+def test_the_log_of_a_database_does_not_grow_with_each_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_LOG_BYTES", 20_000, raising=False)
+    one = Subtasks(tmp_path, 1)
+    written = 0
+    for number in range(60):
+        fill(one.states[0], [number], "x")
+        one.checkpoint()
+        logs = [file.stat().st_size for file in (tmp_path / "disk").rglob("LOG*")]
+        written = max(written, sum(logs))
+    one.close()
+    assert 0 < written < 100_000

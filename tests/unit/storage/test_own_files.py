@@ -166,3 +166,10 @@ def test_everything_else_is_made_by_own_files() -> None:
     unknown = {name: makers[name] for name in found - FOR_OTHERS.keys()}
     assert {"storage/own_files.py", "storage/exclusive.py"} <= found, "the search finds something"
     assert not unknown, f"make these by penstock.storage.own_files, or say here why not: {unknown}"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this machine has no /dev/full")
+@pytest.mark.parametrize("size", [1, 1_000_000])
+def test_a_full_disk_says_which_file_it_was(size: int) -> None:
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        own_files.write_file(Path("/dev/full"), b"x" * size)
