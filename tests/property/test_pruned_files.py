@@ -127,6 +127,33 @@ def test_row_groups_are_passed_over(bound: Bound, count: int, tmp_path: Path) ->
     assert reader.position() == 100
 
 
+MAY_NOT_COMPARE = {
+    "a column and a field": (
+        pa.table({"a": [{"b": 1}], "a.b": [100]}),
+        Bound("a.b", Comparison.GREATER, 50, pa.int64()),
+    ),
+    "a date that Python has none of": (
+        pa.table({"d": pa.array([0, 3_000_000], pa.int32()).cast(pa.date32())}),
+        Bound("d", Comparison.GREATER, dt.date(2020, 1, 1), pa.date32()),
+    ),
+    "a time that Python has none of": (
+        pa.table({"d": pa.array([0, 2**60], pa.timestamp("us"))}),
+        Bound("d", Comparison.GREATER, dt.datetime.fromisoformat("2020-01-01"), pa.timestamp("us")),
+    ),
+    "a number without a sign": (
+        pa.table({"u": pa.array([2**64 - 1], pa.uint64())}),
+        Bound("u", Comparison.GREATER, 2**63, pa.uint64()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAY_NOT_COMPARE)
+def test_what_statistics_do_not_say_for_sure_is_read(name: str, tmp_path: Path) -> None:
+    table, bound = MAY_NOT_COMPARE[name]
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert read(ParquetFormat().within([bound]).open(str(tmp_path / "t.parquet"), None)) == len(table)
+
+
 def asked(frame: pf.DataFrame, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Bound, ...]]:
     """What files are asked to leave out."""
     found: list[tuple[Bound, ...]] = []
