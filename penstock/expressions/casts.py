@@ -120,8 +120,11 @@ def _read(reader: Callable[[str], Any], wanted: pa.DataType, value: pa.Array) ->
         return value.cast(wanted)
     except pa.ArrowInvalid:
         once = pc.dictionary_encode(value)
-        found = [None if it is None else reader(it) for it in once.dictionary.to_pylist()]
-        return pa.array(found, wanted).take(once.indices)
+        try:
+            found = [None if it is None else reader(it) for it in once.dictionary.to_pylist()]
+            return pa.array(found, wanted).take(once.indices)
+        except (OverflowError, ValueError) as error:  # more digits than Python or Arrow reads
+            raise pa.ArrowInvalid(str(error)) from error
 
 
 def _as_decimal(scale: int, text: str) -> Decimal:
@@ -129,6 +132,8 @@ def _as_decimal(scale: int, text: str) -> Decimal:
     with localcontext() as context:
         context.prec = 2 * MOST_DIGITS
         try:
+            if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
+                raise InvalidOperation  # Python reads more: 1_000, NaN, digits of other scripts
             return Decimal(text).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
         except InvalidOperation:
             raise pa.ArrowInvalid(f"{text!r} is no decimal") from None
@@ -182,8 +187,9 @@ def _or_null(kernel: Kernel, wanted: pa.DataType, value: Value) -> Value:
     return converted.take(once.indices)
 
 
-def _one(kernel: Kernel, value: pa.Scalar) -> Any:
+def _one(kernel: Kernel, value: pa.Scalar) -> pa.Scalar | None:
+    """As Arrow has it: Python has no nanoseconds, and no years of five digits."""
     try:
-        return kernel(value).as_py()
+        return kernel(value)
     except pa.ArrowInvalid:
         return None

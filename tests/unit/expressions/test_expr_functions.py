@@ -47,8 +47,22 @@ def worth(expression: Expression) -> list[Any]:
 
 VALUES: list[tuple[Expression, list[Any]]] = [
     (when(col("k") != 0, col("i") / col("k")).otherwise(-1), [-1, -3, None, 2**60]),
+    # Where the first part decides, the second one is not computed.
+    ((col("k") != 0) & (col("i") / col("k") < 0), [False, True, None, False]),
+    ((col("k") == 0) | (col("i") / col("k") < 0), [True, True, None, False]),
+    ((col("i") < 2**61) & (col("k") != 0) & (col("i") * 4 < 0), [False, True, None, False]),
+    (~((col("k") == 0) | (col("i") / col("k") < 0)) & (col("k") > 3), [False, False, False, True]),
     (col("i") % 4, [1, -3, None, 0]),
     (col("f").round(0), [2.0, None, None, -3.0]),
+    (col("i").round(-20), [0, 0, None, 0]),
+    (col("k").cast(pa.int8()).round(-3), [0, 0, 0, 0]),
+    (lit(7).round(-20), [0, 0, 0, 0]),
+    (col("k").cast(pa.uint8()) % (col("k") + 1).cast(pa.uint8()), [0, 2, 3, 4]),
+    (col("i").in_(1.0, Decimal("2.5")), [True, False, None, False]),
+    (col("f").in_(1, Decimal("1.5")), [True, False, None, False]),
+    (col("d").in_(Decimal("1.25"), 3.5), [True, None, False, False]),
+    (col("i").null_if(1.0), [None, -7, None, 2**62]),
+    ((col("i") + 1).null_if(1.0), [2, -6, None, 2**62 + 1]),
     (col("f") > 1, [True, True, None, False]),
     (col("f") == float("nan"), [False, True, None, False]),
     (col("f").in_(1.5, float("nan")), [True, True, None, False]),
@@ -133,6 +147,8 @@ def test_refused_before_there_is_data(expression: Expression, told: str) -> None
     ("expression", "told"),
     [
         (col("i") * 4, r"\(i \* 4\) cannot be computed: overflow"),
+        ((col("k") > 0) & (col("i") * 4 > 0), r"\(i \* 4\) cannot be computed: overflow"),
+        (lit(2**63 - 1).round(-19), "cannot be computed"),
         (col("k") / 0, "divide by zero"),
         (1 % col("k"), "divide by zero"),
         (col("i").cast(pa.int32()), "not in range"),
