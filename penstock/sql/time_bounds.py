@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
 from penstock.sql.errors import SqlError
@@ -32,17 +33,32 @@ class Bounds:
         return Bounds(max(lowers, default=None), min(uppers, default=None))
 
 
-def bounds_of(node: exp.Expr, left: Relation, right: Relation, planner: Planner) -> Bounds | None:
-    """The bounds that a condition sets; ``None`` if it is about something else."""
+def has_parts(relation: Relation) -> bool:
+    """Whether columns with event times hold parts of milliseconds, which event time itself has not."""
+    kinds = [field.type for field in relation.frame.schema if field.name in relation.times]
+    return any(pa.types.is_timestamp(kind) and kind.unit in ("us", "ns") for kind in kinds)
+
+
+def bounds_of(
+    node: exp.Expr, left: Relation, right: Relation, planner: Planner, wide: bool
+) -> Bounds | None:
+    """The bounds that a condition sets; ``None`` if it is about something else.
+
+    ``wide``: also for rows that the condition leaves out by a part of a millisecond.
+    """
     if isinstance(node, exp.Paren):
-        return bounds_of(node.this, left, right, planner)
+        return bounds_of(node.this, left, right, planner, wide)
     if isinstance(node, exp.Between):
         low = _compared(exp.GTE, node.this, node.args["low"], left, right, planner)
         high = _compared(exp.LTE, node.this, node.args["high"], left, right, planner)
         return None if low is None or high is None else low & high
     if isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.EQ):
-        return _compared(type(node), node.this, node.expression, left, right, planner)
+        found = _WITH_EQUAL.get(type(node), type(node)) if wide else type(node)
+        return _compared(found, node.this, node.expression, left, right, planner)
     return None
+
+
+_WITH_EQUAL: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.LTE, exp.GT: exp.GTE}
 
 
 def _compared(
