@@ -29,7 +29,7 @@ from penstock.expressions.functions import (
     function,
     on_arrays,
 )
-from penstock.expressions.number_kernels import remainder_by, scaled_kernel
+from penstock.expressions.number_kernels import remainder_by, rounded_floats, scaled_kernel
 from penstock.expressions.types import as_decimal, common_type, decimal_of, is_moment, is_number
 
 _UNITS = ("s", "ms", "us", "ns")
@@ -263,8 +263,12 @@ def _round(arguments: Arguments) -> Overload:
     if kinds.is_decimal(kind):
         gives, rounded = round_decimals(kind, digits)
         return Overload(takes, gives, lambda value, *_: rounded(value), _may_overflow(kind, digits))
+    if kinds.is_floating(kind):
+        kind = pa.float32() if kinds.is_float16(kind) else kind
+        takes = (kind, *takes[1:])
+        return Overload(takes, kind, lambda value, *_: rounded_floats(value, digits), digits < 0)
     rounded = partial(pc.round, ndigits=digits, round_mode=HALVES_UP)
-    return Overload(takes, kind, lambda value, *_: rounded(value).cast(kind), kinds.is_integer(kind))
+    return Overload(takes, kind, lambda value, *_: rounded(value).cast(kind), True)
 
 
 def _as_decimals(rounding: Callable[..., tuple[pa.DataType, Kernel]], kind: pa.DataType) -> Kernel:

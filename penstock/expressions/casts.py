@@ -18,6 +18,7 @@ from pyarrow import types as kinds
 from penstock.core.decimals import MOST_DIGITS
 from penstock.expressions.decimal_rounding import HALVES_UP, rounded_type, with_room
 from penstock.expressions.functions import Kernel, Unfit, Value
+from penstock.expressions.time_rounding import rounding
 from penstock.expressions.types import as_decimal, is_text
 
 
@@ -69,9 +70,9 @@ def _prepared(given: pa.DataType, wanted: pa.DataType) -> Any:
     if kinds.is_decimal(given) and kinds.is_decimal(wanted) and wanted.scale < given.scale:
         return with_room(partial(pc.round, ndigits=wanted.scale, round_mode=HALVES_UP), given, wanted)
     if kinds.is_timestamp(given) and kinds.is_date(wanted):
-        return lambda value: pc.floor_temporal(value, unit="day")
+        return rounding(pc.floor_temporal, "day")
     if kinds.is_timestamp(given) and kinds.is_timestamp(wanted) and not _is_finer(wanted, given):
-        return lambda value: pc.floor_temporal(value, unit=_WORDS[wanted.unit])
+        return rounding(pc.floor_temporal, _WORDS[wanted.unit])
     return _same
 
 
