@@ -30,7 +30,6 @@ from penstock.expressions.python_calls import python_kernel
 from penstock.expressions.suggest import nearest
 from penstock.expressions.types import NoCommonType, common_type, plain
 
-
 _BOOL = pa.bool_()
 
 

@@ -126,9 +126,7 @@ def publish_to_registry(running: RunningJob) -> None:
     """Let ``penstock list``, ``cancel``, ``savepoint``, ``stop`` and ``ui`` find the job until it ends."""
     job = running.job
     command, leaves_something = job.started_by.command, _leaves_something(job)
-    registration = register(
-        running.job_id.hex, job.plan.job_name, command, leaves_something=leaves_something
-    )
+    registration = register(running.job_id.hex, job.plan.job_name, command, leaves_something=leaves_something)
     serving = serve(running, registration=registration)
     archive_at_end(running, None if serving is None else serving.look)
     traces = trace(running)

@@ -39,9 +39,7 @@ def has_parts(relation: Relation) -> bool:
     return any(pa.types.is_timestamp(kind) and kind.unit in ("us", "ns") for kind in kinds)
 
 
-def bounds_of(
-    node: exp.Expr, left: Relation, right: Relation, planner: Planner, wide: bool
-) -> Bounds | None:
+def bounds_of(node: exp.Expr, left: Relation, right: Relation, planner: Planner, wide: bool) -> Bounds | None:
     """The bounds that a condition sets; ``None`` if it is about something else.
 
     ``wide``: also for rows that the condition leaves out by a part of a millisecond.
