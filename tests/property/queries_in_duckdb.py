@@ -228,7 +228,7 @@ class RandomQueries:
             name = self._rng.choice("tu")
             return Rel(name, name, list(KINDS.items()))
         made = [self._select, self._group, self._group, self._join, self._join, self._union]
-        return self._rng.choice([*made, self._distinct, self._rank])(self.query(depth - 1))
+        return self._rng.choice([*made, self._distinct, self._rank, self._window])(self.query(depth - 1))
 
     def _from(self, rel: Rel) -> tuple[Pair, Columns]:
         name = self._new("q")
@@ -312,6 +312,26 @@ class RandomQueries:
         behind = f"{where[0]}{by} HAVING {having}", f"{where[1]}{by} HAVING {having}"
         values += [made for made, _ in found]
         return self._listed(values, [k for _, k in keys] + [k for _, k in found], source, behind)
+
+    def _window(self, _: Rel) -> Rel:
+        """Groups in windows of a table: what these are made of has event time."""
+        rng, table = self._rng, self._rng.choice("tu")
+        env, seconds = list(KINDS.items()), rng.choice([1, 2, 10])
+        where = self._where(env) if rng.random() < 0.3 else ("", "")
+        if "(SELECT" in where[0]:
+            where = ("", "")  # rows that met others have no event time
+        keys = rng.sample(env, rng.choice([0, 1, 1, 2]))
+        found = [self._aggregate(env) for _ in range(rng.randint(1, 3))]
+        windows = f"TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '{seconds}' SECOND))"
+        bucket = f"time_bucket(INTERVAL '{seconds} seconds', ts, TIMESTAMP '1970-01-01')"
+        listed = "".join(f"{name}, " for name, _ in keys)
+        values = [(name, name) for name, _ in keys] + [("window_start", bucket)] + [made for made, _ in found]
+        kinds = [kind for _, kind in keys] + [TS] + [kind for _, kind in found]
+        by = (
+            f"{where[0]} GROUP BY {listed}window_start, window_end",
+            f"{where[1]} GROUP BY {listed}{bucket}",
+        )
+        return self._listed(values, kinds, (windows, table), by)
 
     def _join(self, left: Rel) -> Rel:
         rng = self._rng

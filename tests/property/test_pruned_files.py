@@ -208,6 +208,17 @@ def test_what_statistics_do_not_say_for_sure_is_read(name: str, tmp_path: Path) 
     assert read(ParquetFormat().within([bound]).open(str(tmp_path / "t.parquet"), None)) == len(table)
 
 
+@pytest.mark.parametrize("day", ["x", "y"])
+def test_a_column_of_directories_is_not_that_of_files(day: str, tmp_path: Path) -> None:
+    (tmp_path / "day=x").mkdir()
+    pq.write_table(pa.table({"n": [1, 2], "day": ["y", "y"]}), tmp_path / "day=x" / "t.parquet")
+    session = Session()
+    options = f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet')"
+    session.sql(f"CREATE TABLE t (n BIGINT, `day` STRING) PARTITIONED BY (`day`) {options}")
+    every = [row for row in session.sql("SELECT * FROM t").to_pylist() if row["day"] == day]
+    assert session.sql(f"SELECT * FROM t WHERE `day` = '{day}'").to_pylist() == every
+
+
 def asked(frame: pf.DataFrame, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Bound, ...]]:
     """What files are asked to leave out."""
     found: list[tuple[Bound, ...]] = []

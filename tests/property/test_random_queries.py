@@ -50,15 +50,15 @@ def rows_of(found: list[dict[str, Any]]) -> list[str]:
     return sorted(repr([key(value) for value in row.values()]) for row in found)
 
 
-def session_of(rng: random.Random, tables: dict[str, pa.Table], path: Path) -> Session:
-    """The tables, in batches of some size; or files of them, in small row groups."""
+def session_of(rng: random.Random, tables: dict[str, pa.Table], path: Path, timed: bool) -> Session:
+    """The tables in batches of some size, or files of small row groups.  With event time, if ``timed``."""
     settings = Configuration()
     settings.set_integer("penstock.batch.max-rows", rng.choice([1, 2, 3, 5, 8192]))
     settings.set_string("execution.runtime-mode", rng.choice(["STREAMING", "STREAMING", "BATCH"]))
     session = Session(Env.get_execution_environment(settings))
     of_files = rng.random() < 0.5
     for name, table in tables.items():
-        time = "ts" if rng.random() < 0.5 else None
+        time = "ts" if timed or rng.random() < 0.5 else None
         frame = pf.from_arrow(table, time=time)
         if of_files:
             file = path / f"{name}.parquet"
@@ -75,7 +75,7 @@ def test_queries_of_queries(part: int, tmp_path: Path) -> None:
         rng = random.Random(f"queries {seed}")
         tables = {name: random_table(rng, rng.choice([0, 1, 5, 12, 30])) for name in "tu"}
         query = RandomQueries(rng).query(rng.choice([1, 2, 2, 3]))
-        session = session_of(rng, tables, tmp_path)
+        session = session_of(rng, tables, tmp_path, "DESCRIPTOR(ts)" in query.mine)
         with connected() as db:
             for name, table in tables.items():
                 db.register(name, table)
