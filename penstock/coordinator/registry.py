@@ -151,15 +151,17 @@ class Registration:
     job ends.
     """
 
-    def __init__(self, entry: Entry, opened: socket.socket) -> None:
+    def __init__(self, entry: Entry, opened: socket.socket, leaves_something: bool = True) -> None:
         self.entry = entry
         self.socket = opened
+        self._leaves_something = leaves_something
 
     def publish(self, rest: str = "", rest_token: str = "") -> None:
         """Be found, with the address of a page if there is one."""
         self.entry = replace(self.entry, rest=rest, rest_token=rest_token)
         try:
-            _warn_about_namesakes(self.entry)
+            if self._leaves_something:
+                _warn_about_namesakes(self.entry)
             _write(self.entry)
         except (OSError, ConfigError) as error:
             _say_hidden(self.entry.name, error)
@@ -173,9 +175,17 @@ class Registration:
 
 
 def register(
-    job_id: str, name: str, command: Mapping[str, Any] | None = None, clock: Clock | None = None
+    job_id: str,
+    name: str,
+    command: Mapping[str, Any] | None = None,
+    clock: Clock | None = None,
+    leaves_something: bool = True,
 ) -> Registration | None:
-    """Open a job's place; ``None``, with a warning, where that cannot be: the job runs all the same."""
+    """Open a job's place; ``None``, with a warning, where that cannot be: the job runs all the same.
+
+    ``leaves_something``: another job of this name would take its checkpoints, or what its sinks have begun,
+    for its own.
+    """
     try:
         make_home()
         make_private(_directory())
@@ -187,7 +197,7 @@ def register(
     started = (clock or SystemClock()).now_ms()
     given = None if command is None else dict(command)
     entry = Entry(job_id, name, os.getpid(), started, port, secrets.token_hex(32), given, door)
-    return Registration(entry, opened)
+    return Registration(entry, opened, leaves_something)
 
 
 def _open() -> tuple[socket.socket, str]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types as kinds
 
 from penstock.core.decimals import MOST_DIGITS
+from penstock.expressions.casts import cast_kernel
 from penstock.expressions.decimal_rounding import HALVES_UP, round_decimals, rounded_type, with_room
 from penstock.expressions.functions import (
     Arguments,
@@ -29,7 +30,7 @@ from penstock.expressions.functions import (
     function,
     on_arrays,
 )
-from penstock.expressions.number_kernels import remainder_by, scaled_kernel
+from penstock.expressions.number_kernels import remainder_by, rounded_floats, scaled_kernel
 from penstock.expressions.types import as_decimal, common_type, decimal_of, is_moment, is_number
 
 _UNITS = ("s", "ms", "us", "ns")
@@ -199,6 +200,8 @@ def _modulo(arguments: Arguments) -> Overload:
 
 
 def _remainder(left: Value, right: Value) -> Value:
+    if kinds.is_unsigned_integer(right.type):
+        return pc.subtract(left, pc.multiply(pc.divide_checked(left, right), right))
     # The smallest integer by minus one overflows, and has no remainder.
     safe = pc.if_else(pc.equal(right, pa.scalar(-1, right.type)), pa.scalar(1, right.type), right)
     return pc.subtract(left, pc.multiply(pc.divide_checked(left, safe), safe))
@@ -256,11 +259,25 @@ def _round(arguments: Arguments) -> Overload:
         return all_null(takes, kind)
     if kinds.is_integer(kind) and digits >= 0:
         return Overload(takes, kind, lambda value, *_: value)
+    if kinds.is_integer(kind) and -digits >= as_decimal(kind).precision:
+        return Overload(takes, kind, _as_decimals(partial(round_decimals, digits=digits), kind), True)
     if kinds.is_decimal(kind):
         gives, rounded = round_decimals(kind, digits)
         return Overload(takes, gives, lambda value, *_: rounded(value), _may_overflow(kind, digits))
+    if kinds.is_floating(kind):
+        kind = pa.float32() if kinds.is_float16(kind) else kind
+        takes = (kind, *takes[1:])
+        return Overload(takes, kind, lambda value, *_: rounded_floats(value, digits), digits < 0)
     rounded = partial(pc.round, ndigits=digits, round_mode=HALVES_UP)
-    return Overload(takes, kind, lambda value, *_: rounded(value).cast(kind), kinds.is_integer(kind))
+    return Overload(takes, kind, lambda value, *_: rounded(value).cast(kind), True)
+
+
+def _as_decimals(rounding: Callable[..., tuple[pa.DataType, Kernel]], kind: pa.DataType) -> Kernel:
+    """Integers by a rounding of decimals: Arrow's own does not know powers of ten beyond the type."""
+    wide = as_decimal(kind)
+    gives, rounded = rounding(wide)
+    there, back = cast_kernel(kind, wide, False)[0], cast_kernel(gives, kind, False)[0]
+    return lambda value, *_: back(rounded(there(value)))
 
 
 def _may_overflow(kind: pa.DataType, digits: int) -> bool:

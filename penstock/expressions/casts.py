@@ -18,6 +18,7 @@ from pyarrow import types as kinds
 from penstock.core.decimals import MOST_DIGITS
 from penstock.expressions.decimal_rounding import HALVES_UP, rounded_type, with_room
 from penstock.expressions.functions import Kernel, Unfit, Value
+from penstock.expressions.time_rounding import rounding
 from penstock.expressions.types import as_decimal, is_text
 
 
@@ -69,9 +70,9 @@ def _prepared(given: pa.DataType, wanted: pa.DataType) -> Any:
     if kinds.is_decimal(given) and kinds.is_decimal(wanted) and wanted.scale < given.scale:
         return with_room(partial(pc.round, ndigits=wanted.scale, round_mode=HALVES_UP), given, wanted)
     if kinds.is_timestamp(given) and kinds.is_date(wanted):
-        return lambda value: pc.floor_temporal(value, unit="day")
+        return rounding(pc.floor_temporal, "day")
     if kinds.is_timestamp(given) and kinds.is_timestamp(wanted) and not _is_finer(wanted, given):
-        return lambda value: pc.floor_temporal(value, unit=_WORDS[wanted.unit])
+        return rounding(pc.floor_temporal, _WORDS[wanted.unit])
     return _same
 
 
@@ -120,8 +121,11 @@ def _read(reader: Callable[[str], Any], wanted: pa.DataType, value: pa.Array) ->
         return value.cast(wanted)
     except pa.ArrowInvalid:
         once = pc.dictionary_encode(value)
-        found = [None if it is None else reader(it) for it in once.dictionary.to_pylist()]
-        return pa.array(found, wanted).take(once.indices)
+        try:
+            found = [None if it is None else reader(it) for it in once.dictionary.to_pylist()]
+            return pa.array(found, wanted).take(once.indices)
+        except (OverflowError, ValueError) as error:  # more digits than Python or Arrow reads
+            raise pa.ArrowInvalid(str(error)) from error
 
 
 def _as_decimal(scale: int, text: str) -> Decimal:
@@ -129,6 +133,8 @@ def _as_decimal(scale: int, text: str) -> Decimal:
     with localcontext() as context:
         context.prec = 2 * MOST_DIGITS
         try:
+            if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
+                raise InvalidOperation  # Python reads more: 1_000, NaN, digits of other scripts
             return Decimal(text).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
         except InvalidOperation:
             raise pa.ArrowInvalid(f"{text!r} is no decimal") from None
@@ -182,8 +188,9 @@ def _or_null(kernel: Kernel, wanted: pa.DataType, value: Value) -> Value:
     return converted.take(once.indices)
 
 
-def _one(kernel: Kernel, value: pa.Scalar) -> Any:
+def _one(kernel: Kernel, value: pa.Scalar) -> pa.Scalar | None:
+    """As Arrow has it: Python has no nanoseconds, and no years of five digits."""
     try:
-        return kernel(value).as_py()
+        return kernel(value)
     except pa.ArrowInvalid:
         return None

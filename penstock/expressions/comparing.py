@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as kinds
 
+from penstock.expressions.casts import cast_kernel
 from penstock.expressions.functions import Arguments, Kernel, Overload, Unfit, Value, every, fixed, function
 from penstock.expressions.types import common_type
 
@@ -129,7 +130,7 @@ def _in(arguments: Arguments) -> Overload:
         )
     among = pa.array(
         [
-            constant.cast(common)
+            cast_kernel(constant.type, common, False)[0](constant)
             for constant in arguments.constants[1:]
             if constant is not None and constant.is_valid
         ],
@@ -155,9 +156,10 @@ def _nullif(arguments: Arguments) -> Overload:
     first = arguments.types[0]
     common = common_type(*arguments.types)
     equal = _comparison(pc.equal, _of_flags(pc.equal), False, arguments)
+    met, _ = cast_kernel(first, common, False)
 
     def kernel(left: Value, right: Value) -> Value:
-        same = pc.fill_null(equal.kernel(left.cast(common), right), False)
+        same = pc.fill_null(equal.kernel(met(left), right), False)
         return pc.if_else(same, pa.scalar(None, left.type), left)
 
     return Overload((first, common), first, kernel)

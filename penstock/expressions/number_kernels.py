@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.expressions.decimal_rounding import HALVES_UP
 from penstock.expressions.functions import Kernel, Value
 from penstock.expressions.types import as_decimal
 
@@ -45,6 +46,33 @@ def scaled_kernel(factor: pa.Scalar, gives: pa.DataType, at: int) -> Kernel:
         return _decimals(_numbers(integers).astype(np.int64) * unscaled, gives, _missing(integers))
 
     return kernel
+
+
+class _Floats(NamedTuple):
+    """What there is to know of a type of floats."""
+
+    whole: float
+    """From here on they have no digits behind the point."""
+    most: int
+    """So many powers of ten fit above all that have such digits."""
+    digits: int
+    """The largest power of ten."""
+
+
+_FLOATS = {pa.float32(): _Floats(2.0**24, 31, 38), pa.float64(): _Floats(2.0**53, 290, 308)}
+
+
+def rounded_floats(values: Value, digits: int) -> Value:
+    """Halves away from zero.  Large ones are whole already; times a power of ten they would be infinite."""
+    known = _FLOATS[values.type]
+    if digits < -known.digits:
+        return pc.if_else(pc.is_finite(values), pa.scalar(0, values.type), values)
+    if digits <= 0:
+        return pc.round(values, ndigits=digits, round_mode=HALVES_UP)
+    small = pc.less(pc.abs(values), pa.scalar(known.whole, values.type))
+    some = pc.if_else(small, values, pa.scalar(0, values.type))
+    rounded = pc.round(some, ndigits=min(digits, known.most), round_mode=HALVES_UP)
+    return pc.if_else(small, rounded, values)
 
 
 def _as_decimals(integers: pa.Array) -> pa.Array:

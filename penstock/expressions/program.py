@@ -30,6 +30,8 @@ from penstock.expressions.python_calls import python_kernel
 from penstock.expressions.suggest import nearest
 from penstock.expressions.types import NoCommonType, common_type, plain
 
+_BOOL = pa.bool_()
+
 
 @dataclass(frozen=True, eq=False)
 class Bound(ABC):
@@ -130,6 +132,25 @@ class _OnlyWhereNeeded(Bound):
         return pc.replace_with_mask(pa.nulls(rows.length, bound.type), mask, found)
 
 
+@dataclass(frozen=True, eq=False)
+class _Shortened(Bound):
+    """AND or OR whose second part fails for some values: then not where the first one decides."""
+
+    whole: Bound
+    parts: Bound
+    """The same as a CASE: of all rows it would cost more."""
+
+    def compute(self, rows: Rows) -> Value:
+        try:
+            return rows.value(self.whole)
+        except TypeMismatchError:
+            return rows.value(self.parts)
+
+
+_DECIDES = {"and": ("is_false", False), "or": ("is_true", True)}
+"""What the first part must be, and what the whole is then."""
+
+
 class Binder:
     """Turns nodes into bound parts, for one schema."""
 
@@ -199,13 +220,22 @@ class Binder:
             self._as(it, kind, str(part))
             for it, kind, part in zip(bound, overload.takes, node.arguments, strict=True)
         )
-        return self._call(overload.kernel, arguments, overload.gives, overload.fails, str(node))
+        found = self._call(overload.kernel, arguments, overload.gives, overload.fails, str(node))
+        if node.function in _DECIDES and arguments[1].fails:
+            return self._shortened(node, found)
+        return found
+
+    def _shortened(self, node: Call, whole: Bound) -> Bound:
+        function, value = _DECIDES[node.function]
+        decides = self.bind(Call(function, node.arguments[:1]))
+        parts = _OnlyWhereNeeded(_BOOL, True, ((decides, _constant(pa.scalar(value))),), whole)
+        return _Shortened(_BOOL, True, whole, parts)
 
     def _case(self, node: Case) -> Bound:
         values = [self.bind(value) for _, value in node.branches] + [self.bind(node.otherwise)]
         kind = reduce(common_type, (value.type for value in values))
         *cast, last = (self._as(value, kind, str(node)) for value in values)
-        conditions = [self.bind_as(condition, pa.bool_()) for condition, _ in node.branches]
+        conditions = [self.bind_as(condition, _BOOL) for condition, _ in node.branches]
         fails = any(it.fails for it in (*conditions, *cast, last))
         return _OnlyWhereNeeded(kind, fails, tuple(zip(conditions, cast, strict=True)), last)
 
@@ -295,7 +325,7 @@ class Predicate:
         bound = binder.bind(node)
         if not (pa.types.is_boolean(bound.type) or pa.types.is_null(bound.type)):
             raise ConfigError(f"{node} is {bound.type}, and a condition is true or false")
-        self._part = binder.bind_as(node, pa.bool_())
+        self._part = binder.bind_as(node, _BOOL)
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Which rows are wanted: where it is unknown, they are not."""

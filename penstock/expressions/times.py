@@ -20,6 +20,7 @@ from penstock.expressions.functions import (
     function,
     once_each,
 )
+from penstock.expressions.time_rounding import rounding
 from penstock.expressions.types import is_moment, is_text
 
 _TEXT, _LONG = pa.string(), pa.int64()
@@ -57,7 +58,7 @@ def _extract(arguments: Arguments) -> Overload:
             takes,
             _LONG,
             lambda _, value: (
-                pc.floor_temporal(value, unit="second")
+                rounding(pc.floor_temporal, "second")(value)
                 .cast(pa.timestamp("s", getattr(kind, "tz", None)))
                 .cast(_LONG)
             ),
@@ -77,7 +78,8 @@ def _rounded(kernel: Kernel, arguments: Arguments) -> Overload:
     kind = arguments.types[1]
     if not is_moment(kind):
         raise Unfit(f"it takes a date or a timestamp, not {kind}")
-    return Overload(arguments.types, kind, lambda _, value: kernel(value, unit=unit).cast(kind))
+    rounded = rounding(kernel, unit)
+    return Overload(arguments.types, kind, lambda _, value: rounded(value).cast(kind))
 
 
 function("floor_time", 2)(partial(_rounded, partial(pc.floor_temporal, week_starts_monday=True)))
@@ -145,8 +147,10 @@ def _date_format(arguments: Arguments) -> Overload:
     write = once_each(lambda value: pc.strftime(value.cast(to), format=form))
     unit = "millisecond" if millis else "second" if tz is not None or "%S" in form else "minute"
 
+    floor = rounding(pc.floor_temporal, unit)
+
     def kernel(value: Value, _: Value) -> Value:
-        return write(value if kinds.is_date(kind) else pc.floor_temporal(value, unit=unit))
+        return write(value if kinds.is_date(kind) else floor(value))
 
     return Overload(arguments.types, _TEXT, kernel)
 

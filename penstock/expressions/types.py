@@ -56,6 +56,9 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return left
     if kinds.is_null(left):
         return right
+    left, right = plain(left), plain(right)
+    if left.equals(right):
+        return left
     if is_number(left) and is_number(right):
         return _common_number(left, right)
     if is_text(left) and is_text(right):

@@ -9,6 +9,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from penstock.batch.job import start_batch
+from penstock.connectors.builtin.driver_output import CollectSink
 from penstock.coordinator.assemble import Assembled, assemble
 from penstock.coordinator.registry import register
 from penstock.coordinator.running_job import RunningJob
@@ -115,10 +116,17 @@ def _release_at_the_end(source: FrameSource, running: RunningJob) -> None:
     running.result().add_done_callback(lambda _: source.job_ended(running.status(), running.savepoints_asked))
 
 
+def _leaves_something(job: Assembled) -> bool:
+    """Not so a job whose results come here and which keeps no checkpoints: two queries at once do no harm."""
+    sinks = [planned.node.sink for _, planned in job.plan.operators() if planned.node.sink is not None]
+    return job.store_url is not None or not all(isinstance(sink, CollectSink) for sink in sinks)
+
+
 def publish_to_registry(running: RunningJob) -> None:
     """Let ``penstock list``, ``cancel``, ``savepoint``, ``stop`` and ``ui`` find the job until it ends."""
     job = running.job
-    registration = register(running.job_id.hex, job.plan.job_name, job.started_by.command)
+    command, leaves_something = job.started_by.command, _leaves_something(job)
+    registration = register(running.job_id.hex, job.plan.job_name, command, leaves_something=leaves_something)
     serving = serve(running, registration=registration)
     archive_at_end(running, None if serving is None else serving.look)
     traces = trace(running)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from sqlglot import exp
 from penstock.dataframe import Session, Slide, Tumble, from_arrow
 from penstock.dataframe import windows as known_windows
 from penstock.dataframe.windows import Window
+from penstock.expressions.face import Expression
 from penstock.expressions.program import Projection
 from penstock.expressions.types import common_type
 from penstock.sql.dialect import TableArgument
@@ -81,18 +83,21 @@ def values(planner: Planner, node: exp.Values) -> Relation:
     columns: dict[str, pa.Array] = {}
     for at in range(len(rows[0])):
         with planner.text.at(rows[0][at]):
-            cells = [
-                Projection(one.schema, {"v": makers.make(row[at]).node}).apply(one).column(0) for row in rows
-            ]
-            kind = cells[0].type
-            for cell in cells[1:]:
-                kind = common_type(kind, cell.type)
+            cells = [makers.make(row[at]) for row in rows]
+            kind = reduce(common_type, (_constants(one, cell).type for cell in cells))
             if pa.types.is_null(kind):
                 raise planner.text.refuse(
                     rows[0][at], "a column of NULLs has no type; write CAST(NULL AS BIGINT)"
                 )
-        columns[f"EXPR${at}"] = pa.concat_arrays([cell.cast(kind) for cell in cells])
+            made = [_constants(one, cell.cast(kind)) for cell in cells]
+        columns[f"EXPR${at}"] = pa.concat_arrays(made)
     return Relation.of(from_arrow(pa.table(columns)), None, "values")
+
+
+def _constants(rows: pa.RecordBatch, value: Expression) -> pa.Array:
+    """An expression of no column, for some rows."""
+    found: pa.Array = Projection(rows.schema, {"v": value.node}).apply(rows).column(0)
+    return found
 
 
 # --- windows -----------------------------------------------------------------------------------------

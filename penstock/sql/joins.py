@@ -18,11 +18,11 @@ from penstock.dataframe import DataFrame
 from penstock.dataframe.states import name_states
 from penstock.expressions.face import Expression, col
 from penstock.expressions.nodes import Column
-from penstock.expressions.types import common_type, plain
+from penstock.expressions.types import common_type
 from penstock.sql import froms
 from penstock.sql.expressions import is_unit
 from penstock.sql.relations import Relation
-from penstock.sql.time_bounds import Bounds, bounds_of
+from penstock.sql.time_bounds import Bounds, bounds_of, has_parts
 
 if TYPE_CHECKING:
     from penstock.sql.planner import Planner
@@ -91,6 +91,8 @@ class Join:
         self._left, self._right = sides
         self._later = later
         self._how = self._kind()
+        self._filters_time = self._how == "inner" and (has_parts(self._left) or has_parts(self._right))
+        """Whether bounds of event time, which has milliseconds, leave some rows that must be left out."""
 
     def _kind(self) -> str:
         node = self._node
@@ -170,14 +172,14 @@ class Join:
                 found.right.append(part)
             else:
                 self._between(part, found)
-        if not found.time.complete or (found.time.finer and self._how == "inner"):
-            found.rest += found.timed  # event time does not tell times of one millisecond apart
+        if self._filters_time or not found.time.complete:
+            found.rest += found.timed
         if not found.time.complete:
             found.time = Bounds()
         return found
 
     def _between(self, part: exp.Expr, found: _Sorted) -> None:
-        bounds = bounds_of(part, self._left, self._right, self._planner)
+        bounds = bounds_of(part, self._left, self._right, self._planner, self._filters_time)
         if bounds is None:
             found.rest.append(part)
         else:
@@ -270,8 +272,6 @@ class Join:
             elif sides.time.lower is not None and sides.time.upper is not None:
                 lower, upper = sides.time.lower, sides.time.upper
                 made += f" between {lower} and {upper}"
-                if sides.time.finer and how == "inner":
-                    lower, upper = lower - 1, upper + 1
                 found = frame.join(right.frame, on=on, how=how, between=(lower * _MS, upper * _MS))
                 kind = "interval"
             else:
@@ -301,7 +301,8 @@ class Join:
     ) -> Relation:
         """Names for what the join gives: keys have their left names."""
         if self._how in ("semi", "anti"):
-            return replace(left.with_frame(frame), made=made)
+            times = left.times if frame.has_event_time else {}
+            return replace(left.with_frame(frame), made=made, times=times)
         keys = {other: one for one, other in on.items()}
         there = set(frame.columns)
         outer_left, outer_right = self._how in ("right", "full"), self._how in ("left", "full")
@@ -349,7 +350,7 @@ def _met(
     left: Relation, left_key: str, right: Relation, right_key: str, name: str
 ) -> tuple[Relation, str, Relation, str]:
     """Both sides with keys of one type: what is compared meets in the common one."""
-    kinds = [plain(it.frame.schema.field(key).type) for it, key in ((left, left_key), (right, right_key))]
+    kinds = [it.frame.schema.field(key).type for it, key in ((left, left_key), (right, right_key))]
     kind = common_type(*kinds)
     if not kinds[0].equals(kind):
         left = left.with_frame(left.frame.with_column(name, col(left_key).cast(kind)))

@@ -28,7 +28,7 @@ def members(planner: Planner, relation: Relation, where: list[exp.Expr]) -> Rela
 
 
 def _met(planner: Planner, relation: Relation, part: exp.In, name: str) -> Relation:
-    found = planner.query(part.args["query"])
+    found = planner.whole(part.args["query"])
     if len(found.fields) != 1:
         raise planner.text.refuse(part, f"the query within IN has one column, not {len(found.fields)}")
     column = exp.to_identifier(name)

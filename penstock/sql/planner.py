@@ -87,6 +87,10 @@ class Planner:
         finally:
             self._named = outer
 
+    def whole(self, node: exp.Expr) -> Relation:
+        """The relation of a query that nothing stands around which would say how many ranks are wanted."""
+        return ranking.settled(self, self.query(node))
+
     def table(self, node: exp.Table) -> Relation:
         """A table, a view or a query of WITH."""
         self.text.only(node, ("db", "catalog", "alias", "version"))
@@ -118,7 +122,7 @@ class Planner:
 
     def _union(self, node: exp.Union) -> Relation:
         self.text.only(node, ("with_", "distinct"))
-        left, right = self.query(node.this), self.query(node.expression)
+        left, right = self.whole(node.this), self.whole(node.expression)
         if len(left.fields) != len(right.fields):
             raise self.text.refuse(
                 node.expression,

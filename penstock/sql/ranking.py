@@ -124,6 +124,13 @@ def ranked(planner: Planner, relation: Relation, where: list[exp.Expr]) -> Relat
     )
 
 
+def settled(planner: Planner, relation: Relation) -> Relation:
+    """The relation, unless it waits for its ranks to be chosen: its number is no column yet."""
+    if relation.ranking is not None:
+        raise planner.text.refuse(relation.ranking.node, "ROW_NUMBER() needs WHERE rn <= n around it")
+    return relation
+
+
 def _most(node: exp.Expr, name: str) -> tuple[int | None, bool]:
     """The n of ``name <= n``, and whether that is all that the condition says."""
     turned = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.EQ: exp.EQ}
@@ -213,6 +220,7 @@ def ordered(planner: Planner, node: exp.Select, relation: Relation) -> Relation:
     order, limit = node.args.get("order"), node.args.get("limit")
     if order is None and limit is None:
         return relation
+    settled(planner, relation)
     if limit is None:
         raise planner.text.refuse(
             order,

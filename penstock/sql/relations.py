@@ -139,11 +139,3 @@ def moment_of(node: Node, times: Mapping[str, int]) -> int | None:
             if not finer:
                 return past + length if node.function == "add" else past - length
     return None
-
-
-def moved_column(node: Node) -> str:
-    """The column of an event time that :func:`moment_of` knows."""
-    while isinstance(node, Call):
-        node = node.arguments[0]
-    assert isinstance(node, Column)
-    return node.name

@@ -143,12 +143,9 @@ class Session:
     def query(self, node: exp.Expr, text: Text) -> Relation:
         """The relation of a query."""
         try:
-            found = Planner(text, self, self.catalog.functions).query(node)
+            return Planner(text, self, self.catalog.functions).whole(node)
         except RecursionError:
             raise text.refuse(node, "the query is nested too deeply; give its parts names, by WITH") from None
-        if found.ranking is not None:
-            raise text.refuse(found.ranking.node, "ROW_NUMBER() needs WHERE rn <= n around it")
-        return found
 
     def _create(self, node: exp.Create, text: Text) -> Outcome:
         kind = str(node.kind).upper()

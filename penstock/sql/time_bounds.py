@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
 
 from penstock.sql.errors import SqlError
-from penstock.sql.relations import Relation, moment_of, moved_column
+from penstock.sql.relations import Relation, moment_of
 
 if TYPE_CHECKING:
     from penstock.sql.planner import Planner
@@ -21,8 +21,6 @@ class Bounds:
 
     lower: int | None = None
     upper: int | None = None
-    finer: bool = False
-    """Whether the columns tell times apart that are one millisecond of event time."""
 
     @property
     def complete(self) -> bool:
@@ -32,21 +30,33 @@ class Bounds:
     def __and__(self, other: Bounds) -> Bounds:
         lowers = [it for it in (self.lower, other.lower) if it is not None]
         uppers = [it for it in (self.upper, other.upper) if it is not None]
-        finer = self.finer or other.finer
-        return Bounds(max(lowers, default=None), min(uppers, default=None), finer)
+        return Bounds(max(lowers, default=None), min(uppers, default=None))
 
 
-def bounds_of(node: exp.Expr, left: Relation, right: Relation, planner: Planner) -> Bounds | None:
-    """The bounds that a condition sets; ``None`` if it is about something else."""
+def has_parts(relation: Relation) -> bool:
+    """Whether columns with event times hold parts of milliseconds, which event time itself has not."""
+    kinds = [field.type for field in relation.frame.schema if field.name in relation.times]
+    return any(pa.types.is_timestamp(kind) and kind.unit in ("us", "ns") for kind in kinds)
+
+
+def bounds_of(node: exp.Expr, left: Relation, right: Relation, planner: Planner, wide: bool) -> Bounds | None:
+    """The bounds that a condition sets; ``None`` if it is about something else.
+
+    ``wide``: also for rows that the condition leaves out by a part of a millisecond.
+    """
     if isinstance(node, exp.Paren):
-        return bounds_of(node.this, left, right, planner)
+        return bounds_of(node.this, left, right, planner, wide)
     if isinstance(node, exp.Between):
         low = _compared(exp.GTE, node.this, node.args["low"], left, right, planner)
         high = _compared(exp.LTE, node.this, node.args["high"], left, right, planner)
         return None if low is None or high is None else low & high
     if isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.EQ):
-        return _compared(type(node), node.this, node.expression, left, right, planner)
+        found = _WITH_EQUAL.get(type(node), type(node)) if wide else type(node)
+        return _compared(found, node.this, node.expression, left, right, planner)
     return None
+
+
+_WITH_EQUAL: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.LTE, exp.GT: exp.GTE}
 
 
 def _compared(
@@ -55,16 +65,15 @@ def _compared(
     first, second = (_moment(it, left, right, planner) for it in (one, other))
     if first is None or second is None or first[0] == second[0]:
         return None
-    finer = first[2] or second[2]
     if first[0] == "right":  # right + a >= left + b
-        return replace(_bound(sign, second[1] - first[1]), finer=finer)
+        return _bound(sign, second[1] - first[1])
     turned: dict[type[exp.Expr], type[exp.Expr]] = {
         exp.LT: exp.GT,
         exp.LTE: exp.GTE,
         exp.GT: exp.LT,
         exp.GTE: exp.LTE,
     }
-    return replace(_bound(turned.get(sign, sign), first[1] - second[1]), finer=finer)
+    return _bound(turned.get(sign, sign), first[1] - second[1])
 
 
 def _bound(sign: type[exp.Expr], length: int) -> Bounds:
@@ -78,10 +87,8 @@ def _bound(sign: type[exp.Expr], length: int) -> Bounds:
     return Bounds(upper=length - 1) if sign is exp.LT else Bounds(length, length)
 
 
-def _moment(
-    node: exp.Expr, left: Relation, right: Relation, planner: Planner
-) -> tuple[str, int, bool] | None:
-    """Whose event time it is, how many milliseconds past it, and whether its column has finer times."""
+def _moment(node: exp.Expr, left: Relation, right: Relation, planner: Planner) -> tuple[str, int] | None:
+    """Whose event time it is, and how many milliseconds past it."""
     for name, side in (("left", left), ("right", right)):
         try:
             made = planner.expressions(side).make(node)
@@ -89,9 +96,5 @@ def _moment(
             continue
         past = moment_of(made.node, side.times)
         if past is not None:
-            return name, past, _is_finer(side.frame.schema.field(moved_column(made.node)).type)
+            return name, past
     return None
-
-
-def _is_finer(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) and kind.unit in ("us", "ns"))

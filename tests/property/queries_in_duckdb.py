@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 Pair = tuple[str, str]
 INT, FLT, TXT, BOOL, TS, DEC, DATE = "int", "flt", "txt", "bool", "ts", "dec", "date"
+_NUMBERS = (INT, FLT, DEC)
 START = 1_700_000_000_000
 KINDS = {
     "id": INT,
@@ -140,6 +142,8 @@ class RandomQueries:
                 filled("CAST(CHAR_LENGTH({}) AS BIGINT)", part(TXT), theirs="length({})"),
                 filled("CAST({} AS BIGINT)", part(BOOL)),
                 filled("SIGN({})", part()),
+                filled(f"ROUND({{}}, {rng.randint(-3, 1)})", part()),
+                filled("TRY_CAST({} AS BIGINT)", part(TXT)),
                 filled(f"EXTRACT({unit} FROM {{}})", part(TS)),
                 filled("CAST(POSITION({} IN {}) AS BIGINT)", part(TXT), part(TXT)),
                 filled(
@@ -155,7 +159,8 @@ class RandomQueries:
         rng = self._rng
         made = [
             filled(f"({{}} {rng.choice('+-*')} {{}})", part(), part()),
-            filled("CAST({} AS DOUBLE)", part(INT)),
+            filled("CAST({} AS DOUBLE)", part(rng.choice([INT, DEC]))),
+            filled("CASE WHEN {} THEN {} ELSE {} END", part(BOOL), part(rng.choice([INT, DEC])), part()),
         ]
         return rng.choice([*made, filled("(- {})", part()), filled("FLOOR({})", part())])
 
@@ -176,8 +181,9 @@ class RandomQueries:
     def _bool(self, env: Columns, part: Any) -> Pair:
         rng, no = self._rng, self._rng.choice(["", "NOT "])
         kind = rng.choice([INT, INT, FLT, TXT, TS, BOOL, DEC, DATE])
+        other = rng.choice(_NUMBERS) if kind in _NUMBERS and rng.random() < 0.3 else kind
         like = rng.choice(["%", "a%", "_", "%b", "", "%a%", "ü!%", "a!_b", "!!"])
-        among = [self.literal(kind) for _ in range(3)]
+        among = [self.literal(rng.choice([kind, other])) for _ in range(3)]
         sign = rng.choice(["=", "<>", "<", "<=", ">", ">="])
         return rng.choice(
             [
@@ -186,10 +192,10 @@ class RandomQueries:
                 filled(f"({{}} IS {no}NULL)", part(kind)),
                 filled(f"({{}} IS {no}DISTINCT FROM {{}})", part(kind), part(kind)),
                 filled(f"({{}} {no}IN ({{}}, {{}}, {{}}))", part(kind), *among),
-                filled(f"({{}} {no}BETWEEN {{}} AND {{}})", part(kind), part(kind), part(kind)),
+                filled(f"({{}} {no}BETWEEN {{}} AND {{}})", part(kind), part(other), part(kind)),
                 filled(f"({{}} {no}LIKE '{like}' ESCAPE '!')", part(TXT)),
                 filled(f"({{}} IS {no}{rng.choice(['TRUE', 'FALSE'])})", part()),
-                filled(f"({{}} {sign} {{}})", part(kind), part(kind)),
+                filled(f"({{}} {sign} {{}})", part(kind), part(other)),
             ]
         )
 
@@ -208,7 +214,8 @@ class RandomQueries:
         column = self.column(env, DEC) or self.literal(DEC)
         sign = self._rng.choice("+-*")
         both = filled(f"CAST(({{}} {sign} {{}}) AS DECIMAL(12, 4))", column, self.literal(DEC))
-        return self._rng.choice([both, filled("ABS({})", column), filled("(- {})", column)])
+        rounded = filled(f"CAST(ROUND({{}}, {self._rng.randint(-2, 3)}) AS DECIMAL(12, 4))", column)
+        return self._rng.choice([both, rounded, filled("ABS({})", column), filled("(- {})", column)])
 
     def _date(self, env: Columns, part: Any) -> Pair:
         return filled("CAST({} AS DATE)", part(TS))
@@ -221,7 +228,7 @@ class RandomQueries:
             name = self._rng.choice("tu")
             return Rel(name, name, list(KINDS.items()))
         made = [self._select, self._group, self._group, self._join, self._join, self._union]
-        return self._rng.choice([*made, self._distinct, self._rank])(self.query(depth - 1))
+        return self._rng.choice([*made, self._distinct, self._rank, self._window])(self.query(depth - 1))
 
     def _from(self, rel: Rel) -> tuple[Pair, Columns]:
         name = self._new("q")
@@ -231,7 +238,28 @@ class RandomQueries:
         ]
 
     def _where(self, env: Columns) -> Pair:
-        return ("", "") if self._rng.random() < 0.45 else filled(" WHERE {}", self.value(env, BOOL, 2))
+        parts = [] if self._rng.random() < 0.45 else [self.value(env, BOOL, 2)]
+        if self._rng.random() < 0.25:
+            parts.append(self._member(env))
+        return filled(f" WHERE {' AND '.join(['{}'] * len(parts))}", *parts) if parts else ("", "")
+
+    def _member(self, env: Columns) -> Pair:
+        """Whether a value is one of a query's."""
+        rng = self._rng
+        name, kind = rng.choice(env)
+        value = (name, name) if rng.random() < 0.7 else self.value(env, kind, 1)
+        source, more = self._from(self.query(rng.choice([0, 0, 1])))
+        kinds = [kind, rng.choice(_NUMBERS) if kind in _NUMBERS else kind]
+        found = [it for it, its in more if its in kinds] if self._has_column(value[0]) else []
+        if not found:
+            return filled("({} IS NOT NULL)", value)
+        inner = self._where(more) if rng.random() < 0.3 else ("", "")
+        return filled(f"{{}} IN (SELECT {rng.choice(found)} FROM {{}}{{}})", value, source, inner)
+
+    @staticmethod
+    def _has_column(value: str) -> bool:
+        """Whether a value is of the row, and no constant: rows meet others by a column."""
+        return re.search(r"\bq[0-9]+\.", value) is not None
 
     def _chosen(self, env: Columns, most: int) -> tuple[str, Columns]:
         """Some columns under new names."""
@@ -273,13 +301,37 @@ class RandomQueries:
         where, rng = self._where(env), self._rng
         keys = rng.sample(env, min(len(env), rng.choice([0, 1, 1, 2])))
         found = [self._aggregate(env) for _ in range(rng.randint(1, 4))]
-        by, having = ("", ""), "COUNT(*) > 0"  # without rows there is no group; DuckDB shows one of none
+        by, having = "", "COUNT(*) > 0"  # without rows there is no group; DuckDB shows one of none
+        values = [(name, name) for name, _ in keys]
         if keys:
             listed = ", ".join(name for name, _ in keys)
-            by, having = (f" GROUP BY {listed}", f" GROUP BY {listed}"), rng.choice(["TRUE", "COUNT(*) > 1"])
-        behind = where[0] + by[0] + f" HAVING {having}", where[1] + by[1] + f" HAVING {having}"
-        values = [(name, name) for name, _ in keys] + [made for made, _ in found]
+            if rng.random() < 0.3:
+                listed = ", ".join(str(at + 1) for at in range(len(keys)))
+                values = [self.value(env, kind, 1) for _, kind in keys]
+            by, having = f" GROUP BY {listed}", rng.choice(["TRUE", "COUNT(*) > 1"])
+        behind = f"{where[0]}{by} HAVING {having}", f"{where[1]}{by} HAVING {having}"
+        values += [made for made, _ in found]
         return self._listed(values, [k for _, k in keys] + [k for _, k in found], source, behind)
+
+    def _window(self, _: Rel) -> Rel:
+        """Groups in windows of a table: what these are made of has event time."""
+        rng, table = self._rng, self._rng.choice("tu")
+        env, seconds = list(KINDS.items()), rng.choice([1, 2, 10])
+        where = self._where(env) if rng.random() < 0.3 else ("", "")
+        if "(SELECT" in where[0]:
+            where = ("", "")  # rows that met others have no event time
+        keys = rng.sample(env, rng.choice([0, 1, 1, 2]))
+        found = [self._aggregate(env) for _ in range(rng.randint(1, 3))]
+        windows = f"TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '{seconds}' SECOND))"
+        bucket = f"time_bucket(INTERVAL '{seconds} seconds', ts, TIMESTAMP '1970-01-01')"
+        listed = "".join(f"{name}, " for name, _ in keys)
+        values = [(name, name) for name, _ in keys] + [("window_start", bucket)] + [made for made, _ in found]
+        kinds = [kind for _, kind in keys] + [TS] + [kind for _, kind in found]
+        by = (
+            f"{where[0]} GROUP BY {listed}window_start, window_end",
+            f"{where[1]} GROUP BY {listed}{bucket}",
+        )
+        return self._listed(values, kinds, (windows, table), by)
 
     def _join(self, left: Rel) -> Rel:
         rng = self._rng
@@ -306,10 +358,11 @@ class RandomQueries:
 
     def _union(self, left: Rel) -> Rel:
         kinds = [self._rng.choice([INT, FLT, TXT, BOOL, TS]) for _ in range(2)]
+        others = [INT if kind == FLT and self._rng.random() < 0.5 else kind for kind in kinds]
         sides = []
-        for rel in (left, self.query(0)):
+        for rel, its in ((left, kinds), (self.query(0), others)):
             source, env = self._from(rel)
-            sides.append(self._listed([self.value(env, kind, 0) for kind in kinds], kinds, source, ("", "")))
+            sides.append(self._listed([self.value(env, kind, 0) for kind in its], its, source, ("", "")))
         sign = self._rng.choice(["UNION ALL", "UNION ALL", "UNION"])
         return Rel(
             f"{sides[0][0]} {sign} {sides[1][0]}", f"{sides[0][1]} {sign} {sides[1][1]}", sides[0].columns
@@ -345,11 +398,13 @@ class RandomQueries:
         named = [(self._new(), kind) for _, kind in env]
         listed = ", ".join(f"{of} AS {name}" for (of, _), (name, _) in zip(env, named, strict=True))
         rank, within, most = self._new("rn"), self._new("q"), rng.randint(1, 3)
+        first = rng.randint(1, most)
+        wanted = rng.choice([f"{rank} <= {most}", f"{rank} BETWEEN {first} AND {most}", f"{rank} = {most}"])
         shown = ", ".join([name for name, _ in named] + [rank])
         texts = [
             f"SELECT {shown} FROM (SELECT {listed}, ROW_NUMBER() OVER "
             f"({partition}ORDER BY {orders[at]}) AS {rank} FROM {source[at]}{where[at]}) AS {within} "
-            f"WHERE {rank} <= {most}"
+            f"WHERE {wanted}"
             for at in (0, 1)
         ]
         return Rel(texts[0], texts[1], [*named, (rank, INT)])

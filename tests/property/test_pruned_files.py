@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import operator
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock.dataframe as pf
+from penstock.connectors.files.formats import FileRange
 from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.source import Bound, Comparison, EndOfSplit
 from penstock.dataframe import col
@@ -125,6 +128,95 @@ def test_row_groups_are_passed_over(bound: Bound, count: int, tmp_path: Path) ->
     reader = ParquetFormat(["n"]).within([bound]).open(str(path), None)
     assert read(reader) == count
     assert reader.position() == 100
+
+
+def test_another_query_goes_on_where_one_was(tmp_path: Path) -> None:
+    """Whatever columns and bounds each has, and however the file is divided: each row comes once."""
+    rng = random.Random("positions")
+    for _ in range(60):
+        rows = rng.randint(1, 60)
+        numbers = pa.array([place // 3 for place in range(rows)], pa.int64())
+        table = pa.table({"at": pa.array(range(rows), pa.int64()), "n": numbers, "s": ["x"] * rows})
+        pq.write_table(table, tmp_path / "t.parquet", row_group_size=rng.randint(1, 9))
+        path, cut = str(tmp_path / "t.parquet"), rng.randint(0, (tmp_path / "t.parquet").stat().st_size)
+        for part in (FileRange(path, 0, cut), FileRange(path, cut)):
+            whole = delivered(random_format(rng, []).open_range(part, None), rows)
+            bounds = [random_bounds(rng) for _ in range(3)]
+            position, found = None, list[int]()
+            for some in bounds:
+                reader = random_format(rng, some).open_range(part, position)
+                polls = rows if some is bounds[-1] else rng.randint(0, 4)
+                found += (came := delivered(reader, polls, rng.randint(1, 5)))
+                after = reader.position()
+                passed = [it for it in whole if (position or 0) <= it < after]
+                assert came == [it for it in passed if it in came], "in order, and none of before"
+                assert {it for it in passed if within(it // 3, some)} <= set(came)
+                position = after
+            assert len(found) == len(set(found)) and set(found) <= set(whole)
+
+
+def random_bounds(rng: random.Random) -> list[Bound]:
+    return [
+        Bound("n", rng.choice(list(Comparison)), rng.randint(-1, 21), pa.int64())
+        for _ in range(rng.randint(0, 2))
+    ]
+
+
+def within(value: int, bounds: list[Bound]) -> bool:
+    signs = {"equal": "eq", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
+    return all(getattr(operator, signs[it.comparison.value])(value, it.value) for it in bounds)
+
+
+def random_format(rng: random.Random, bounds: list[Bound]) -> ParquetFormat:
+    columns = rng.choice([["at"], ["at", "s"], ["n", "at"]])
+    return ParquetFormat(["at", "n", "s"]).narrowed(columns).within(bounds)
+
+
+def delivered(reader: Any, polls: int, most: int = 1000) -> list[int]:
+    found: list[int] = []
+    with suppress(EndOfSplit):
+        for _ in range(polls + 1):
+            batch = reader.poll(most)
+            found += [] if batch is None else batch.columns.column("at").to_pylist()
+    return found
+
+
+MAY_NOT_COMPARE = {
+    "a column and a field": (
+        pa.table({"a": [{"b": 1}], "a.b": [100]}),
+        Bound("a.b", Comparison.GREATER, 50, pa.int64()),
+    ),
+    "a date that Python has none of": (
+        pa.table({"d": pa.array([0, 3_000_000], pa.int32()).cast(pa.date32())}),
+        Bound("d", Comparison.GREATER, dt.date(2020, 1, 1), pa.date32()),
+    ),
+    "a time that Python has none of": (
+        pa.table({"d": pa.array([0, 2**60], pa.timestamp("us"))}),
+        Bound("d", Comparison.GREATER, dt.datetime.fromisoformat("2020-01-01"), pa.timestamp("us")),
+    ),
+    "a number without a sign": (
+        pa.table({"u": pa.array([2**64 - 1], pa.uint64())}),
+        Bound("u", Comparison.GREATER, 2**63, pa.uint64()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAY_NOT_COMPARE)
+def test_what_statistics_do_not_say_for_sure_is_read(name: str, tmp_path: Path) -> None:
+    table, bound = MAY_NOT_COMPARE[name]
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert read(ParquetFormat().within([bound]).open(str(tmp_path / "t.parquet"), None)) == len(table)
+
+
+@pytest.mark.parametrize("day", ["x", "y"])
+def test_a_column_of_directories_is_not_that_of_files(day: str, tmp_path: Path) -> None:
+    (tmp_path / "day=x").mkdir()
+    pq.write_table(pa.table({"n": [1, 2], "day": ["y", "y"]}), tmp_path / "day=x" / "t.parquet")
+    session = Session()
+    options = f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet')"
+    session.sql(f"CREATE TABLE t (n BIGINT, `day` STRING) PARTITIONED BY (`day`) {options}")
+    every = [row for row in session.sql("SELECT * FROM t").to_pylist() if row["day"] == day]
+    assert session.sql(f"SELECT * FROM t WHERE `day` = '{day}'").to_pylist() == every
 
 
 def asked(frame: pf.DataFrame, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Bound, ...]]:

@@ -59,7 +59,8 @@ class ParquetFormat(BulkFormat):
 
     def within(self, bounds: Sequence[Bound]) -> ParquetFormat:
         found = copy(self)
-        found._bounds = tuple(bounds)
+        # A column that is not read here, but comes from directories, may be in the file with other values.
+        found._bounds = tuple(it for it in bounds if self.columns is None or it.column in self.columns)
         return found
 
 

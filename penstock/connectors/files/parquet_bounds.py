@@ -29,11 +29,14 @@ def _may_be(metadata: Any, schema: pa.Schema, group: int, bound: Bound) -> bool:
     if bound.column not in schema.names or not schema.field(bound.column).type.equals(bound.type):
         return True
     row_group = metadata.row_group(group)
-    for place in range(row_group.num_columns):
-        column = row_group.column(place)
-        if column.path_in_schema == bound.column:
-            known = column.statistics
-            if known is None or not known.has_min_max:
-                return True
-            return _MAY_BE[bound.comparison](known.min, known.max, bound.value)
-    return True
+    columns = [row_group.column(place) for place in range(row_group.num_columns)]
+    found = [it for it in columns if it.path_in_schema == bound.column]
+    if len(found) != 1:  # ``a.b`` may be a column, and a field of another one, too
+        return True
+    known = found[0].statistics
+    if known is None or not known.has_min_max:
+        return True
+    try:
+        return _MAY_BE[bound.comparison](known.min, known.max, bound.value)
+    except (OverflowError, TypeError, ValueError):  # such as a date that Python has none of
+        return True

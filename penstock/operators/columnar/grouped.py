@@ -1,5 +1,7 @@
 """Grouping a table by columns: sums that do not overflow in silence, extremes, and sets of values.
 
+NaN is the largest value of a group that has one; Arrow takes it for none.
+
 A sum of integers or decimals that overflows is an error, but Arrow's grouped sum wraps around silently.
 Whether it could is decided from the extremes of the column, which costs next to nothing; only then the sum is
 taken in parts that cannot overflow.
@@ -14,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.codes import codes_of, validity, values_of
 from penstock.core.decimals import (
     MOST_DIGITS,
     PARTS,
@@ -43,6 +46,9 @@ def grouped(table: pa.Table, by: Sequence[str], folds: Sequence[tuple[str, str]]
     wide = [name for name, how in folds if how == "sum" and _may_overflow(table.column(name))]
     asked = [(name, how) for name, how in folds if name not in (*wide, *lists, *nothing)]
     flat = table.drop_columns([*lists, *nothing])
+    coded = [name for name, how in folds if how == "max" and _has_nan(table.column(name))]
+    for name in coded:
+        flat = flat.set_column(flat.schema.names.index(name), name, _in_order(table.column(name)))
     for name in wide:
         for part, values in enumerate(_in_parts(table.column(name))):
             flat = flat.append_column(f"{name}:{part}", values)
@@ -57,6 +63,9 @@ def grouped(table: pa.Table, by: Sequence[str], folds: Sequence[tuple[str, str]]
             columns[name] = _whole(result, name, table.column(name).type)
         elif name in nothing:  # a sum would have a type
             columns[name] = pa.nulls(result.num_rows)
+        elif name in coded:
+            codes = result.column(f"{name}_{how}").combine_chunks()
+            columns[name] = values_of(codes_of(codes), table.column(name).type, validity(codes))
         elif name not in lists:
             columns[name] = result.column(f"{name}_{how}")
         else:
@@ -64,6 +73,17 @@ def grouped(table: pa.Table, by: Sequence[str], folds: Sequence[tuple[str, str]]
             shown = result.column(f"{_GROUP}_min").to_numpy()
             columns[name] = joined_lists(table.column(name), codes, shown)
     return pa.table(columns)
+
+
+def _has_nan(values: pa.ChunkedArray) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _in_order(values: pa.ChunkedArray) -> pa.Array:
+    """Whole numbers in the order of floats, NaN above all."""
+    whole = values.combine_chunks()
+    valid = validity(whole)
+    return pa.array(codes_of(whole), mask=None if valid is None else ~valid)
 
 
 def _may_overflow(values: pa.ChunkedArray) -> bool:

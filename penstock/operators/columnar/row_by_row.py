@@ -35,11 +35,20 @@ def _sum(left: Any, right: Any) -> Any:
     return total
 
 
+def _smaller(left: Any, right: Any) -> Any:
+    """NaN, which differs from itself, is the largest."""
+    return right if left != left or right < left else left
+
+
+def _larger(left: Any, right: Any) -> Any:
+    return right if left == left and not right <= left else left
+
+
 _JOIN: dict[Fold, Callable[[Any, Any], Any]] = {
     Fold.SUM: _sum,
     Fold.COUNT: _sum,
-    Fold.MIN: min,
-    Fold.MAX: max,
+    Fold.MIN: _smaller,
+    Fold.MAX: _larger,
 }
 
 

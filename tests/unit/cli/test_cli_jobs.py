@@ -8,15 +8,17 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack, suppress
 
 import pytest
 from click.testing import CliRunner
 
 from penstock.cli.main import cli
 from penstock.common import WatermarkStrategy
+from penstock.connectors.builtin.datagen import DataGeneratorSource
 from penstock.connectors.log import Log, LogSource, Text
 from penstock.coordinator import registry
-from penstock.core.errors import ConfigError
+from penstock.core.errors import ConfigError, JobFailedError
 from penstock.core.job import JobID, JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.spark.launcher import publish_to_registry
@@ -74,6 +76,27 @@ def test_two_jobs_of_one_name_in_one_process_are_both_found(home, caplog):
     close(first)
     assert [entry.socket for entry in registry.entries()] == [second.entry.socket]
     close(second)
+
+
+def test_queries_whose_rows_come_here_are_no_namesakes(caplog):
+    """They keep no checkpoints, and their sinks leave nothing that another could take."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+
+    def numbers():
+        endless = DataGeneratorSource(lambda index: index, rate_per_second=1)
+        return env.from_source(endless, WatermarkStrategy.no_watermarks(), "numbers")
+
+    with local_cluster(slots=1) as launcher, ExitStack() as running:
+        for _ in range(2):
+            running.enter_context(numbers().execute_and_collect())
+            publish_to_registry(launcher.jobs[-1])
+        assert len(registry.entries()) == 2 and "already runs here" not in caplog.text
+        numbers().print()
+        client = env.execute_async("collect")
+        publish_to_registry(launcher.jobs[-1])
+        assert "a job called 'collect' already runs here" in caplog.text
+        with suppress(JobFailedError):
+            client.cancel().result(PATIENCE_S)
 
 
 def test_files_of_the_dead_are_removed_and_strange_files_left_alone(home):

@@ -27,6 +27,7 @@ FIT: list[tuple[list[Any], pa.DataType, pa.DataType, list[Any]]] = [
     ([Decimal("0.0000001"), None], pa.decimal128(10, 7), TEXT, ["0.0000001", None]),
     (["1.235", "+5", " 1e2", None], TEXT, pa.decimal128(5, 2), [Decimal("1.24"), 5, 100, None]),
     (["+5", "-1.9", "7 ", None], TEXT, pa.int32(), [5, -1, 7, None]),
+    ([" .5", "-1.", "1e-2"], TEXT, pa.decimal128(5, 2), [Decimal("0.50"), -1, Decimal("0.01")]),
     (["2026-01-31 12:00:00.1239", "2026-01-31"], TEXT, MILLIS,
      [at(2026, 1, 31, 12, 0, 0, 123_000).replace(tzinfo=None), at(2026, 1, 31).replace(tzinfo=None)]),
     (["2026-01-31 12:00:00", "2026-01-31T12:00:00+02:00", "2026-01-31"], TEXT, MOMENT,
@@ -46,13 +47,19 @@ MISFIT: list[tuple[Any, pa.DataType, pa.DataType]] = [
     (12, LONG, pa.decimal128(3, 2)),
     ("NaN", TEXT, pa.decimal128(5, 2)),
     ("9999.999", TEXT, pa.decimal128(5, 2)),
+    ("1_000", TEXT, pa.decimal128(10, 2)),
+    ("\u0663", TEXT, pa.decimal128(10, 2)),
+    ("Infinity", TEXT, pa.decimal128(10, 2)),
+    ("1" * 5_000, TEXT, pa.decimal128(10, 2)),
+    ("9" * 20, TEXT, LONG),
+    ("1" * 5_000, TEXT, LONG),
     ("1x", TEXT, LONG),
     ("+300", TEXT, pa.int8()),
     ("soon", TEXT, MILLIS),
 ]
 
 
-@pytest.mark.parametrize(("value", "given", "wanted"), MISFIT, ids=[f"{it[0]}-{it[2]}" for it in MISFIT])
+@pytest.mark.parametrize(("value", "given", "wanted"), MISFIT, ids=[f"{it[0]!s:.9}-{it[2]}" for it in MISFIT])
 def test_what_does_not_fit_is_an_error_or_null(value: Any, given: pa.DataType, wanted: pa.DataType) -> None:
     strict, fails = cast_kernel(given, wanted, False)
     with pytest.raises(pa.ArrowInvalid):
@@ -60,3 +67,11 @@ def test_what_does_not_fit_is_an_error_or_null(value: Any, given: pa.DataType, w
     tolerant, never = cast_kernel(given, wanted, True)
     assert tolerant(pa.array([value, None], given)).to_pylist() == [None, None]
     assert fails and not never
+
+
+def test_what_fits_is_kept_beside_what_does_not() -> None:
+    """Value by value, as Arrow has them: Python has no nanoseconds."""
+    kind = pa.timestamp("ns")
+    tolerant, _ = cast_kernel(TEXT, kind, True)
+    found = tolerant(pa.array(["2026-01-31 12:00:00.123456789", "soon", None]))
+    assert found.cast(LONG).to_pylist() == [1_769_860_800_123_456_789, None, None]

@@ -13,6 +13,7 @@ from tests.sql_kit import session
 TUMBLE = "TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' SECOND))"
 OVER = "OVER (PARTITION BY country ORDER BY ts"
 CREATE = "CREATE TABLE t (id BIGINT, ts TIMESTAMP(3)) WITH ('connector' = 'datagen')"
+RANKED = "SELECT id, ROW_NUMBER() OVER (ORDER BY price) AS rn FROM orders"
 
 REFUSED = [
     ("SELEC id FROM orders", 1, 1, "did you mean 'SELECT'"),
@@ -61,6 +62,9 @@ REFUSED = [
      "on both sides of the join"),
     ("SELECT o.id FROM orders o JOIN payments p USING (id)", None, None, "ON a.id = b.id"),
     ("SELECT country, COUNT(*) FROM orders GROUP BY ROLLUP (country)", None, None, "ROLLUP"),
+    (f"{RANKED} UNION ALL SELECT id FROM orders", 1, 12, "ROW_NUMBER() needs WHERE rn <= n around it"),
+    (f"SELECT * FROM ({RANKED} ORDER BY id LIMIT 2) WHERE rn = 1", 1, 27, "needs WHERE rn <= n around it"),
+    (f"SELECT id FROM orders WHERE id IN ({RANKED})", 1, 47, "ROW_NUMBER() needs WHERE rn <= n around it"),
     ("SELECT *, ROW_NUMBER() OVER (PARTITION BY country ORDER BY price) AS rn FROM orders", 1, 11,
      "WHERE rn <= n"),
     ("SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY country ORDER BY price) AS rn FROM orders) "
