@@ -3,6 +3,7 @@
 Each part is a pair of texts: as we write it, and as DuckDB does.  They differ where a division of integers, a
 unit of time or the place of nulls in an order is written otherwise.
 """
+# long because each clause is written once for each of the two engines
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Windows that keep records as the columns they came in: when they do, and what becomes rows."""
+# long because each way out of columns is tried with the same rig
 
 from __future__ import annotations
 
