@@ -32,6 +32,8 @@ _MOST_CHARACTERS = 1 << 16
 _LONGEST_TEXT = 1 << 12
 """Of one text that is not JSON."""
 _LONGEST_SECRET = 2500
+_PLAIN = (list, tuple, set, frozenset, Row)
+"""What is written with its parts alone."""
 _MOST_BITS = 1 << 12
 """Of a number: Python refuses to write longer ones."""
 
@@ -61,8 +63,11 @@ class SecretFields:
         return text if self._names is None else without_values(text, self.hides)
 
     def shown_lines(self, text: str) -> str:
-        """A long text as it may be shown to people: line by line, so that other threads get their turns."""
-        return "\n".join(shown(self.written(line)) for line in text.split("\n"))
+        """A long text as it may be shown to people: a value may go on over several of its lines.
+
+        Cleaned line by line, so that other threads get their turns.
+        """
+        return "\n".join(map(shown, self.written(text).split("\n")))
 
     def text(self, record: Any, longest: int) -> str:
         """The record as Python would write it, shortened, without what is hidden."""
@@ -122,8 +127,9 @@ class _Masking:
                 parts.append(self.masked(part, depth - 1))
                 if self._left < 0:
                     return _rebuilt(value, parts)
-            same = all(one is other for one, other in zip(parts, value, strict=True))
-            return value if same else _rebuilt(value, parts)
+            if not all(one is other for one, other in zip(parts, value, strict=True)):
+                return _rebuilt(value, parts)
+            return value if type(value) in _PLAIN else self._object(value)
         return self._table(value, depth) or self._object(value)
 
     def _table(self, value: Any, depth: int) -> Any:
@@ -141,11 +147,23 @@ class _Masking:
         made: dict[Any, Any] = {}
         same = True
         for key, part in value.items():
-            made[key] = self.masked(_HIDDEN if self._secret.hides(key) else part, depth - 1)
-            same = same and made[key] is part
+            kept = self._key(key, depth)
+            made[kept] = self.masked(_HIDDEN if self._secret.hides(key) else part, depth - 1)
+            same = same and kept is key and made[kept] is part
             if self._left < 0:
                 return made
         return value if same else made
+
+    def _key(self, key: Any, depth: int) -> Any:
+        """A key may be a record, too, or have one written in it."""
+        if isinstance(key, str):
+            self._characters -= min(len(key), _LONGEST_TEXT)
+            if self._characters < 0:
+                return "..."
+            left = key if key.isidentifier() else self._secret.written(key[:_LONGEST_TEXT])
+            return key if left == key else left
+        made = self.masked(key, depth - 1)
+        return key if made is key else _Said(repr(made))
 
     def _object(self, value: Any) -> Any:
         """What nobody here knows the fields of: names and values stand in what it says of itself."""
@@ -162,7 +180,7 @@ class _Masking:
     def _named(self, value: Any, names: Mapping[str, Any], depth: int) -> Any:
         made = self._mapping(names, depth)
         if made is names:
-            return value
+            return self._object(value)  # its class may have its own way to say what it is
         return _Said(
             f"{type(value).__name__}({', '.join(f'{name}={part!r}' for name, part in made.items())})"
         )
@@ -176,7 +194,7 @@ class _Masking:
         text = text if isinstance(text, str) else text.decode("utf-8", "replace")
         if text.lstrip()[:1] in ("{", "["):
             try:
-                read = json.loads(text)
+                read = json.loads(text, object_pairs_hook=_of_pairs)
             except (ValueError, RecursionError):
                 pass
             else:
@@ -187,6 +205,14 @@ class _Masking:
         if left != text:
             return _Said(repr(left))
         return value if len(value) <= _LONGEST_TEXT else _Said(f"{value[:_LONGEST_TEXT]!r}...")
+
+
+def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; where a name is there twice, its text says more than what is read of it."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a name is there twice")
+    return made
 
 
 def _rebuilt(value: Any, parts: list[Any]) -> Any:
@@ -201,8 +227,10 @@ def _names_of(value: Any) -> Mapping[str, Any] | None:
     """The fields of a value that has named ones, without those that a dataclass does not write itself."""
     if isinstance(value, Row):
         return None if value.field_names() is None else value.as_dict()
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return dict(zip(value._fields, value, strict=False))
+    if isinstance(value, tuple):
+        of_spark = getattr(value, "__fields__", None)
+        fields = getattr(value, "_fields", None) if of_spark is None else of_spark
+        return None if fields is None else dict(zip(fields, value, strict=False))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         shown = (field.name for field in dataclasses.fields(value) if field.repr)
         return {name: getattr(value, name, None) for name in shown}

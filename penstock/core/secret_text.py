@@ -12,13 +12,24 @@ from functools import partial
 
 from penstock.core.discreet import HIDDEN
 
-_NAME = re.compile(r"""(?<![\w.-])([A-Za-z_][\w.-]{0,200})(?:\\{0,8}["'])?\s{0,3}(?:=>|[:=]{1,2})\s{0,3}""")
+_BLANKS = r"\s{0,3}+[ \t]{0,80}+"
+"""Also as many as columns of text are laid out with."""
+_NAME = re.compile(
+    rf"""(?<![\w.-])([A-Za-z_][\w.-]{{0,200}})(?:\\{{0,8}}["'])?{_BLANKS}(?:=>|[:=]{{1,2}}){_BLANKS}"""
+)
 """A name, perhaps quoted, and what stands before its value."""
+_GAP = re.compile(_BLANKS)
+_PIECE = 1 << 13
+"""So much is searched at a time: other threads wait meanwhile."""
 _TEXT = r"""(?:"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))"""
 _QUOTED = re.compile(rf"[bBrR]{{0,2}}{_TEXT}", re.DOTALL)
 _ESCAPED = re.compile(r"""\\{1,8}["']""")
 """The quote of a text that is itself in quotes."""
-_PLAIN = re.compile(r"[^\s,;&}\])]*")
+_PLAIN = re.compile(
+    r"(?:(?:basic|bearer|digest|negotiate|apikey|token)[ \t]{1,8}(?![\s,;&}\])]))?[^\s,;&}\])]*",
+    re.IGNORECASE,
+)
+"""One word, or two where the first is a scheme of HTTP."""
 _LINE = re.compile(r"[^\n]*")
 _STEP = re.compile(rf"[{{\[(]|[}}\])]|{_TEXT}", re.DOTALL)
 _ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]{0,200})((?:\s[^<>]{0,500})?)>([^<]{1,5000})")
@@ -31,8 +42,15 @@ def without_values(text: str, hides: Callable[[str], bool]) -> str:
     """``text``, where names that ``hides`` says so of have no value; in one pass."""
     kept: list[str] = []
     done = at = 0
-    while (found := _NAME.search(text, at)) is not None:
+    while at < len(text):
+        end = text.find("\n", at + _PIECE) + 1 or len(text)
+        found = _NAME.search(text, at, end)
+        if found is None:
+            at = end
+            continue
         at, name = found.end(), found[1]
+        if at == end and (gap := _GAP.match(text, at)) is not None:
+            at = gap.end()
         begins_line = name[0] in "nrt" and text[found.start() - 1 : found.start()] == "\\"  # in a repr
         if hides(name) or (begins_line and hides(name[1:])):
             kept += [text[done:at], HIDDEN]

@@ -70,17 +70,33 @@ def _trace(error: Exception, secret: tuple[str, ...]) -> str:
     outside = [n for n, frame in enumerate(frames) if not frame.filename.startswith(_PACKAGE)]
     if outside:
         summary.stack = traceback.StackSummary.from_list(frames[outside[0] :])
-    return "".join(_message(piece, secret) for piece in summary.format())
+    kinds = _kinds(error)
+    return "".join(_message(piece, kinds, secret) for piece in summary.format())
 
 
-def _message(piece: str, secret: tuple[str, ...]) -> str:
+def _message(piece: str, kinds: set[str], secret: tuple[str, ...]) -> str:
     """A piece of a traceback: what was raised is told without secrets; frames, and names of errors, stay."""
     if piece.lstrip(" |").startswith('File "'):
         return piece
     kind, mark, said = piece.partition(": ")
-    if " " in kind.strip(" |+-"):
+    if kind.strip(" |+-") not in kinds:  # a note, too, may begin with a name that is one of a field
         return secret_fields(secret).written(piece)
     return kind + mark + secret_fields(secret).written(said)
+
+
+def _kinds(error: BaseException | None) -> set[str]:
+    """The names of the classes of an error and of all that it is told with, as a traceback has them."""
+    found: dict[int, str] = {}
+    left = [error]
+    while left:
+        one = left.pop()
+        if one is None or id(one) in found:
+            continue
+        kind = type(one)
+        own = kind.__module__ in ("builtins", "__main__")
+        found[id(one)] = kind.__qualname__ if own else f"{kind.__module__}.{kind.__qualname__}"
+        left += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return set(found.values())
 
 
 class SuspendedWork:

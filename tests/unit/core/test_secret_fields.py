@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pyspark.sql import Row as SparkRow
 
 from penstock.core.row import Row
 from penstock.core.secret_fields import DEFAULT, SecretFields, patterns_of
@@ -16,7 +17,7 @@ Login = namedtuple("Login", ["user", "password"])
 SECRET = "hunter2"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Account:
     user: str
     api_key: str
@@ -42,6 +43,53 @@ RECORDS: list[Any] = [
     '[{"user": "ann"},\n{"api_key": "hunter2"}',
     json.dumps({"user": "ann", "pwd": SECRET, "filling": "x" * 100_000}),
 ]
+
+
+class Shown(tuple[str, int]):
+    """Says itself what its parts are called, as the rows of other libraries do."""
+
+    def __repr__(self) -> str:
+        return f"Shown(user={self[0]!r}, pin={self[1]})"
+
+
+@dataclass
+class Told:
+    user: str
+    kept: object
+
+    def __repr__(self) -> str:
+        return f"Told(user={self.user!r}, pin={self.kept.pin})"  # type: ignore[attr-defined]
+
+
+class Holder:
+    pin = SECRET
+
+
+OWN: list[Any] = [
+    {("ann", Login("ann", SECRET)): 1},
+    {Account("ann", SECRET): 1},
+    {'{"user": "ann", "pin": "hunter2"}': 1},
+    {b'{"user": "ann", "pin": "hunter2"}': 1},
+    {"user=ann pin=hunter2": {"x": 1}},
+    json.dumps({"user": "ann", "pin=hunter2": 1}),
+    '{"user": "ann", "x": {"pin": "hunter2"}, "x": 1}',
+    Shown(("ann", SECRET)),
+    [Shown(("ann", SECRET))],
+    Told("ann", Holder()),
+    SparkRow(user="ann", pin=SECRET),
+    SparkRow(user="ann", inner=SparkRow(pin=SECRET)),
+]
+
+
+@pytest.mark.parametrize("record", OWN, ids=range(len(OWN)))
+def test_nor_is_it_in_keys_and_in_what_classes_say_of_themselves(record: Any) -> None:
+    text = SecretFields(["pin", "password", "api_key"]).text(record, 1000)
+    assert SECRET not in text and "***" in text and "ann" in text
+
+
+def test_keys_that_are_hidden_alike_stay_apart() -> None:
+    text = SecretFields(["password"]).text({Login("ann", SECRET): 1, Login("bob", SECRET): 2}, 1000)
+    assert text == "{Login(user='ann', password=***): 1, Login(user='bob', password=***): 2}"
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=str)

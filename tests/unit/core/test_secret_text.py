@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from penstock.core.errors import ConnectorError, UserCodeError
 from penstock.core.row import Row
 from penstock.core.secret_fields import SecretFields
-from penstock.core.secret_text import without_values
+from penstock.core.secret_text import _PIECE, without_values
 from penstock.task.chain import explain_failure
 
 SECRET = "hunter2"
@@ -137,6 +139,24 @@ def test_an_error_that_quotes_the_record_does_not_tell_its_secrets() -> None:
     assert 'raise ValueError(f"bad {record}' in raised.trace
 
 
+def test_notes_of_an_error_do_not_tell_them_either() -> None:
+    held: Any = _Held()
+    try:
+        try:
+            raise KeyError("ssn")
+        except KeyError as inner:
+            inner.add_note("ssn: hunter2")
+            outer = ExceptionGroup("ssn: hunter2", [ValueError("ssn=hunter2"), RuntimeError("of step 3")])
+            outer.add_note("ssn=hunter2")
+            outer.add_note("seen: twice")
+            raise outer from inner
+    except ExceptionGroup as error:
+        raised = explain_failure(error, "map", "0", held, ("ssn",))
+    assert isinstance(raised, UserCodeError) and SECRET not in raised.trace
+    assert "ExceptionGroup: ssn: ***" in raised.trace and "RuntimeError: of step 3" in raised.trace
+    assert "ssn: ***" in raised.trace and "seen: twice" in raised.trace and "KeyError: 'ssn'" in raised.trace
+
+
 def test_names_of_errors_and_lines_of_the_program_are_no_secrets() -> None:
     class TokenError(Exception):
         pass
@@ -149,3 +169,33 @@ def test_names_of_errors_and_lines_of_the_program_are_no_secrets() -> None:
         raised = explain_failure(error, "map", "0", held, ("*token*",))
     assert isinstance(raised, UserCodeError) and token
     assert "TokenError: is too old" in raised.trace
+
+
+LAID_OUT = json.dumps(
+    {"user": "ann", "tokens": ["hunter2", "hunter2"], "credentials": {"pw": "hunter2"}, "n": 1}, indent=2
+)
+LINES = [
+    LAID_OUT,
+    "user = ann\nprivate_key = '-----BEGIN KEY-----\nhunter2\n-----END KEY-----'\nn: 1",
+    "user:                ann\npassword:            hunter2\nn                  : 1",
+    "user                 = ann\npassword             = hunter2\nn                  : 1",
+    "password:\n      hunter2\nuser: ann\nn: 1",
+    "x-auth-token: Bearer hunter2\nuser: ann\nn: 1",
+    "user: ann " + "x" * (_PIECE - 20) + " password:\n  hunter2\nn: 1",
+]
+
+
+@pytest.mark.parametrize("text", LINES, ids=range(len(LINES)))
+def test_a_value_that_goes_on_in_other_lines_of_a_log_is_hidden(text: str) -> None:
+    shown = SecretFields().shown_lines(f"began\n{text}\nended\n")
+    assert SECRET not in shown and "***" in shown and "ann" in shown
+    assert re.search(r'n"? *: 1', shown) and shown.startswith("began\n") and shown.endswith("\nended\n")
+
+
+def test_words_that_are_values_are_not_taken_for_schemes() -> None:
+    def hides(name: str) -> bool:
+        return name == "token"
+
+    assert without_values("token: basic, n: 1", hides) == "token: ***, n: 1"
+    assert without_values("token: Bearer x n=1", hides) == "token: *** n=1"
+    assert without_values("token: basic", hides) == "token: ***"
