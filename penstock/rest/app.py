@@ -13,8 +13,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+import anyio
 import anyio.to_thread
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -39,8 +41,10 @@ _log = log_of(__name__)
 MAX_BODY = 1 << 20
 _READ_OFF, _READ_OFF_S = 4 * MAX_BODY, 5.0
 """How much of a body that nobody wants is read all the same, and for how long."""
+_READ_OFF_STRANGERS = 1 << 16
 _SAMPLED = [VIEWS[path] for path in SAMPLED]
 _SLOW_AT_ONCE = 8
+_ACTS_AT_ONCE = 8
 REQUEST_S = 30.0
 """How long one request may take, a slow reader's included."""
 _HEADERS = [
@@ -73,8 +77,9 @@ def _routes(plane: Plane) -> list[Route]:
     """Fixed names before those in braces: ``/jobs/overview`` is no job."""
     turns = asyncio.Semaphore(_SLOW_AT_ONCE)
     made = [Route(path, partial(_view, plane, view), methods=["GET"]) for path, view in VIEWS.items()]
+    threads = {action: _Threads() for action, _ in ACTIONS.values()}
     made += [
-        Route(path, partial(_act, plane, action, status), methods=[method])
+        Route(path, partial(_act, plane, action, threads[action], status), methods=[method])
         for (method, path), (action, status) in ACTIONS.items()
     ]
     made += [
@@ -102,13 +107,25 @@ async def _view(plane: Plane, view: View, request: Request) -> Response:
     return PlainTextResponse(found) if isinstance(found, str) else JsonAnswer(found)
 
 
-async def _act(plane: Plane, action: Action, status: int, request: Request) -> Response:
+class _Threads:
+    """Those of one kind of request: what waits for a store keeps nobody from cancelling."""
+
+    def __init__(self) -> None:
+        self._room: anyio.CapacityLimiter | None = None
+
+    async def run(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if self._room is None:  # some versions of anyio make none before there is a loop
+            self._room = anyio.CapacityLimiter(_ACTS_AT_ONCE)
+        return await anyio.to_thread.run_sync(work, limiter=self._room)
+
+
+async def _act(plane: Plane, action: Action, threads: _Threads, status: int, request: Request) -> Response:
     asked = _asked(request)
     for name in ("jobid", "applicationid"):
         if name in asked.path:
             plane.look().check_job(asked.path[name])
     body = body_of(await request.body())
-    found = await anyio.to_thread.run_sync(partial(action, plane, asked, body))
+    found = await threads.run(partial(action, plane, asked, body))
     return JsonAnswer(found, status)
 
 
@@ -223,7 +240,7 @@ class Limits:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        begun = False
+        begun = known = False
 
         async def sending(message: Message) -> None:
             nonlocal begun
@@ -233,13 +250,12 @@ class Limits:
             await send(message)
 
         try:
-            self._guard.check(scope["method"], scope["path"], headers, _brings_code(scope))
             async with asyncio.timeout(REQUEST_S):
-                if self._share is not None and self._guard.for_browser(headers):
-                    await self._share.turn()
+                await self._admit(scope, headers)
+                known = True
                 await self._app(scope, _limited(headers, receive), sending)
         except Refused as error:
-            await _read_off(receive)
+            await _read_off(receive, _READ_OFF if known else _READ_OFF_STRANGERS)
             await errors(error.status, str(error))(scope, receive, sending)
         except TimeoutError:
             if not begun:
@@ -252,11 +268,26 @@ class Limits:
             if not begun:
                 await errors(500, f"the driver failed over the request: {error!r}")(scope, receive, sending)
 
+    async def _admit(self, scope: Scope, headers: dict[str, str]) -> None:
+        """Return when it is the turn of somebody who may ask; others are refused, in theirs."""
+        code, refusal = _code_of(scope), None
+        try:
+            self._guard.check(scope["method"], scope["path"], headers, code is not None)
+        except Refused as error:
+            refusal = error
+        if self._share is not None and (refusal is not None or self._guard.for_browser(headers)):
+            is_expected = code is None or self._guard.sessions.expects(code)
+            await self._share.turn(known=refusal is None and is_expected)
+        if refusal is not None:
+            raise refusal
 
-def _brings_code(scope: Scope) -> bool:
-    """A browser on its first visit has nothing else to show."""
+
+def _code_of(scope: Scope) -> str | None:
+    """What a browser on its first visit shows: it has nothing else."""
     query: bytes = scope["query_string"]
-    return scope["method"] == "GET" and scope["path"] == "/" and query.startswith(b"code=")
+    if scope["method"] != "GET" or scope["path"] != "/" or not query.startswith(b"code="):
+        return None
+    return QueryParams(query)["code"]
 
 
 def _limited(headers: dict[str, str], receive: Receive) -> Callable[[], Awaitable[Any]]:
@@ -279,9 +310,8 @@ def _limited(headers: dict[str, str], receive: Receive) -> Callable[[], Awaitabl
     return receiving
 
 
-async def _read_off(receive: Receive) -> None:
+async def _read_off(receive: Receive, left: int = _READ_OFF) -> None:
     """Let a client that is refused send what it has begun to: else it sees a broken pipe, not the answer."""
-    left = _READ_OFF
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_READ_OFF_S):
             while left > 0:

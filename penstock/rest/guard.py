@@ -47,6 +47,11 @@ class Sessions:
                 del self._codes[old]
         return code
 
+    def expects(self, code: str) -> bool:
+        """Whether a code would be taken now."""
+        with self._lock:
+            return self._clock.monotonic() <= self._codes.get(code, float("-inf"))
+
     def redeem(self, code: str) -> str | None:
         """A session for a code; ``None`` if it is none, too old, or was used."""
         with self._lock:
@@ -75,19 +80,21 @@ class Guard:
         cookie: str = "penstock",
         scheme: str = "http",
         hosts: frozenset[str] | None = _LOOPBACK,
+        private: bool = False,
         read_only: bool = False,
         browsers_read_only: bool = False,
     ) -> None:
-        """``hosts``: names that the door answers to; ``None`` for the door that only the user can reach.
+        """``hosts``: names that the door answers to; ``None`` for one that only the user can reach.
 
-        By that door the command line may change what the page may not: ``browsers_read_only`` is for those
-        who ask there for somebody at a browser.
+        By the ``private`` door, that of the command line, it may change what the page may not:
+        ``browsers_read_only`` is for those who ask there for somebody at a browser.
         """
         self.cookie = cookie
         self.scheme = scheme
         self.sessions = sessions
         self._token = token
         self._hosts = hosts
+        self._private = private
         self._read_only = read_only
         self._browsers_read_only = browsers_read_only
 
@@ -111,7 +118,7 @@ class Guard:
 
     def for_browser(self, headers: Mapping[str, str]) -> bool:
         """Whether somebody only looks: by the public door, or by another server for a browser."""
-        return self._hosts is not None or FOR_BROWSER in headers
+        return not self._private or FOR_BROWSER in headers
 
     def _check_site(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         host = headers.get("host", "")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any
+from weakref import WeakSet
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -26,17 +27,40 @@ FIRST_REQUEST_S = 10.0
 """How long a connection may be silent before its first request."""
 _HEADER_BYTES = 32 << 10
 _KEEP_ALIVE_S = 15
+_UNREAD_S = 30.0
+"""How long a client may leave unread what it was answered: closing alone would wait for it."""
 _LAST_S = 2
 
 
+class _Doorway(socket.socket):
+    """A socket that listens, and sends away who is one too many, or not ours, before anybody hears of it.
+
+    Of a caller who does not end TLS's handshake the server hears nothing, and the job needs descriptors, too.
+    """
+
+    def __init__(self, door: socket.socket) -> None:
+        super().__init__(fileno=socket.dup(door.fileno()))
+        self._inside: WeakSet[socket.socket] = WeakSet()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next caller; ``ConnectionAbortedError`` if that one was sent away."""
+        caller, address = super().accept()
+        inside = sum(other.fileno() >= 0 for other in self._inside)
+        if inside >= MOST_CONNECTIONS or not is_own(caller):
+            caller.close()
+            raise ConnectionAbortedError
+        self._inside.add(caller)
+        return caller, address
+
+
 class _Patient(H11Protocol):
-    """A connection that is closed if nothing is asked on it, if there are too many, or if it is not ours."""
+    """A connection that is closed if nothing is asked on it, or answers are not read."""
+
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        if len(self.connections) >= MOST_CONNECTIONS or not is_own(transport.get_extra_info("socket")):
-            transport.close()
-            return
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=1, low=0)  # to hear of all that is not taken
         self.loop.call_later(FIRST_REQUEST_S, self._close_if_silent)
 
     def on_response_complete(self) -> None:
@@ -44,9 +68,14 @@ class _Patient(H11Protocol):
         super().on_response_complete()
         self.loop.call_later(_KEEP_ALIVE_S, self._close_if_no_other, answered)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        if hasattr(self, "transport") and self.transport is not None:
-            super().connection_lost(exc)
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(_UNREAD_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
 
     def _close_if_no_other(self, answered: Any) -> None:
         """A request that is begun and never ended would keep it: uvicorn's own timer stops for that."""
@@ -80,6 +109,9 @@ class PromptServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
         self.leave()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup([_Doorway(door) for door in sockets or ()])
 
     async def main_loop(self) -> None:
         await self.on_tick(0)

@@ -56,7 +56,7 @@ class Serving:
             self._admit(*public, read_only=plane.read_only)
         if registration is not None:
             private = private_door(registration.socket)
-            self._admit(private, registration.entry.token, browsers_read_only=plane.read_only)
+            self._admit(private, registration.entry.token, private=True, browsers_read_only=plane.read_only)
         self._thread = threading.Thread(target=self._run, daemon=True, name="penstock-rest")
         self._thread.start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import ssl
 import urllib.error
@@ -12,6 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from local_jobs import environment, number_stream, until
 
 from penstock.coordinator.running_job import RunningJob
@@ -82,6 +87,20 @@ class Served:
     def until(self, condition: Any, what: str) -> Any:
         """Wait for an answer to become what it must."""
         return until(condition, what)
+
+
+def key_store(path: Path) -> None:
+    """A key and a certificate of its own for localhost, in one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(now - datetime.timedelta(1))
+    made = made.not_valid_after(now + datetime.timedelta(1))
+    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    path.write_bytes(secret + made.sign(key, hashes.SHA256()).public_bytes(pem))
 
 
 @contextmanager

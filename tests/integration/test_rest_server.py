@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import logging
 import socket
 import ssl
@@ -16,12 +15,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from local_jobs import environment, kill_slot, number_stream, until
-from rest_client import COUNT, HALF, Client, Served, served
+from rest_client import COUNT, HALF, Client, Served, key_store, served
 
 from penstock.core.job import JobStatus
 from penstock.rest import openapi
@@ -400,20 +395,6 @@ def test_no_secret_is_told(tmp_path: Path) -> None:
             assert "hunter2" not in str(job.client.get(path)) and job.serving.token not in str(
                 job.client.get(path)
             )
-
-
-def key_store(path: Path) -> None:
-    """A key and a certificate of its own for localhost, in one PEM file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    made = made.serial_number(1).not_valid_before(now - datetime.timedelta(1))
-    made = made.not_valid_after(now + datetime.timedelta(1))
-    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
-    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
-    path.write_bytes(secret + made.sign(key, hashes.SHA256()).public_bytes(pem))
 
 
 def test_it_speaks_tls(tmp_path: Path) -> None:

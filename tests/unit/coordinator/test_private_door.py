@@ -19,6 +19,7 @@ from penstock.coordinator.asking import ask
 from penstock.coordinator.private import bind_private, check_own, connect_private, is_own, make_private
 from penstock.coordinator.registry import Registration
 from penstock.core.errors import ConfigError, TransportError
+from penstock.rest.share import Share
 from tests.paper_job import Published, published
 from tests.patience import PATIENCE_S
 
@@ -208,3 +209,16 @@ def test_only_named_sockets_know_their_callers() -> None:
     server = socket.create_server(("127.0.0.1", 0))
     with server, _by_port(server.getsockname()[1]) as client:
         assert is_own(client)
+
+
+def test_a_crowd_at_the_page_does_not_keep_the_command_line_waiting(
+    driver: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it asks by a port: whoever shows the private token there has no page in front of him."""
+
+    async def never(self: Share, known: bool = True) -> None:
+        raise AssertionError("it stands in the line of the page")
+
+    monkeypatch.setattr(Share, "turn", never)
+    assert driver.entry.status() is not None
+    assert driver.entry.cancel()
