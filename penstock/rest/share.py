@@ -21,6 +21,8 @@ _SAVED_S = 2.0
 """Processor time that may be used at once by somebody who has not asked for long."""
 _MOST_OWED_S = 0.75
 """Processor time that is made up for: it takes 15 seconds, half of what a request may."""
+_RESERVED_S = 0.5
+"""Of what was saved, so much is not for strangers: a flood of them leaves it."""
 _SHORTEST_S, _LONGEST_S = 0.001, 0.25
 
 
@@ -65,5 +67,7 @@ class Share:
 
     def _wait_s(self, known: bool) -> float:
         owed = self.owed_s()
-        behind = not known and self._line.locked() and not self._over
-        return max(owed, _LONGEST_S) if behind else owed
+        if known or self._over:
+            return owed
+        missing = (_RESERVED_S - self._saved) / SHARE
+        return _LONGEST_S if self._line.locked() else missing if missing > _SHORTEST_S else 0.0

@@ -128,6 +128,23 @@ def test_strangers_wait_for_all_who_may_ask(monkeypatch: pytest.MonkeyPatch) -> 
     assert order[6:] == [*(f"known {n}" for n in range(3)), *(f"stranger {n}" for n in range(3))]
 
 
+def test_a_flood_of_strangers_leaves_something_for_who_may_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = Thread(monkeypatch, 0.001)
+
+    async def flood() -> None:
+        for _ in range(10_000):
+            await thread.share.turn(known=False)
+            thread.used += thread.cost
+            thread.clock.advance(thread.cost * 1000)
+        before = thread.now
+        for _ in range(400):
+            await thread.answer()
+        assert thread.now - before == pytest.approx(400 * thread.cost)
+
+    asyncio.run(flood())
+    assert thread.used - 2.0 <= SHARE * thread.now + 0.001
+
+
 def test_behind_the_job_strangers_do_not_wait_either(monkeypatch: pytest.MonkeyPatch) -> None:
     thread = Thread(monkeypatch, 10.0)
 
