@@ -45,13 +45,18 @@ class Reader:
         process: Callable[[Batch, int], None],
         end_round: Callable[[], None],
         sizes: Sizes,
+        in_order: bool = False,
     ) -> None:
+        """``in_order``: whether it matters to those behind in which order results come."""
         self._edges = edges
         self._process = process
         self._end_round = end_round
         self._group: int | None = None
+        self._part: int | None = None
         self._rows = 0
-        self._most = sizes.ready_rows
+        """Of the round so far."""
+        self._sizes = sizes
+        self._in_order = in_order
         self._merge = Merge(sizes)
 
     @property
@@ -67,7 +72,7 @@ class Reader:
             edge, body = self._edges[number], bodies[at].as_buffer()
             if edge.form is Form.RECORDS:
                 for ready in self._merge.add(piece_of(body, edge.input_index, places[at])):
-                    yield from self._round(ready)
+                    yield from self._rounds(ready)
                 continue
             batch = batch_of_frame(body)
             if edge.form is Form.GROUPS:
@@ -78,7 +83,7 @@ class Reader:
     def end(self) -> Iterator[None]:
         """All rows have been given."""
         for ready in self._merge.end():
-            yield from self._round(ready)
+            yield from self._rounds(ready)
 
     def close(self) -> None:
         """Give back what is held outside of memory."""
@@ -91,17 +96,30 @@ class Reader:
         self._group = group
         self._rows += rows
 
-    def _round(self, ready: Sorted) -> Iterator[None]:
-        """Of each stretch all keys but the last are whole; the last may go on in the next records."""
-        for start in range(0, len(ready), self._most):
-            stop = min(start + self._most, len(ready))
-            cut = int(np.searchsorted(ready.parts[:stop], ready.parts[stop - 1]))
-            yield from self._run(ready, start, max(start, cut))
-            if cut > start:
+    def _rounds(self, ready: Sorted) -> Iterator[None]:
+        """A round ends at the first new key behind enough records.
+
+        Where order matters, nothing but the records decides where that is: timers of the keys of a round fire
+        together, in order of time.  How much is sorted together is a matter of estimates, and of who came first.
+        """
+        enough = self._sizes.certain_rows if self._in_order else self._sizes.rows_of(ready.row_bytes)
+        parts, start = ready.parts, 0
+        while start < len(parts):
+            at = start + max(enough - self._rows, 0)
+            stop = len(parts)
+            if at < stop:
+                last = parts[at - 1] if at else self._part
+                stop = int(np.searchsorted(parts, last, side="right"))
+            yield from self._run(ready, start, stop)
+            self._rows += stop - start
+            if stop < len(parts):
                 self._end_round()
-            yield from self._run(ready, max(start, cut), stop)
+                self._rows = 0
+            start = stop
+        self._part = int(parts[-1])
 
     def _run(self, ready: Sorted, start: int, stop: int) -> Iterator[None]:
-        for batch, input_index in ready.turns(start, stop):
-            self._process(batch, input_index)
-            yield
+        for low in range(start, stop, self._sizes.ready_rows):
+            for batch, input_index in ready.turns(low, min(low + self._sizes.ready_rows, stop)):
+                self._process(batch, input_index)
+                yield

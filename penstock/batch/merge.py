@@ -30,6 +30,7 @@ class Sorted:
         parts = np.concatenate([piece.parts for piece in pieces])
         times = np.concatenate([piece.times for piece in pieces])
         places = np.concatenate([piece.places for piece in pieces])
+        self.row_bytes = _row_bytes(pieces)
         order = np.lexsort((places, times, parts))
         self.parts, self.times, self.places = parts[order], times[order], places[order]
         kinds = _by_kind(pieces)
@@ -146,6 +147,11 @@ class Merge:
 def _joined(pieces: Sequence[Piece]) -> Piece:
     """One piece of several of a kind."""
     run = Sorted(list(pieces))
-    row_bytes = sum(len(piece) * piece.row_bytes for piece in pieces) // len(run) + 1
     first = pieces[0]
-    return Piece(first.input_index, first.kind, run.parts, run.times, run.places, run.batches[0], row_bytes)
+    return Piece(
+        first.input_index, first.kind, run.parts, run.times, run.places, run.batches[0], run.row_bytes
+    )
+
+
+def _row_bytes(pieces: Sequence[Piece]) -> int:
+    return sum(len(piece) * piece.row_bytes for piece in pieces) // sum(map(len, pieces)) + 1

@@ -23,6 +23,7 @@ from penstock.batch.wire import (
     parts_of,
 )
 from penstock.core.batch import Batch, Times, can_concat, concat
+from penstock.core.errors import TypeMismatchError
 from penstock.core.ids import MIN_TIME, EventTime
 from penstock.core.keygroups import key_groups
 from penstock.exchange.partition import Hash, Partitioning, attach_keys, key_hashes, make_router
@@ -30,10 +31,16 @@ from penstock.graph.bounded import Form
 
 _FRAME_ROWS = 32768
 """Records in a frame at most, about."""
+_FRAME_BYTES = 4 << 20
+"""Or so many bytes, about."""
 _HELD_ROWS = 262144
 """Records that wait for their frames to fill, over all receivers of an edge."""
+_HELD_BYTES = 16 << 20
+"""Or so many bytes."""
 _GROUPED_ROWS = 131072
 """Records that are sorted by key group together."""
+_GROUPED_BYTES = 64 << 20
+"""Or so many bytes."""
 _OUT_ROWS = 8192
 _OUT_BYTES = 4 << 20
 
@@ -48,6 +55,8 @@ class OutgoingEdge:
     input_index: int
     receivers: int
     max_parallelism: int
+    name: str = "the next step"
+    """Where it leads, for errors."""
 
 
 class Outbox:
@@ -88,10 +97,26 @@ class EdgeOutput:
 
     def emit(self, batch: Batch) -> None:
         """Take records."""
-        raise NotImplementedError
+        if not len(batch):
+            return
+        self.rows += len(batch)
+        try:
+            self._take(batch)
+        except TypeMismatchError as error:
+            raise self._located(error) from error
 
     def flush(self) -> None:
         """No more records come: everything goes into the outbox."""
+        try:
+            self._send_all()
+        except TypeMismatchError as error:
+            raise self._located(error) from error
+
+    def _take(self, batch: Batch) -> None:
+        raise NotImplementedError
+
+    def _send_all(self) -> None:
+        raise NotImplementedError
 
     def side(self, tag: str, batch: Batch) -> None:
         """Side outputs are separate edges; one that ends here has no reader."""
@@ -106,6 +131,29 @@ class EdgeOutput:
         self._outbox.add(self._edge.id, target, part, time, self._place, body)
         self._place += places
 
+    def _located(self, error: TypeMismatchError) -> TypeMismatchError:
+        return error.retold(f"on the way to {self._edge.name}: {error}")
+
+
+class _Lot:
+    """Records that wait to be sent together."""
+
+    __slots__ = ("batches", "bytes", "rows")
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.rows = self.bytes = 0
+
+    def fits(self, batch: Batch) -> bool:
+        """Whether these records can be joined to those that wait."""
+        return not self.batches or can_concat(self.batches[0], batch)
+
+    def add(self, batch: Batch) -> None:
+        """Have these wait too."""
+        self.batches.append(batch)
+        self.rows += len(batch)
+        self.bytes += batch.about_bytes()
+
 
 class _Frames(EdgeOutput):
     """Gathers frames per receiver."""
@@ -114,62 +162,79 @@ class _Frames(EdgeOutput):
         super().__init__(edge, sender, senders, outbox, sizes)
         self._router = make_router(edge.partitioning, sender, senders, edge.receivers, edge.max_parallelism)
         self._part = FIRST_PART if edge.form is Form.FIRST else 0
-        self._waiting: dict[int, list[Batch]] = {}
-        self._rows: dict[int, int] = {}
-        self._held = 0
+        self._lots: dict[int, _Lot] = {}
+        self._rows = self._bytes = 0
 
-    def emit(self, batch: Batch) -> None:
-        self.rows += len(batch)
-        if not len(batch):
-            return
+    def _take(self, batch: Batch) -> None:
         for target, share in self._router.route(batch):
-            parts = self._waiting.setdefault(target, [])
-            if parts and not can_concat(parts[0], share):
+            lot = self._lots.get(target)
+            if lot is not None and not lot.fits(share):
                 self._send(target)
-                parts = self._waiting.setdefault(target, [])
-            parts.append(share)
-            self._held += len(share)
-            self._rows[target] = self._rows.get(target, 0) + len(share)
-            if self._rows[target] >= _FRAME_ROWS:
+                lot = None
+            if lot is None:
+                lot = self._lots[target] = _Lot()
+            before = lot.bytes
+            lot.add(share)
+            self._rows += len(share)
+            self._bytes += lot.bytes - before
+            if lot.rows >= _FRAME_ROWS or lot.bytes >= _FRAME_BYTES:
                 self._send(target)
-        if self._held >= _HELD_ROWS:
-            self.flush()
+        if self._rows >= _HELD_ROWS or self._bytes >= _HELD_BYTES:
+            self._send_all()
 
     def _send(self, target: int) -> None:
-        self._held -= self._rows.pop(target, 0)
-        self._add(target, self._part, 0, frame(concat(self._waiting.pop(target))))
+        lot = self._lots.pop(target)
+        self._rows -= lot.rows
+        self._bytes -= lot.bytes
+        batch = concat(lot.batches)
+        rows = -(-len(batch) // max(1, lot.bytes // _FRAME_BYTES))
+        for start in range(0, len(batch), rows):
+            share = batch.slice(start, min(start + rows, len(batch)))
+            self._add(target, self._part, 0, frame(share))
 
-    def flush(self) -> None:
-        for target in sorted(self._waiting):
+    def _send_all(self) -> None:
+        for target in sorted(self._lots):
             self._send(target)
 
 
-class _Groups(EdgeOutput):
-    """Gathers records, sorts them by key group and makes a frame of each group."""
+class _Keyed(EdgeOutput):
+    """Gathers records with their keys, as many as are sorted together."""
 
     def __init__(self, edge: OutgoingEdge, sender: int, senders: int, outbox: Outbox, sizes: Sizes) -> None:
         super().__init__(edge, sender, senders, outbox, sizes)
-        self._waiting: list[Batch] = []
-        self._rows = 0
+        self._lot = _Lot()
 
-    def emit(self, batch: Batch) -> None:
-        self.rows += len(batch)
-        if not len(batch):
-            return
+    def _take(self, batch: Batch) -> None:
         assert isinstance(self._edge.partitioning, Hash)
-        keyed = attach_keys(batch, self._edge.partitioning)
-        if self._waiting and not can_concat(self._waiting[0], keyed):
-            self.flush()
-        self._waiting.append(keyed)
-        self._rows += len(keyed)
-        if self._rows >= _GROUPED_ROWS:
-            self.flush()
+        keyed = self._as_sent(attach_keys(batch, self._edge.partitioning))
+        if not self._lot.fits(keyed):
+            self._send_all()
+        self._lot.add(keyed)
+        if self._is_enough(self._lot):
+            self._send_all()
 
-    def flush(self) -> None:
-        if not self._waiting:
-            return
-        batch = concat(self._waiting)
-        self._waiting, self._rows = [], 0
+    def _send_all(self) -> None:
+        lot, self._lot = self._lot, _Lot()
+        if lot.rows:
+            self._send(concat(lot.batches), lot.bytes)
+
+    def _as_sent(self, batch: Batch) -> Batch:
+        return batch
+
+    def _is_enough(self, lot: _Lot) -> bool:
+        raise NotImplementedError
+
+    def _send(self, batch: Batch, size: int) -> None:
+        raise NotImplementedError
+
+
+class _Groups(_Keyed):
+    """Sorts records by key group and makes a frame of each group."""
+
+    def _is_enough(self, lot: _Lot) -> bool:
+        return lot.rows >= _GROUPED_ROWS or lot.bytes >= _GROUPED_BYTES
+
+    def _send(self, batch: Batch, size: int) -> None:
         edge = self._edge
         groups = key_groups(key_hashes(batch), edge.max_parallelism)
         order = np.argsort(groups, kind="stable")
@@ -181,40 +246,24 @@ class _Groups(EdgeOutput):
             self._add(target, group, 0, frame(batch.slice(start, stop)))
 
 
-class _Records(EdgeOutput):
-    """Gathers records, sorts them by receiver, key and time, and makes a row of each piece of that."""
+class _Records(_Keyed):
+    """Sorts records by receiver, key and time, and makes a row of each piece of that."""
 
-    def __init__(self, edge: OutgoingEdge, sender: int, senders: int, outbox: Outbox, sizes: Sizes) -> None:
-        super().__init__(edge, sender, senders, outbox, sizes)
-        self._waiting: list[Batch] = []
-        self._rows = self._bytes = 0
+    def _as_sent(self, batch: Batch) -> Batch:
+        return sendable(batch)
 
-    def emit(self, batch: Batch) -> None:
-        self.rows += len(batch)
-        if not len(batch):
-            return
-        assert isinstance(self._edge.partitioning, Hash)
-        keyed = attach_keys(batch, self._edge.partitioning)
-        if self._waiting and not can_concat(self._waiting[0], keyed):
-            self.flush()
-        self._waiting.append(keyed)
-        self._rows += len(keyed)
-        self._bytes += keyed.about_bytes()
-        if self._rows >= self._sizes.sorted_rows or self._bytes >= self._sizes.sorted_bytes:
-            self.flush()
+    def _is_enough(self, lot: _Lot) -> bool:
+        return lot.rows >= self._sizes.sorted_rows or lot.bytes >= self._sizes.sorted_bytes
 
-    def flush(self) -> None:
-        if not self._waiting:
-            return
-        edge, sizes, batch = self._edge, self._sizes, concat(self._waiting)
+    def _send(self, batch: Batch, size: int) -> None:
+        edge, sizes = self._edge, self._sizes
         rows = max(len(batch) // sizes.pieces, sizes.piece_rows)
-        rows = max(1, min(rows, sizes.piece_bytes * len(batch) // (self._bytes + 1)))
-        self._waiting, self._rows, self._bytes = [], 0, 0
+        rows = max(1, min(rows, sizes.piece_bytes * len(batch) // (size + 1)))
         hashes = key_hashes(batch)
         parts, times = parts_of(hashes), batch.times
         targets = key_groups(hashes, edge.max_parallelism) * edge.receivers // edge.max_parallelism
         order = np.lexsort((parts, targets) if times is None else (times, parts, targets))
-        batch, parts, targets = sendable(batch).take(order), parts[order], targets[order]
+        batch, parts, targets = batch.take(order), parts[order], targets[order]
         bounds = [0, *(np.flatnonzero(np.diff(targets)) + 1).tolist(), len(order)]
         for low, high in pairwise(bounds):
             for start in range(low, high, rows):

@@ -6,7 +6,7 @@ reader in the order of their first records.  The places of the others follow one
 where part and time are equal.  No two records have the same place, so there is one order of all of them.
 
 Columns stay columns, as a bare Arrow message behind their schema; rows are pickled together.  What is
-encoded with a dictionary travels as rows: each piece would have to bring the whole dictionary.
+encoded with a dictionary, or as a view, travels as rows: each piece would have to bring all there is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 from penstock.core.batch import Batch, Times
 from penstock.core.ids import MIN_TIME
 from penstock.core.pickling import dumps
-from penstock.exchange.codec import pack_rows, unpack_rows
+from penstock.exchange.codec import dumped, pack_rows, unpack_rows
 
 _KEY_BYTES = 64
 """What a record has besides itself, about: its key, part, time and place."""
@@ -92,7 +92,7 @@ def body_of(parts: Times, times: Times | None, batch: Batch, places: Times | Non
     heads = tuple(None if column is None else column.tobytes() for column in (parts, times, places))
     columns = batch.columns
     if columns is None:
-        return dumps((heads, None, pack_rows(batch)))
+        return dumped((heads, None, pack_rows(batch)), batch)
     kind = batch.key_columns, columns.schema.serialize().to_pybytes()
     return dumps((heads, kind, columns.serialize().to_pybytes()))
 
@@ -123,7 +123,16 @@ def sendable(batch: Batch) -> Batch:
     """The batch as it can be cut into pieces, which of several senders can be joined."""
     if batch.columns is None:
         return batch
-    if any("dictionary<" in str(kind) for kind in batch.columns.schema.types):
+    if any(map(_refers, batch.columns.schema.types)):
         return Batch(rows=batch.to_rows(), times=batch.times, keys=batch.key_list())
     bare = batch.columns.replace_schema_metadata(None)
     return Batch(columns=bare, times=batch.times, key_columns=batch.key_columns)
+
+
+def _refers(kind: pa.DataType) -> bool:
+    """Whether values are somewhere else in the column, so that a few records would bring those of all."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _refers(kind.storage_type)
+    if pa.types.is_dictionary(kind) or str(kind).partition("<")[0].endswith("_view"):
+        return True
+    return any(_refers(kind.field(number).type) for number in range(kind.num_fields))

@@ -22,13 +22,19 @@ class Sizes:
     most_bytes: int = 4 << 20
     """A piece that turns out larger is cut."""
     ready_rows: int = 16384
-    """Records that a reader sorts together if there are so many; and no more are processed in one round."""
+    """Records that a reader sorts together if there are so many; a round ends with the first key behind them."""
     ready_bytes: int = 8 << 20
     """Or so many bytes."""
+    certain_rows: int = 1024
+    """Records that a round ends behind where it must not depend on bytes, which are an estimate."""
     open_bytes: int = 16 << 20
     """What must wait is written to a file if it is more than this."""
     block_bytes: int = 256 << 10
     """What is read of a file at once."""
+
+    def rows_of(self, row_bytes: int) -> int:
+        """Records of a round, if they take so many bytes each."""
+        return max(1, min(self.ready_rows, self.ready_bytes // row_bytes))
 
     @classmethod
     def few(cls, rows: int) -> Sizes:
@@ -38,6 +44,7 @@ class Sizes:
             piece_rows=4 * rows,
             ready_rows=rows,
             ready_bytes=64 * rows,
+            certain_rows=rows,
             open_bytes=256 * rows,
             block_bytes=256 * rows,
         )

@@ -241,10 +241,11 @@ class _Run:
         self, rows: Iterator[pa.RecordBatch], check: Callable[[], None]
     ) -> Iterator[pa.RecordBatch]:
         """Read all rows, then end event time."""
-        reader = Reader(self._work.incoming, self._process, self._chain.end_round, self._sizes)
+        work, chain = self._work, self._chain
+        reader = Reader(work.incoming, self._process, chain.end_round, self._sizes, work.in_order)
         self._close_input = reader.close
         if reader.has_rounds:
-            self._chain.has_rounds()
+            chain.has_rounds()
         for batch in rows:
             check()
             yield from self._flow(reader.feed(batch))

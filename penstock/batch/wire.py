@@ -18,7 +18,7 @@ import pyarrow as pa
 from penstock.core.batch import Batch, Times
 from penstock.core.keygroups import Hashes
 from penstock.core.pickling import dumps
-from penstock.exchange.codec import pack_rows, to_stream, unpack_rows
+from penstock.exchange.codec import dumped, pack_rows, to_stream, unpack_rows
 
 SCHEMA = pa.schema(
     [
@@ -55,7 +55,7 @@ def first_place(input_index: int, edge: int, sender: int) -> int:
 def frame(batch: Batch) -> bytes:
     """Many records as one body."""
     if batch.columns is None:
-        return dumps((batch.times, None, pack_rows(batch)))
+        return dumped((batch.times, None, pack_rows(batch)), batch)
     return dumps((batch.times, batch.key_columns, to_stream(batch.columns).to_pybytes()))
 
 

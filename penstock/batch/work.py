@@ -10,7 +10,7 @@ from penstock.batch.inputs import IncomingEdge
 from penstock.batch.outputs import OutgoingEdge
 from penstock.connectors.source import Split
 from penstock.core.ids import OperatorId, VertexId
-from penstock.exchange.partition import Rebalance, Rescale, Shuffle
+from penstock.exchange.partition import Custom, Hash, Rebalance, Rescale, Shuffle
 from penstock.graph.bounded import form_of
 from penstock.graph.nodes import NodeKind
 from penstock.graph.plan import Edge, Plan, PlanSettings, Vertex
@@ -114,14 +114,28 @@ def vertex_work(
 
 
 def _distributes(plan: Plan, vertex: Vertex) -> bool:
-    """Whether records are distributed in turn, to several, at the vertex or behind it."""
+    """Whether the order of the vertex' records decides who receives some of them, there or further behind.
+
+    It does where records are distributed in turn, and behind a step that takes them row by row: which of two
+    that came at the same time it saw first may be in its results, and they go to whom their key says.
+    """
     behind = {vertex.id}
     for other in in_order(plan):
         if any(feed.source in behind for feed in feeds_of(plan, other)):
             behind.add(other.id)
-    turns = (Rebalance, Rescale, Shuffle)
-    in_turn = (edge for edge in plan.edges if isinstance(edge.partitioning, turns))
-    return any(edge.source in behind and plan.vertex(edge.target).parallelism > 1 for edge in in_turn)
+    return any(
+        edge.source in behind
+        and plan.vertex(edge.target).parallelism > 1
+        and (
+            isinstance(edge.partitioning, (Rebalance, Rescale, Shuffle))
+            or (
+                isinstance(edge.partitioning, (Hash, Custom))
+                and edge.source != vertex.id
+                and not plan.vertex(edge.source).head.node.in_columns
+            )
+        )
+        for edge in plan.edges
+    )
 
 
 def _outgoing(plan: Plan, edge: Edge) -> OutgoingEdge:
@@ -133,6 +147,7 @@ def _outgoing(plan: Plan, edge: Edge) -> OutgoingEdge:
         edge.input_index,
         target.parallelism,
         target.max_parallelism,
+        f"step {target.head.node.name!r}",
     )
 
 

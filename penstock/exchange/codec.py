@@ -76,7 +76,7 @@ class ChannelEncoder:
         if element.columns is not None:
             kind, body = FrameKind.COLUMNS, self._column_bytes(element)
         else:
-            kind, body = FrameKind.ROWS, _row_bytes(element)
+            kind, body = FrameKind.ROWS, memoryview(dumped(pack_rows(element), element))
         size = _FLAG + memoryview(times).nbytes + body.nbytes
         if size > frames.MAX_PAYLOAD:
             if len(element) > 1:
@@ -102,9 +102,10 @@ class ChannelEncoder:
         return memoryview(to_stream(batch.columns) if self._streamed else batch.columns.serialize())
 
 
-def _row_bytes(batch: Batch) -> memoryview:
+def dumped(value: Any, batch: Batch) -> bytes:
+    """Bytes of ``value``, in which the rows of the batch are; one of them that cannot be pickled is named."""
     try:
-        return memoryview(dumps(pack_rows(batch)))
+        return dumps(value)
     except Exception as error:
         raise TypeMismatchError(
             f"a record cannot be sent to another slot: {culprit(batch.to_rows())}, which cannot be pickled "

@@ -73,6 +73,19 @@ def test_splits_whose_records_are_dealt_in_turn_are_read_one_after_the_other(
     assert list(dealt.execute_and_collect()) == ["a1", "a3", "b2", "a2", "b1", "b3"]
 
 
+@pytest.mark.parametrize("slow", [{"a": [0, 0, 0], "b": [0, 0, 0]}, {"a": [1, 0, 2], "b": [0, 1, 0]}])
+def test_splits_behind_which_keys_depend_on_who_came_first_are_read_one_after_the_other(
+    slow: dict[str, list[int]],
+) -> None:
+    """A number for each record as it comes, and the number decides where it goes: a second try agrees."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH).set_parallelism(1)
+    source = env.from_source(Partitions(slow), WatermarkStrategy.no_watermarks(), "s", Types.STRING())
+    counted = source.key_by(lambda value: "all").reduce(lambda all, one: f"{all},{one}")
+    placed = counted.key_by(lambda value: value).map(lambda value: value, Types.STRING()).set_parallelism(2)
+    assert list(placed.execute_and_collect()) == ["a1,a2,a3,b1,b2,b3"]
+
+
 class FirstAnswersLast(AsyncFunction):
     """Answers nobody before all have asked, and then from the last to the first."""
 
