@@ -172,7 +172,7 @@ def _joined(batches: Sequence[Batch]) -> Batch:
         )
     first = batches[0]
     if first.columns is not None:
-        merged = pa.concat_batches([b.columns for b in batches])
+        merged = _joined_columns([b.columns for b in batches])
         return Batch(columns=merged, times=times, key_columns=first.key_columns)
     rows: list[Any] = []
     keys: list[Any] | None = [] if first.keys is not None else None
@@ -181,6 +181,24 @@ def _joined(batches: Sequence[Batch]) -> Batch:
         if keys is not None:
             keys.extend(batch.keys or ())
     return Batch(rows=rows, times=times, keys=keys)
+
+
+def _joined_columns(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Dictionaries of all together may have more entries than the type that numbers them has values."""
+    try:
+        return pa.concat_batches(batches)
+    except pa.ArrowInvalid:
+        schema = batches[0].schema
+        wide = pa.schema([field.with_type(_wide(field.type)) for field in schema], schema.metadata)
+        if wide.equals(schema):
+            raise
+        return pa.concat_batches([columns.cast(wide) for columns in batches])
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    if not pa.types.is_dictionary(kind):
+        return kind
+    return pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
 
 
 def can_concat(left: Batch, right: Batch) -> bool:

@@ -64,7 +64,7 @@ def test_a_record_that_cannot_be_pickled_is_named(form: Form, by: Partitioning) 
     with pytest.raises(TypeMismatchError) as raised:
         sent(form, by, [Batch.of_rows([(1, None), (2, {"c": Connection()})])])
     text = str(raised.value)
-    assert raised.value.code is Code.RECORD_NOT_PICKLABLE
+    assert raised.value.code == Code.RECORD_NOT_PICKLABLE
     assert "on the way to step 'total': a record cannot be sent to another slot" in text
     assert "field 'lock' of a Connection is a lock" in text and "open()" in text
 
