@@ -99,8 +99,8 @@ class Reader:
     def _rounds(self, ready: Sorted) -> Iterator[None]:
         """A round ends at the first new key behind enough records.
 
-        Where order matters, nothing but the records decides where that is: timers of the keys of a round fire
-        together, in order of time.  How much is sorted together is a matter of estimates, and of who came first.
+        Where order matters, nothing but the records decides where that is: timers of the keys of a round
+        fire together, in order of time, and how much is sorted together is a matter of estimates.
         """
         enough = self._sizes.certain_rows if self._in_order else self._sizes.rows_of(ready.row_bytes)
         parts, start = ready.parts, 0

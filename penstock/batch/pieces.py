@@ -6,7 +6,7 @@ reader in the order of their first records.  The places of the others follow one
 where part and time are equal.  No two records have the same place, so there is one order of all of them.
 
 Columns stay columns, as a bare Arrow message behind their schema; rows are pickled together.  What is
-encoded with a dictionary, or as a view, travels as rows: each piece would have to bring all there is.
+encoded with a dictionary travels as rows, and so do views of lists: each piece would have to bring all.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow as pa
 from penstock.core.batch import Batch, Times
 from penstock.core.ids import MIN_TIME
 from penstock.core.pickling import dumps
+from penstock.core.views import without_views
 from penstock.exchange.codec import dumped, pack_rows, unpack_rows
 
 _KEY_BYTES = 64
@@ -125,14 +126,12 @@ def sendable(batch: Batch) -> Batch:
         return batch
     if any(map(_refers, batch.columns.schema.types)):
         return Batch(rows=batch.to_rows(), times=batch.times, keys=batch.key_list())
-    bare = batch.columns.replace_schema_metadata(None)
+    bare = without_views(batch.columns).replace_schema_metadata(None)
     return Batch(columns=bare, times=batch.times, key_columns=batch.key_columns)
 
 
 def _refers(kind: pa.DataType) -> bool:
-    """Whether values are somewhere else in the column, so that a few records would bring those of all."""
+    """Whether values may be anywhere in the column, so that a few records would bring those of all."""
     if isinstance(kind, pa.BaseExtensionType):
         return _refers(kind.storage_type)
-    if pa.types.is_dictionary(kind) or str(kind).partition("<")[0].endswith("_view"):
-        return True
-    return any(_refers(kind.field(number).type) for number in range(kind.num_fields))
+    return "dictionary<" in str(kind) or "list_view<" in str(kind)

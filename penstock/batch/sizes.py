@@ -22,11 +22,11 @@ class Sizes:
     most_bytes: int = 4 << 20
     """A piece that turns out larger is cut."""
     ready_rows: int = 16384
-    """Records that a reader sorts together if there are so many; a round ends with the first key behind them."""
+    """Records that a reader sorts together if there are so many. A round ends with the key they end in."""
     ready_bytes: int = 8 << 20
     """Or so many bytes."""
     certain_rows: int = 1024
-    """Records that a round ends behind where it must not depend on bytes, which are an estimate."""
+    """Those of a round where its end must not depend on bytes, which are an estimate."""
     open_bytes: int = 16 << 20
     """What must wait is written to a file if it is more than this."""
     block_bytes: int = 256 << 10

@@ -21,6 +21,7 @@ from penstock.core.ids import MIN_TIME
 from penstock.core.keys import canonical_keys, is_canonical
 from penstock.core.row import Row
 from penstock.core.sizing import rows_bytes, sampled_bytes
+from penstock.core.views import without_views
 
 Times = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
@@ -128,9 +129,7 @@ class Batch:
         """The records at ``indices``, in that order."""
         times = None if self.times is None else self.times[indices]
         if self.columns is not None:
-            return Batch(
-                columns=self.columns.take(pa.array(indices)), times=times, key_columns=self.key_columns
-            )
+            return Batch(columns=_taken(self.columns, indices), times=times, key_columns=self.key_columns)
         assert self.rows is not None
         picked = indices.tolist()
         rows = self.rows
@@ -181,6 +180,16 @@ def _joined(batches: Sequence[Batch]) -> Batch:
         if keys is not None:
             keys.extend(batch.keys or ())
     return Batch(rows=rows, times=times, keys=keys)
+
+
+def _taken(columns: pa.RecordBatch, indices: Indices) -> pa.RecordBatch:
+    try:
+        return columns.take(pa.array(indices))
+    except pa.ArrowNotImplementedError:
+        plain = without_views(columns)
+        if plain is columns:
+            raise
+        return plain.take(pa.array(indices))
 
 
 def _joined_columns(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

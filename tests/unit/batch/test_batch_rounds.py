@@ -69,7 +69,10 @@ def test_rounds_of_large_records_are_short() -> None:
 def test_where_order_matters_rounds_do_not_depend_on_what_was_sorted_together() -> None:
     """A second try may get other pieces: their size is an estimate, and timers of a round fire by time."""
     rng = np.random.default_rng(5)
-    rows = [(int(key), "x" * int(size)) for key, size in zip(rng.integers(0, 200, 3000), rng.integers(0, 90, 3000), strict=True)]
+    rows = [
+        (int(key), "x" * int(size))
+        for key, size in zip(rng.integers(0, 200, 3000), rng.integers(0, 90, 3000), strict=True)
+    ]
     batches = [Batch.of_rows(rows[start : start + 100]) for start in range(0, 3000, 100)]
     read = replace(Sizes(), ready_rows=400, certain_rows=100, ready_bytes=20_000)
     found = [

@@ -19,7 +19,6 @@ from penstock.batch.outputs import Outbox, OutgoingEdge, edge_output
 from penstock.batch.pieces import Piece, body_of, piece_of
 from penstock.batch.sizes import Sizes
 from penstock.batch.wire import SORTED_BY, batch_of_frame
-from penstock.common import Types
 from penstock.core.batch import Batch
 from penstock.core.error_codes import Code
 from penstock.core.errors import ConfigError, PenstockError, TypeMismatchError
@@ -32,7 +31,9 @@ BY_KEY = Hash(selector=lambda row: row[0])
 BY_COLUMN = Hash(columns=("k",))
 
 
-def sent(form: Form, by: Partitioning, batches: list[Batch], sizes: Sizes | None = None) -> list[dict[str, Any]]:
+def sent(
+    form: Form, by: Partitioning, batches: list[Batch], sizes: Sizes | None = None
+) -> list[dict[str, Any]]:
     """The rows that one sender makes for three receivers."""
     outbox = Outbox()
     output = edge_output(OutgoingEdge(0, form, by, 0, 3, 16, "step 'total'"), 0, 1, outbox, sizes or Sizes())
@@ -120,7 +121,9 @@ REFERRING: dict[str, Any] = {
     "view": lambda: pa.array(TEXTS, pa.string_view()),
     "bytes": lambda: pa.array([text.encode() for text in TEXTS], pa.binary_view()),
     "lists": lambda: pa.array([[text] for text in TEXTS], pa.list_view(pa.string())),
-    "inside": lambda: pa.array([{"a": [text]} for text in TEXTS], pa.struct([("a", pa.list_(pa.string_view()))])),
+    "inside": lambda: pa.array(
+        [{"a": [text]} for text in TEXTS], pa.struct([("a", pa.list_(pa.string_view()))])
+    ),
 }
 
 
