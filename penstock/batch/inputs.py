@@ -16,7 +16,7 @@ import pyarrow as pa
 from penstock.batch.merge import Merge, Sorted
 from penstock.batch.pieces import piece_of
 from penstock.batch.sizes import Sizes
-from penstock.batch.wire import batch_of_frame
+from penstock.batch.wire import FIRST_PART, batch_of_frame
 from penstock.core.batch import Batch
 from penstock.graph.bounded import Form
 
@@ -52,7 +52,7 @@ class Reader:
         self._process = process
         self._end_round = end_round
         self._group: int | None = None
-        self._part: int | None = None
+        self._part = FIRST_PART
         self._rows = 0
         """Of the round so far."""
         self._sizes = sizes
