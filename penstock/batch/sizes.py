@@ -25,7 +25,7 @@ class Sizes:
     """Records that a reader sorts together if there are so many. A round ends with the key they end in."""
     ready_bytes: int = 8 << 20
     """Or so many bytes."""
-    certain_rows: int = 1024
+    certain_rows: int = 256
     """Those of a round where its end must not depend on bytes, which are an estimate."""
     open_bytes: int = 16 << 20
     """What must wait is written to a file if it is more than this."""
