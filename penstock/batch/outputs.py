@@ -59,11 +59,14 @@ class OutgoingEdge:
     """Where it leads, for errors."""
 
 
+_Row = tuple[int, int, int, int, int, bytes]
+
+
 class Outbox:
     """Rows on their way out."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, int, int, int, int, bytes]] = []
+        self._rows: list[_Row] = []
         self._bytes = 0
 
     def add(self, edge: int, target: int, part: int, time: int, place: int, body: bytes) -> None:
@@ -76,12 +79,22 @@ class Outbox:
         return len(self._rows) >= _OUT_ROWS or self._bytes >= _OUT_BYTES
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """Everything in it."""
+        """Everything in it, no more at a time than it holds before it is full; a larger row goes alone."""
         rows, self._rows, self._bytes = self._rows, [], 0
+        start = size = 0
+        for at, (*_, body) in enumerate(rows):
+            if at > start and (at - start >= _OUT_ROWS or size + len(body) > _OUT_BYTES):
+                yield _together(rows[start:at])
+                start, size = at, 0
+            size += len(body)
         if rows:
-            columns = zip(*rows, strict=True)
-            arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+            yield _together(rows[start:])
+
+
+def _together(rows: list[_Row]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 class EdgeOutput:

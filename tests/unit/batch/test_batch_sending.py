@@ -96,6 +96,17 @@ def test_frames_of_large_records_are_of_few(form: Form, by: Partitioning, at_onc
     assert got == sorted(list(range(400)) * (3 if form is Form.FIRST else 1))
 
 
+def test_what_is_sent_at_once_leaves_a_little_at_a_time() -> None:
+    """Both ends copy what is handed over, and Arrow counts the bytes of one column in 31 bits."""
+    outbox = Outbox()
+    output = edge_output(OutgoingEdge(0, Form.RECORDS, BY_KEY, 0, 1, 16), 0, 1, outbox, Sizes())
+    output.emit(Batch.of_rows([(n, "x" * 1000) for n in range(15_000)] + [(-1, "x" * (9 << 20))]))
+    output.flush()
+    handed = [[len(body) for body in batch.column("body").to_pylist()] for batch in outbox.take()]
+    assert len(handed) > 5 and all(len(some) == 1 or sum(some) <= 4 << 20 for some in handed)
+    assert max(map(sum, handed)) > 9 << 20 and not list(outbox.take())
+
+
 def test_frames_that_wait_are_bounded_over_all_receivers() -> None:
     outbox = Outbox()
     edge = OutgoingEdge(0, Form.FRAMES, Rebalance(), 0, 100, 128)
