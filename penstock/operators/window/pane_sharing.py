@@ -5,7 +5,9 @@ divisor of size and slide.  An element is added to one accumulator, that of its 
 that fires merges the accumulators of its panes.  ``Running`` makes that about two merges a firing.
 
 Timers: each key has one, for its next window that holds a pane; firing it registers the next.  A new
-pane registers the first of its windows that has not ended, in case the key had none.
+pane registers the first of its windows that has not ended, in case the key had none.  Where records may be
+late, and until event time is where it was before a restore, each record registers windows that had fired.
+(A second restore meanwhile may have windows fire again that have not changed.)
 
 Only for ``AggregateFunction``, whose ``merge`` says how accumulators join: panes are merged in the order
 of time, not of arrival, which a plain reduce function might tell apart.  Windows found in a snapshot of
@@ -96,6 +98,9 @@ class SharedPanes:
         self._has_older = contents.is_used
         self._running: dict[Any, Running] = {}
         self._most_keys = _MOST_KEPT // panes.per_window
+        first = ctx.timers.event.next_time() if lateness else None
+        self._been_at = MIN_TIME if first is None else first - 1
+        """Windows up to here have fired before a restore, or held nothing: else there would be a timer."""
 
     def accepts(self, batch: Batch) -> bool:
         """Whether no window of the batch would reach beyond 64 bits."""
@@ -121,6 +126,10 @@ class SharedPanes:
             self._add_late(value, key, spans[start], time)
 
     def _add(self, rows: Iterable[Any], keys: Iterable[Any], panes: list[Window]) -> None:
+        if self._timers.watermark < self._been_at:
+            keys = [key for key, _ in zip(keys, panes, strict=False)]
+            for key, pane in dict.fromkeys(zip(keys, panes, strict=True)):
+                self._fire_anew(key, pane)
         try:
             self._in_panes.add_many(rows, keys, panes, self._on_new)
         except BaseException:
@@ -136,6 +145,16 @@ class SharedPanes:
             if self._panes.max_time(start) > now:
                 self._timers.event.register(self._panes.max_time(start), key, self._windows[start])
                 return
+
+    def _fire_anew(self, key: Any, pane: Window) -> None:
+        """Have the windows of a pane fire in which event time, as it starts over, has not been yet."""
+        now = self._timers.watermark
+        for start in self._panes.windows_of(pane.start):
+            end = self._panes.max_time(start)
+            if end > now:
+                self._timers.event.register(end, key, self._windows[start])
+                if end > self._been_at:
+                    return
 
     def _add_late(self, value: Any, key: Any, pane: TimeWindow, time: int) -> None:
         """A record whose first windows may have ended: those within the lateness fire again."""
@@ -168,10 +187,10 @@ class SharedPanes:
         if time == end:
             running = self._advanced(key, window)
             self._emit(key, window, running.total())
-            if running.newest >= window.start + self._slide:
-                self._timers.event.register(end + self._slide, key, self._windows[window.start + self._slide])
-            else:
+            if running.newest < window.start + self._slide:
                 self._running.pop(key, None)
+            elif end + self._slide > self._been_at:
+                self._timers.event.register(end + self._slide, key, self._windows[window.start + self._slide])
             if self._lateness:
                 self._timers.event.register(min(end + self._lateness, MAX_TIME), key, window)
         if time >= end + self._lateness or time == MAX_TIME:
