@@ -146,7 +146,7 @@ class SharedPanes:
                 self._timers.event.register(self._panes.max_time(start), key, self._windows[start])
                 return
 
-    def _fire_anew(self, key: Any, pane: Window) -> None:
+    def _fire_anew(self, key: Any, pane: Any) -> None:
         """Have the windows of a pane fire in which event time, as it starts over, has not been yet."""
         now = self._timers.watermark
         for start in self._panes.windows_of(pane.start):
