@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -43,7 +44,7 @@ class Hostile:
 
 LONG = 50_000
 
-MAKERS = {
+MAKERS: dict[str, Callable[[int, int], Any]] = {
     "text": lambda n, i: f"{i:0{n}}",
     "bytes": lambda n, i: b"x" * n,
     "tuple": lambda n, i: (i, f"{i:0{n}}", 1.5),
