@@ -6,6 +6,7 @@ Where the outcome depends on the order of a key's records, all of them come from
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ Click = tuple[int, int, int]
 """Key, time, number."""
 KEYS = 4
 MANY = 100
+PRIME = 1_000_003
 
 
 class Describe(ProcessWindowFunction):
@@ -42,6 +44,19 @@ class Describe(ProcessWindowFunction):
     def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
         values = sorted(element[2] for element in elements)
         yield (key, getattr(context.window(), "end", None), len(values), sum(values))
+
+
+class InOrder(ProcessWindowFunction):
+    """As :class:`Describe`, with a number that tells the order of the numbers."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
+        values = [element[2] for element in elements]
+        yield (
+            key,
+            context.window().end,
+            len(values),
+            reduce(lambda n, value: (31 * n + value) % PRIME, values),
+        )
 
 
 class CountAndSum(AggregateFunction):
@@ -71,13 +86,16 @@ class Labelled(ProcessWindowFunction):
 def clicks(env: Env, own_keys: bool, late_ms: int = 0) -> Any:
     """Out of order by less than 50 ms; with ``own_keys`` in order, and no two splits share a key.
 
-    Every fifth record of those that are out of order is older by ``late_ms``.
+    Every fifth record is older by ``late_ms``.
     """
+
+    def late_by(i: int) -> int:
+        return late_ms if i % 5 == 0 else 0
 
     def split(number: int) -> list[Click]:
         if own_keys:
-            return [(number * KEYS + i % KEYS, i * 10, i) for i in range(90)]
-        times = [i * 10 + (i * 7919 % 5) * 9 - (late_ms if i % 5 == 0 else 0) for i in range(90)]
+            return [(number * KEYS + i % KEYS, i * 10 - late_by(i), i) for i in range(90)]
+        times = [i * 10 + (i * 7919 % 5) * 9 - late_by(i) for i in range(90)]
         return [(i % KEYS, time, number * 1000 + i) for i, time in enumerate(times)]
 
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(0 if own_keys else 50)
@@ -106,6 +124,13 @@ def late_firings(env: Env) -> None:
     """Records come after the end of their window, which shows all that it has once more."""
     windows = clicks(env, own_keys=False, late_ms=400).window(TumblingEventTimeWindows.of(100))
     described = windows.allowed_lateness(60_000).process(Describe()).uid("windows")
+    described.sink_to(SimSink("out", fullest)).uid("out")
+
+
+def late_in_order(env: Env) -> None:
+    """Records come after the end of some of their windows; in the others all are in order of arrival."""
+    windows = clicks(env, own_keys=True, late_ms=130).window(SlidingEventTimeWindows.of(300, 100))
+    described = windows.allowed_lateness(60_000).process(InOrder()).uid("windows")
     described.sink_to(SimSink("out", fullest)).uid("out")
 
 
@@ -222,6 +247,7 @@ WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "evictor": evictor,
     "count_windows": count_windows,
     "late_firings": late_firings,
+    "late_in_order": late_in_order,
     "full_windows": full_windows,
     "firings": firings,
     "early_results": early_results,

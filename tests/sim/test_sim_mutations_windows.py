@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from sim_planted import Patch, Planted, must_be_found
 
@@ -103,7 +104,20 @@ def forget_what_has_fired(patch: Patch) -> None:
 
 def drop_what_comes_after_the_end(patch: Patch) -> None:
     """Elements of windows that have ended are dropped, whatever lateness is allowed."""
-    patch.setattr(AskedOnce, "_ended", lambda self, batch: None)
+    patch.setattr(AskedOnce, "_first_ends", lambda self, batch: None)
+
+
+def put_late_ones_behind(patch: Patch) -> None:
+    """Elements that come after the end of a window are put behind the rest of their batch in all others."""
+    original = AskedOnce.process
+
+    def process(self: Any, batch: Any, keys: Any) -> None:
+        ends, watermark = self._first_ends(batch), self._timers.watermark
+        order = np.argsort(ends <= watermark, kind="stable")
+        every = [key for key, _ in zip(keys, range(len(batch)), strict=False)]
+        original(self, batch.take(order), [every[place] for place in order.tolist()])
+
+    patch.setattr(AskedOnce, "process", process)
 
 
 def show_the_last_batch_only(patch: Patch) -> None:
@@ -132,6 +146,7 @@ MUTATIONS: dict[str, Planted] = {
     "give away what stays": Planted(give_away_what_stays, "early_results"),
     "forget what has fired": Planted(forget_what_has_fired, "waiting_columns"),
     "drop what comes after the end": Planted(drop_what_comes_after_the_end, "late_firings"),
+    "put late ones behind": Planted(put_late_ones_behind, "late_in_order"),
     "show the last batch only": Planted(show_the_last_batch_only, "full_windows"),
     "count each batch anew": Planted(count_each_batch_anew, "full_windows"),
     "forget columns that are stored": Planted(forget_columns_that_are_stored, "kept_columns"),

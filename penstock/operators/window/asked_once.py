@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from penstock.core.batch import Batch, Times
-from penstock.core.codes import Mask
 from penstock.core.ids import MAX_TIME, MIN_TIME
 from penstock.operators.operator import OperatorContext
 from penstock.operators.outflow import Gathered
@@ -118,7 +117,7 @@ class Asking:
 
 
 OneByOne = Callable[[Batch, Iterable[Any]], None]
-"""The general path: takes records and their keys."""
+"""The general path for windows that have ended: takes records and their keys."""
 
 
 class AskedOnce(FastPath):
@@ -140,30 +139,29 @@ class AskedOnce(FastPath):
         self._one_by_one = one_by_one
 
     def process(self, batch: Batch, keys: Iterable[Any]) -> None:
-        ended = None if self._one_by_one is None else self._ended(batch)
-        if ended is None or not ended.any():
+        ends = None if self._one_by_one is None else self._first_ends(batch)
+        watermark = self._timers.watermark
+        if ends is None or int(ends.min()) > watermark:
             super().process(batch, keys)
             self._asking.tidy()
             return
         assert self._one_by_one is not None
-        every = [key for key, _ in zip(keys, ended, strict=False)]
-        late, others = np.flatnonzero(ended), np.flatnonzero(~ended)
-        if len(others):
-            super().process(batch.take(others), [every[place] for place in others.tolist()])
+        every = [key for key, _ in zip(keys, ends, strict=False)]
+        ended = np.flatnonzero(ends <= watermark)
+        # Those of a window that has not ended keep their order in it, whatever else they are in.
+        going_on = np.flatnonzero(ends + (self._size - self._slide) > watermark)
+        if len(going_on):
+            super().process(batch.take(going_on), [every[place] for place in going_on.tolist()])
         self._asking.tidy()
-        self._one_by_one(batch.take(late), [every[place] for place in late.tolist()])
+        self._one_by_one(batch.take(ended), [every[place] for place in ended.tolist()])
 
-    def _ended(self, batch: Batch) -> Mask | None:
-        """Which records have a window that has ended; ``None`` if some record has no time."""
+    def _first_ends(self, batch: Batch) -> Times | None:
+        """The last timestamp of the first window of each record; ``None`` if some record has no time."""
         times = batch.times
         if times is None or int(times.min()) == MIN_TIME:
             return None
-        ended: Mask = self._first_ends(times) <= self._timers.watermark
-        return ended
-
-    def _first_ends(self, times: Times) -> Times:
-        """The last timestamp of the first window of each record."""
-        return times - (times - self._offset) % self._slide + (self._slide - 1)
+        ends: Times = times - (times - self._offset) % self._slide + (self._slide - 1)
+        return ends
 
     def _add(
         self, rows: list[Any], keys: Iterable[Any], windows: Window | list[Window], times: list[int]

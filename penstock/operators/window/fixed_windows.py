@@ -102,7 +102,7 @@ class FastPath:
     ) -> None:
         """Records that have several windows each, or none because they are late."""
         live: dict[int, list[TimeWindow]] = {}
-        share = self._contents.share
+        share, of_each = self._contents.share, self._size // self._slide
         flat_rows: list[Any] = []
         flat_keys: list[Any] = []
         flat_windows: list[Window] = []
@@ -113,8 +113,10 @@ class FastPath:
                 windows = live[start] = self._live_windows(start)
             if not windows:
                 self._gathered.late(value, time)
+            # One that is in windows that have ended, too, is theirs.
+            last = windows[-1] if len(windows) == of_each else None
             for window in windows:
-                flat_rows.append(value if window is windows[-1] else share(value))
+                flat_rows.append(value if window is last else share(value))
                 flat_keys.append(key)
                 flat_windows.append(window)
                 flat_times.append(time)

@@ -32,29 +32,17 @@ from penstock.operators.window.asked_once import (
     is_asked_once,
     waits_for_the_end,
 )
-from penstock.operators.window.assigners import (
-    GlobalWindows,
-    MergingWindowAssigner,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
-    WindowAssigner,
-)
+from penstock.operators.window.assigners import MergingWindowAssigner, WindowAssigner
 from penstock.operators.window.column_windows import ColumnWindows, column_windows
 from penstock.operators.window.contexts import AssignerContext, TriggerContext
 from penstock.operators.window.counted import CountedWindows, counted_assigner
-from penstock.operators.window.counting import CountTumblingWindowAssigner
 from penstock.operators.window.evictors import EvictingContents, Evictor
 from penstock.operators.window.fixed_windows import FastPath, fixed_assigner
 from penstock.operators.window.function_adapters import AnyWindowFunction, body_for
 from penstock.operators.window.merging import MergingWindowSet
+from penstock.operators.window.one_window import is_in_one_window
 from penstock.operators.window.pane_sharing import SharedPanes, check_restored, shared_panes
 from penstock.operators.window.session_path import SessionPath, session_assigner
-from penstock.operators.window.sessions import (
-    DynamicEventTimeSessionWindows,
-    DynamicProcessingTimeSessionWindows,
-    EventTimeSessionWindows,
-    ProcessingTimeSessionWindows,
-)
 from penstock.operators.window.triggers import EventTimeTrigger, Trigger, TriggerResult
 from penstock.operators.window.window_state import NO_RECORD, AggregateContents, ListContents, WindowContents
 from penstock.operators.window.windows import Window
@@ -63,12 +51,6 @@ from penstock.state.backend import EntryShape, Table
 MERGING_TABLE = "_window/merging"
 ALL_KEY = 0
 """The key of every record when the stream is not keyed."""
-_ONE_WINDOW_EACH = {
-    *(TumblingEventTimeWindows, TumblingProcessingTimeWindows, CountTumblingWindowAssigner, GlobalWindows),
-    *(EventTimeSessionWindows, DynamicEventTimeSessionWindows),
-    *(ProcessingTimeSessionWindows, DynamicProcessingTimeSessionWindows),
-}
-"""Assigners that put each element into one window; a subclass may put it into more."""
 
 
 class WindowOperator(Operator):
@@ -103,7 +85,7 @@ class WindowOperator(Operator):
         self._keyed = keyed
         self._merging = isinstance(assigner, MergingWindowAssigner)
         self._event_time = assigner.is_event_time()
-        self._in_one_window = type(assigner) in _ONE_WINDOW_EACH
+        self._in_one_window = is_in_one_window(assigner)
         self._record: Any = NO_RECORD
         self._check(function)
         self._panes = shared_panes(assigner, self._trigger, contents) if evictor is None else None
@@ -154,7 +136,7 @@ class WindowOperator(Operator):
             return FastPath(ctx, fixed, contents, body, gathered)
         asking = Asking(ctx, contents, self._trigger, self._trigger_context, self._lateness)
         if fixed is not None and is_asked_once(self._trigger):
-            late = self._on_batch if self._lateness else None
+            late = self._on_ended if self._lateness else None
             return AskedOnce(ctx, fixed, contents, body, gathered, asking, late)
         if waits_for_the_end(self._assigner, self._trigger):
             return AskedAtTheEnd(asking)
@@ -214,10 +196,20 @@ class WindowOperator(Operator):
             self._on_batch(batch, keys)
 
     def _on_batch(self, batch: Batch, keys: Iterable[Any]) -> None:
-        self.work(self._on_elements(batch, keys))
-
-    def _on_elements(self, batch: Batch, keys: Iterable[Any]) -> Iterator[None]:
         on_element = self._on_merging_element if self._merging else self._on_element
+        self.work(self._on_elements(batch, keys, on_element))
+
+    def _on_ended(self, batch: Batch, keys: Iterable[Any]) -> None:
+        """Records that are in their other windows already: for those that have ended, or for none."""
+
+        def on_element(value: Any, key: Any, time: int) -> None:
+            self._on_element(value, key, time, only_ended=True)
+
+        self.work(self._on_elements(batch, keys, on_element))
+
+    def _on_elements(
+        self, batch: Batch, keys: Iterable[Any], on_element: Callable[[Any, Any, int], None]
+    ) -> Iterator[None]:
         gathered = self._gathered
         for value, key, time in zip(batch.to_rows(), keys, batch.time_list(), strict=False):
             self._record = value
@@ -229,14 +221,16 @@ class WindowOperator(Operator):
         self._record = NO_RECORD
         gathered.flush()
 
-    def _on_element(self, value: Any, key: Any, time: int) -> None:
+    def _on_element(self, value: Any, key: Any, time: int, only_ended: bool = False) -> None:
         assigned = self._assigner.assign_windows(value, time, self._assigner_context)
-        windows = [window for window in assigned if not self._is_window_late(window)]
+        windows = living = [window for window in assigned if not self._is_window_late(window)]
+        if only_ended:
+            windows = [window for window in living if window.max_timestamp() <= self._timers.watermark]
         for window in windows:
             self._trigger_context.enter(window)
             mine = value if window is windows[-1] else self._contents.share(value)
             self._add(mine, key, time, window, window)
-        if not windows:
+        if not living:
             self._set_aside_if_late(value, time)
 
     def _on_merging_element(self, value: Any, key: Any, time: int) -> None:

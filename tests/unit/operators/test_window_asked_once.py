@@ -11,6 +11,7 @@ from operator_harness import OperatorHarness
 from window_samples import Average, PlainEventTimeTrigger, Show, ShowProcess, Sum, dropped
 
 from penstock.core.ids import MAX_TIME
+from penstock.operators.functions import ReduceFunction
 from penstock.operators.window import asked_once
 from penstock.operators.window.asked_once import is_asked_once, waits_for_the_end
 from penstock.operators.window.assigners import (
@@ -155,12 +156,43 @@ def test_windows_with_lateness_take_batches_and_late_elements_one_by_one(assigne
     alone: list[Any] = []
     harness = OperatorHarness(operator)
     on_element = operator._on_element
-    operator._on_element = lambda *args: (alone.append(args[0]), on_element(*args))  # type: ignore[assignment,func-returns-value]
+    operator._on_element = lambda *args, **more: (alone.append(args[0]), on_element(*args, **more))  # type: ignore[assignment,func-returns-value]
     harness.send(*((("a", n), n) for n in range(40, 60)))
     assert not alone
     harness.watermark(100)
     harness.send((("a", 1), 140), (("a", 2), 85), (("b", 3), 150), (("a", 4), 84))
     assert alone == [("a", 2), ("a", 4)]
+
+
+class Joined(ReduceFunction):
+    """Adds digits to the first element, which it changes."""
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        value1[1] = value1[1] * 10 + value2[1]
+        return value1
+
+
+@pytest.mark.parametrize("kind", [lambda: (ListContents(), Show()), lambda: (ReduceContents(Joined()), None)])
+@pytest.mark.parametrize("trigger", [once for once, _ in TRIGGERS])
+def test_records_keep_their_order_in_a_window_where_some_have_others_that_ended(
+    kind: Any, trigger: Any
+) -> None:
+    """Those that come after the end of one of their windows were put behind the rest of their batch."""
+    contents, function = kind()
+    sliding = SlidingEventTimeWindows[Any](12, 4, 0)
+    operator = WindowOperator(sliding, contents, function, trigger=trigger, allowed_lateness_ms=50)
+    harness = OperatorHarness(operator)
+    harness.watermark(11)
+    harness.send((["a", 1], 8), (["a", 2], 12), (["a", 3], 9), (["a", 4], 13))
+    late = harness.take_values()
+    harness.watermark(MAX_TIME)
+    found = [value[-1] for value in late + harness.take_values()]
+    purges = isinstance(trigger, PurgingTrigger)
+    if function is None:
+        assert found[:2] == [1, 3 if purges else 13] and {1234, 24} <= set(found)
+    else:
+        assert found[:2] == [[1], [3] if purges else [1, 3]]
+        assert [1, 2, 3, 4] in found and [2, 4] in found and [2, 4, 1, 3] not in found
 
 
 def test_only_triggers_that_fire_by_timers_are_asked_once() -> None:
