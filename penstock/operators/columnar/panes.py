@@ -90,6 +90,10 @@ class Panes:
         """Start and end of a window."""
         return window, window + self.size
 
+    def is_start(self, time: int) -> bool:
+        """Whether a window begins there."""
+        return (time - self.offset) % self.slide == 0
+
     def max_time(self, start: int) -> int:
         """Last time inside the window: it fires when the watermark gets there."""
         return start + self.size - 1

@@ -14,6 +14,7 @@ the general path are joined in when they fire.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -35,6 +36,8 @@ from penstock.operators.window.windows import TimeWindow, Window
 from penstock.state.backend import EntryShape, Table
 
 PANES_TABLE = "_window/panes"
+_SAMPLE = 100
+"""Timers of a snapshot that are looked at for the windows they belong to: they are of one kind."""
 _MOST_KEPT = 1 << 22
 """About how many merged accumulators are kept at hand; beyond it all are forgotten and made again."""
 
@@ -54,17 +57,26 @@ def check_restored(ctx: OperatorContext, panes: Panes | None) -> None:
     """Refuse panes of a snapshot that the windows of now are not made of."""
     found = ctx.keyed.table(PANES_TABLE, EntryShape.NAMESPACED).any_entry()
     if found is not None and (panes is None or not _is_one_of(panes, found[1])):
-        raise SnapshotError(
-            "the snapshot holds sliding windows as shared panes, which windows with another size, slide, "
-            "offset or trigger cannot be made of; restore with the windows of then, or give the step another "
-            "uid to start it empty",
-            code=Code.STATE_CHANGED,
-        )
+        raise _refused()
+
+
+def _refused() -> SnapshotError:
+    return SnapshotError(
+        "the snapshot holds sliding windows as shared panes, which windows with another size, slide, "
+        "offset or trigger cannot be made of; restore with the windows of then, or give the step another "
+        "uid to start it empty",
+        code=Code.STATE_CHANGED,
+    )
 
 
 def _is_one_of(panes: Panes, found: Any) -> bool:
     width: int = found.end - found.start
     return width == panes.width and panes.pane_of(found.start) == found.start
+
+
+def _ends(windows: list[TimeWindow], pane: TimeWindow) -> list[int]:
+    """The last timestamps of those that hold the pane."""
+    return [window.max_timestamp() for window in windows if window.start <= pane.start < window.end]
 
 
 class SharedPanes:
@@ -96,6 +108,52 @@ class SharedPanes:
         self._has_older = contents.is_used
         self._running: dict[Any, Running] = {}
         self._most_keys = _MOST_KEPT // panes.per_window
+        if self._table.any_entry() is not None:
+            self._settle_timers()
+
+    # -- a snapshot of another size -------------------------------------------------------------
+
+    def _settle_timers(self) -> None:
+        """Replace timers of windows of another size, which the panes of a snapshot were made for.
+
+        A pane goes on where it was: behind the windows that had ended before its next one of then.
+        """
+        event, size, slide = self._timers.event, self._panes.size, self._slide
+        some = [window for _, _, window in event.table.some_entries(_SAMPLE)]
+        if not all(self._panes.is_start(window.start) for window in some):
+            raise _refused()
+        if all(window.end - window.start == size for window in some):
+            return
+        to_fire: defaultdict[Any, list[TimeWindow]] = defaultdict(list)
+        fired: defaultdict[Any, list[TimeWindow]] = defaultdict(list)
+        for time, key, window in event.table.entries():
+            if self._has_older and self._contents.stored((key, window)) is not NOTHING:
+                continue  # what is stored for that window alone is shown at its own end
+            event.delete(time, key, window)
+            if time == window.max_timestamp():
+                to_fire[key].append(window)
+            else:
+                fired[key].append(window)
+                self._scope.key, self._scope.namespace = key, window
+                self._body.clear()
+        for key, pane in self._table.entries():
+            if _ends(to_fire[key], pane):  # none has fired that ends behind the first that waits
+                ended = min(window.max_timestamp() for window in to_fire[key]) - slide
+            else:
+                ended = max(_ends(fired[key], pane), default=MIN_TIME)
+            self._arm(key, pane, ended)
+
+    def _arm(self, key: Any, pane: TimeWindow, ended: int) -> None:
+        """Register the first window of a pane that ends after that, or its cleanup if there is none."""
+        starts, end = self._panes.windows_of(pane.start), self._panes.max_time
+        after = [start for start in starts if end(start) > ended]
+        if after:
+            self._timers.event.register(end(after[0]), key, self._windows[after[0]])
+        else:
+            cleanup = min(end(starts[-1]) + max(1, self._lateness), MAX_TIME)
+            self._timers.event.register(cleanup, key, self._windows[starts[-1]])
+
+    # -- elements -------------------------------------------------------------------------------
 
     def accepts(self, batch: Batch) -> bool:
         """Whether no window of the batch would reach beyond 64 bits."""

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.columns import Count, Sum
 from penstock.core.batch import Batch
@@ -24,6 +26,7 @@ from penstock.operators.join.interval import Interval
 from penstock.operators.operator import Operator
 from penstock.operators.window.operator import WindowOperator
 from penstock.operators.window.window_state import AggregateContents
+from penstock.state.backend import FrozenTable
 from penstock.testing.operator_run import OperatorRun, owners_of
 
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64())])
@@ -105,6 +108,113 @@ def test_rows_of_shared_panes_are_refused_where_their_offset_has_changed() -> No
     same.run.process(rows(1, 25))
     same.change().finish()
     assert len(same.run.results) == 3
+
+
+@pytest.mark.parametrize("times", [(1, 25, 45), (45, 130)], ids=str)
+@pytest.mark.parametrize("seen", [None, 39, 50, 99])
+@pytest.mark.parametrize(("before", "after"), [(40, 60), (60, 40), (40, 80), (100, 40)])
+def test_shared_panes_of_rows_go_on_as_those_of_columns(
+    before: int, after: int, seen: int | None, times: tuple[int, ...]
+) -> None:
+    """Timers of windows of another size fired those, and then no more."""
+    found = []
+    for make, batch in ((shared, rows), (lambda size: windows(Panes(size, 20)), records)):
+        trial = Changing(make, before, after)
+        trial.run.process(batch(*times))
+        if seen is not None:
+            trial.run.watermark(seen)
+        trial.change()
+        trial.run.process(batch(200))
+        trial.run.finish()
+        values = [result.value for result in trial.run.results]
+        found.append(sorted((row["window_start"], row["window_end"], row["n"]) for row in values))
+        assert not any(list(part.items()) for each in trial.run.operators for part in tables(each))
+    assert found[0] == found[1]
+
+
+def shared(size: int, lateness: int = 0) -> WindowOperator:
+    contents = AggregateContents(RowAggregate((Count("n"),)))
+    return WindowOperator(
+        SlidingEventTimeWindows.of(size, 20),
+        contents,
+        RowResults(("k",), (Count("n"),)),
+        allowed_lateness_ms=lateness,
+    )
+
+
+STEP = st.one_of(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 150)), min_size=1, max_size=5),
+    st.integers(1, 70),
+    st.tuples(st.sampled_from([40, 60, 80, 100]), st.integers(1, 3)),
+)
+
+
+def played(make: Any, script: list[Any], size: int, is_rows: bool) -> list[Any]:
+    """Records by their distance from the watermark, what it grows by, and new sizes with a parallelism."""
+    sizes, watermark = [size], 0
+    run = OperatorRun(lambda: make(sizes[-1]))
+    for step in script:
+        if isinstance(step, list):
+            keys, times = [key for key, _ in step], np.array([watermark + far for _, far in step], np.int64)
+            columns = pa.record_batch({"k": keys, "n": times}, schema=SCHEMA)
+            batch = Batch.of_columns(columns, times, ("k",))
+            run.process(Batch.of_rows(batch.to_rows(), times, keys) if is_rows else batch)
+        elif isinstance(step, tuple):
+            sizes.append(step[0])
+            run.restore(step[1])
+        else:
+            watermark += step
+            run.watermark(watermark)
+    run.finish()
+    if is_rows:
+        assert not any(list(part.items()) for each in run.operators for part in tables(each))
+    return sorted(tuple(result.value) for result in run.results)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STEP, min_size=4, max_size=16), st.sampled_from([40, 100]), st.sampled_from([0, 30]))
+def test_any_change_of_size_is_the_same_for_rows_and_columns(
+    script: list[Any], size: int, lateness: int
+) -> None:
+    """Where late records are allowed rows may show more: how far event time had come is known by timers."""
+
+    def in_columns(size: int) -> Operator:
+        return ColumnarWindowOperator(["k"], Panes(size, 20), (Count("n"),), allowed_lateness=lateness)
+
+    found = played(lambda size: shared(size, lateness), script, size, True)
+    wanted = played(in_columns, script, size, False)
+    assert found == wanted or (lateness and set(found) >= set(wanted))
+
+
+def tables(operator: Operator) -> list[Any]:
+    return [part for part in operator.ctx.keyed.freeze() if isinstance(part, FrozenTable)]
+
+
+@pytest.mark.parametrize(("before", "after"), [(40, 60), (60, 40)])
+def test_panes_that_wait_for_late_records_are_forgotten_with_their_new_windows(
+    before: int, after: int
+) -> None:
+    trial = Changing(lambda size: shared(size, 30), before, after)
+    trial.run.process(rows(1))
+    trial.run.watermark(59)
+    trial.change()
+    trial.run.process(rows(2))
+    last = max(result.value["window_end"] for result in trial.run.results)
+    assert trial.run.results[-1].value["n"] == 2
+    trial.run.finish()
+    assert last <= 60 and not any(list(part.items()) for each in trial.run.operators for part in tables(each))
+
+
+def test_shared_panes_with_another_slide_are_refused() -> None:
+    def make(slide: int) -> Operator:
+        results = RowResults(("k",), (Count("n"),))
+        contents = AggregateContents(RowAggregate((Count("n"),)))
+        return WindowOperator(SlidingEventTimeWindows.of(60, slide), contents, results)
+
+    trial = Changing(make, 20, 40)
+    trial.run.process(rows(25))
+    with pytest.raises(SnapshotError, match="slide"):
+        trial.change()
 
 
 def test_frames_that_were_folded_are_refused_where_they_have_a_bound_now() -> None:
