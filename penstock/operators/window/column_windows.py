@@ -17,6 +17,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.core.batch import Batch, Indices
 from penstock.core.ids import MAX_TIME, MIN_TIME
@@ -151,7 +152,7 @@ class ColumnWindows:
         if held:
             if is_plain and not held[0].fired and held[0].fit(batch.columns.schema, batch.key_columns):
                 return True
-        elif is_plain and is_worth and end > watermark and _are_names(batch.columns.schema.names):
+        elif is_plain and is_worth and end > watermark and _can_stay(batch.columns):
             return True
         self._to_rows(window)
         return False
@@ -242,6 +243,21 @@ def column_windows(
     return None
 
 
-def _are_names(names: list[str]) -> bool:
-    """Whether names of columns name one each, and none of the engine's."""
-    return len(set(names)) == len(names) and MARKS.isdisjoint(names)
+def _can_stay(columns: pa.RecordBatch) -> bool:
+    """Whether such batches can be joined and sorted: by the names of the columns, and by their types.
+
+    Each has a name to itself, and not one of the engine's.
+    """
+    names, types = columns.schema.names, columns.schema.types
+    if len(set(names)) < len(names) or not MARKS.isdisjoint(names) or any(map(_is_coded, types)):
+        return False
+    try:
+        columns.slice(0, 1).take(pa.array([0]))
+    except NotImplementedError:  # Arrow has no such kernel for all of its types
+        return False
+    return True
+
+
+def _is_coded(kind: pa.DataType) -> bool:
+    """Whether values are codes of a dictionary: those of many batches may be more than there are codes."""
+    return "dictionary<" in str(kind)

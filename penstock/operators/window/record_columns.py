@@ -12,8 +12,7 @@ metadata says which columns are the key, and whether the window has fired and wa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ _KEY_COLUMNS = b"penstock.key_columns"
 _FIRED = b"penstock.fired"
 _FAN_IN = 16
 _MOST_BYTES = 1 << 28
+"""How much is joined to one batch."""
 _PIECE_ROWS = 8192
 """How many records are made rows at a time; those of one key are never divided."""
 _FILE_ROWS = 65536
@@ -83,34 +83,65 @@ class Records:
 
     def groups(self) -> Iterator[Group]:
         """Each key in order of its first record, with its records in order of arrival."""
-        table, order, bounds = self._sorted()
-        keys = self._keys(table, order[bounds[:-1]])
+        pieces, order, bounds = self._sorted()
+        keys = iter(self._keys(pieces, order[bounds[:-1]]))
         first, ends = 0, bounds[1:]
         while first < len(ends):
             start = int(bounds[first])
             behind = max(first + 1, int(np.searchsorted(ends, start + _PIECE_ROWS, "right")))
-            rows = _rows(table.take(pa.array(order[start : int(bounds[behind])])))
+            rows = pieces.read(order[start : int(bounds[behind])], Batch.to_rows)
             for low, high in zip(bounds[first:behind].tolist(), ends[first:behind].tolist(), strict=True):
                 yield next(keys), rows[low - start : high - start]
             first = behind
 
-    def every_key(self) -> Iterator[Any]:
+    def every_key(self) -> list[Any]:
         """Each key in order of its first record."""
-        table, order, bounds = self._sorted()
-        return self._keys(table, order[bounds[:-1]])
+        pieces, order, bounds = self._sorted()
+        return self._keys(pieces, order[bounds[:-1]])
 
-    def _sorted(self) -> tuple[pa.Table, Numbers, Numbers]:
+    def _sorted(self) -> tuple[_Pieces, Numbers, Numbers]:
         """All records, their places in order of keys, and where in it each key begins, and the end."""
-        table = pa.Table.from_batches(self.batches()).combine_chunks()
-        codes = _codes(table, self.keys)
+        pieces = _Pieces(self.batches())
+        codes = _codes(pa.Table.from_batches(pieces.batches), self.keys)
         order = np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable")
-        return table, order, np.concatenate([[0], np.cumsum(np.bincount(codes))])
+        return pieces, order, np.concatenate([[0], np.cumsum(np.bincount(codes))])
 
-    def _keys(self, table: pa.Table, places: Numbers) -> Iterator[Any]:
-        heads = table.select(self.keys).take(pa.array(places)).to_batches()
-        return chain.from_iterable(
-            Batch.of_columns(batch, key_columns=self.keys).key_list() for batch in heads
+    def _keys(self, pieces: _Pieces, places: Numbers) -> list[Any]:
+        # Without the other columns; a key may name a column twice.
+        names = list(dict.fromkeys(self.keys))
+        narrow = _Pieces([batch.select(names) for batch in pieces.batches])
+        return narrow.read(
+            places, lambda batch: Batch.of_columns(batch.columns, key_columns=self.keys).key_list()
         )
+
+
+class _Pieces:
+    """Batches joined to few; none has more than Arrow can address, which is 2 GB in a column of texts."""
+
+    def __init__(self, batches: list[pa.RecordBatch]) -> None:
+        parts: list[list[pa.RecordBatch]] = [[]]
+        size = 0
+        for batch in batches:
+            if parts[-1] and size + batch.nbytes > _MOST_BYTES:
+                parts.append([])
+                size = 0
+            parts[-1].append(batch)
+            size += batch.nbytes
+        self.batches = [part[0] if len(part) == 1 else pa.concat_batches(part) for part in parts]
+        self._starts = np.cumsum([0, *(batch.num_rows for batch in self.batches)])
+
+    def read(self, places: Numbers, read: Callable[[Batch], list[Any]]) -> list[Any]:
+        """What ``read`` makes of the records at these places, in that order."""
+        if len(self.batches) == 1:
+            return read(Batch.of_columns(self.batches[0].take(pa.array(places))))
+        found: list[Any] = [None] * len(places)
+        numbers = np.searchsorted(self._starts, places, "right") - 1
+        for number in np.unique(numbers).tolist():
+            mine = np.flatnonzero(numbers == number)
+            picked = self.batches[number].take(pa.array(places[mine] - self._starts[number]))
+            for place, value in zip(mine.tolist(), read(Batch.of_columns(picked)), strict=True):
+                found[place] = value
+        return found
 
 
 def _codes(table: pa.Table, names: tuple[str, ...]) -> Numbers:
@@ -130,13 +161,6 @@ def _codes(table: pa.Table, names: tuple[str, ...]) -> Numbers:
         codes = ranks[codes]
     assert codes is not None
     return codes
-
-
-def _rows(table: pa.Table) -> list[Any]:
-    batches = table.to_batches()
-    if len(batches) == 1:
-        return Batch.of_columns(batches[0]).to_rows()
-    return [row for batch in batches for row in Batch.of_columns(batch).to_rows()]
 
 
 class RecordColumns(ChunkStore):

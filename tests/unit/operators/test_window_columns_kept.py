@@ -15,6 +15,7 @@ from penstock.core.error_codes import Code
 from penstock.core.errors import CorruptSnapshotError, KeyError_, SnapshotError
 from penstock.core.ids import MAX_TIME
 from penstock.operators.functions import ReduceFunction
+from penstock.operators.window import record_columns
 from penstock.operators.window.assigners import TumblingEventTimeWindows
 from penstock.operators.window.continuous import ContinuousEventTimeTrigger
 from penstock.operators.window.evictors import CountEvictor
@@ -134,6 +135,33 @@ def test_a_key_that_is_null_is_refused() -> None:
     with pytest.raises(KeyError_) as caught:
         rig.send(Batch.of_columns(batch.columns.set_column(0, "k", keys), batch.times, ("k",)))
     assert caught.value.code == Code.KEY_NULL.value
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda turn: pa.DictionaryArray.from_arrays(
+            pa.array(np.arange(MANY), pa.int8()), pa.array([f"{turn} {n}" for n in range(MANY)])
+        ),
+        lambda turn: pa.array([str(turn)] * MANY, pa.string_view()),
+        lambda turn: pa.RunEndEncodedArray.from_arrays([MANY], [turn]),
+        lambda turn: pa.array([[turn]] * MANY, pa.list_(pa.int64(), 1)),
+    ],
+    ids=["dictionaries of 8 bits", "views of texts", "runs", "lists"],
+)
+def test_columns_that_arrow_cannot_join_or_sort_are_rows(kind: Any) -> None:
+    """They ended the job, at each restart anew: when there were 16 batches, or when the window fired."""
+    rig = Rig()
+    for turn in range(20):
+        rig.send(columns(turn * MANY, v=kind(turn)))
+    assert rig.watermark(9) == shown(range(20 * MANY))
+
+
+def test_a_key_may_name_a_column_twice() -> None:
+    rig = Rig()
+    rig.send(Batch.of_columns(columns(0).columns, columns(0).times, ("k", "k")))
+    assert rig.held()[0] == MANY
+    assert rig.watermark(9) == [((key, key), 0, list(range(key, MANY, 2))) for key in (0, 1)]
 
 
 def test_windows_at_the_end_of_time_are_rows() -> None:
@@ -323,6 +351,20 @@ def test_many_batches_become_few() -> None:
         records.append(one)
     assert len(records.batches()) < 50
     assert [(key, len(found)) for key, found in records.groups()] == [(0, 1000)]
+
+
+def test_what_is_too_much_for_one_batch_is_read_from_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow addresses 2 GB in a column of texts: a window that held more ended the job when it fired."""
+    monkeypatch.setattr(record_columns, "_MOST_BYTES", 3000)
+    one = columns(0, 1).columns
+    records = Records(one.schema, ("k",))
+    for start in range(0, 3000, 100):
+        records.append(columns(start, 100).columns)
+    assert max(batch.nbytes for batch in records._sorted()[0].batches) <= 3000
+    assert [(key, [row.n for row in found]) for key, found in records.groups()] == [
+        (key, list(range(key, 3000, 2))) for key in (0, 1)
+    ]
+    assert records.every_key() == [0, 1]
 
 
 def test_a_firing_waits_where_the_outputs_are_full() -> None:
