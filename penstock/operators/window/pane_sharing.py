@@ -108,8 +108,11 @@ class SharedPanes:
         self._has_older = contents.is_used
         self._running: dict[Any, Running] = {}
         self._most_keys = _MOST_KEPT // panes.per_window
+        self._shown_to: int = MIN_TIME
+        """Windows that end up to there may have fired before a restore, whatever the watermark is."""
         if self._table.any_entry() is not None:
             self._settle_timers()
+            self._look_back()
 
     # -- a snapshot of another size -------------------------------------------------------------
 
@@ -153,6 +156,30 @@ class SharedPanes:
             cleanup = min(end(starts[-1]) + max(1, self._lateness), MAX_TIME)
             self._timers.event.register(cleanup, key, self._windows[starts[-1]])
 
+    # -- what has fired before a restore --------------------------------------------------------
+
+    def _look_back(self) -> None:
+        """See from timers how far event time had come, if windows that have fired can fire again."""
+        if self._lateness:
+            found = self._timers.event.table.entries()
+            ends = (window.max_timestamp() for time, _, window in found if time > window.max_timestamp())
+            self._shown_to = max(ends, default=MIN_TIME)
+
+    def _was_shown(self, key: Any, start: int) -> bool:
+        """Whether a window that has not ended since a restore fired for the key before: its cleanup waits."""
+        if self._panes.max_time(start) > self._shown_to:
+            return False
+        cleanup = self._panes.cleanup_time(start, self._lateness)
+        return (cleanup, key, self._windows[start]) in self._timers.event.table
+
+    def _show_again(self, keys: Iterable[Any], starts: list[int]) -> None:
+        """Have windows that had fired fire at their end for records that come before event time is there."""
+        now, end = self._timers.watermark, self._panes.max_time
+        for key, pane in dict.fromkeys(zip(keys, starts, strict=False)):
+            for start in self._panes.windows_of(pane):
+                if end(start) > now and self._was_shown(key, start):
+                    self._timers.event.register(end(start), key, self._windows[start])
+
     # -- elements -------------------------------------------------------------------------------
 
     def accepts(self, batch: Batch) -> bool:
@@ -163,8 +190,6 @@ class SharedPanes:
         self._has_older = True  # the general path is going to add to its own contents
         return False
 
-    # -- elements -------------------------------------------------------------------------------
-
     def process(self, batch: Batch, keys: Iterable[Any]) -> None:
         """Add the records; ``keys`` gives at least one key per record."""
         times, rows, panes = batch.times, batch.to_rows(), self._panes
@@ -172,6 +197,9 @@ class SharedPanes:
             self._contents.failed = rows[0 if times is None else int(times.argmin())]
             raise no_timestamp()
         spans, starts = self._pane_spans, panes.floor(times)
+        if self._shown_to > self._timers.watermark:
+            keys = [key for key, _ in zip(keys, rows, strict=False)]
+            self._show_again(keys, starts.tolist())
         if panes.max_time(panes.windows_of(int(starts.min()))[0]) > self._timers.watermark:
             self._add(rows, keys, [spans[start] for start in starts.tolist()])
             return
@@ -226,8 +254,9 @@ class SharedPanes:
         if time == end:
             running = self._advanced(key, window)
             self._emit(key, window, running.total())
-            if running.newest >= window.start + self._slide:
-                self._timers.event.register(end + self._slide, key, self._windows[window.start + self._slide])
+            following = window.start + self._slide
+            if running.newest >= following and not self._was_shown(key, following):
+                self._timers.event.register(end + self._slide, key, self._windows[following])
             else:
                 self._running.pop(key, None)
             if self._lateness:
