@@ -6,6 +6,7 @@ given, and snapshots that wait to be written meanwhile must hold what was there 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,14 +15,25 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from window_cases import FUNCTIONS, Case, Pair, cases, counting, early_and_late, short, simple_triggers
-from window_model import Fixed
+from window_cases import (
+    FUNCTIONS,
+    Case,
+    Pair,
+    cases,
+    counting,
+    early_and_late,
+    overlapping,
+    short,
+    simple_triggers,
+)
+from window_model import Fixed, Session
 
 from penstock.core.batch import Batch
-from penstock.core.ids import MAX_TIME
+from penstock.core.ids import MAX_TIME, MIN_TIME
 from penstock.core.row import Row
 from penstock.datastream.window import (
     ContinuousEventTimeTrigger,
+    EventTimeSessionWindows,
     EventTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
@@ -102,8 +114,11 @@ def of_columns(records: list[Any]) -> Batch:
     return Batch.of_columns(columns, np.array(times, np.int64), ("k",))
 
 
-def played(make: Any, steps: list[Any], batches: Any) -> list[Any]:
-    """All results: those of one batch by key and in order, those of a point in time sorted."""
+def played(make: Any, steps: list[Any], batches: Any, is_quiet: bool = False) -> list[Any]:
+    """All results: those of one batch by key and in order, those of a point in time sorted.
+
+    If it ``is_quiet`` behind a restore, nobody tells the operator what the watermark was.
+    """
     run, watermark, clock, found = OperatorRun(make), 0, 0, []
     waiting: list[tuple[Any, bytes]] = []
     for kind, what in [*steps, ("watermark", MAX_TIME)]:
@@ -117,7 +132,8 @@ def played(make: Any, steps: list[Any], batches: Any) -> list[Any]:
             clock += what
             run.clock_to(clock)
         elif kind == "restore":
-            run.restore(what)
+            snapshot = run.snapshot()
+            run.load(dataclasses.replace(snapshot, watermark=MIN_TIME) if is_quiet else snapshot, what)
         else:
             frozen = [each.ctx.keyed.freeze() for each in run.operators]
             waiting += [(parts, write_frozen(parts)) for parts in frozen]
@@ -222,3 +238,40 @@ def test_windows_whose_state_is_on_disk(case: Case, function: str, steps: list[A
             for keyed in opened:
                 keyed.close()
     assert opened
+
+
+# --- before the first watermark --------------------------------------------------------------------------
+
+
+class Plain(EventTimeTrigger[Any]):
+    """The default trigger in all but name: each element goes through assigner, trigger and timers."""
+
+
+PLAIN = Pair(Plain, "plain")
+SESSIONS = st.integers(1, 8).map(lambda gap: Pair(lambda: EventTimeSessionWindows(gap), Session(gap)))
+
+
+@SOME
+@given(cases(windows=st.one_of(dividing(), SESSIONS), triggers=st.none()), FUNCTION, LATENESS, STEPS)
+def test_records_that_come_before_the_first_watermark(
+    case: Case, function: str, lateness: int, steps: list[Any]
+) -> None:
+    """Behind a restore nothing is late, and windows that have fired fire again for new records."""
+    case.lateness, case.evictor = lateness, None
+    plain = dataclasses.replace(case, trigger=PLAIN)
+    wanted = played(lambda: operator(plain, function), steps, one_by_one, is_quiet=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_windows, "WORTH_ROWS", 1)
+        assert played(lambda: operator(case, function), steps, as_rows, is_quiet=True) == wanted
+        assert played(lambda: operator(case, function), steps, as_columns, is_quiet=True) == wanted
+
+
+@SOME
+@given(overlapping(), STEPS)
+def test_shared_panes_before_the_first_watermark(case: Case, steps: list[Any]) -> None:
+    case.lateness = 500
+    plain = dataclasses.replace(case, trigger=PLAIN)
+    assert case.operator().shares_panes and not plain.operator().shares_panes
+    wanted = played(plain.operator, steps, one_by_one, is_quiet=True)
+    assert played(case.operator, steps, one_by_one, is_quiet=True) == wanted
+    assert played(case.operator, steps, as_rows, is_quiet=True) == wanted

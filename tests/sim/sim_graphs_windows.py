@@ -134,6 +134,17 @@ def late_in_order(env: Env) -> None:
     described.sink_to(SimSink("out", fullest)).uid("out")
 
 
+def late_shared_panes(env: Env) -> None:
+    """Late records come again behind a restore, before event time is where their windows have fired."""
+    windows = clicks(env, own_keys=False, late_ms=400).window(SlidingEventTimeWindows.of(300, 100))
+    labelled = windows.allowed_lateness(60_000).aggregate(CountAndSum(), Labelled()).uid("windows")
+    labelled.sink_to(SimSink("out", fullest_labelled)).uid("out")
+
+
+def fullest_labelled(rows: list[Any]) -> list[Any]:
+    return fullest([(key, end, count, total) for key, _, end, count, total in rows])
+
+
 def fullest(rows: list[Any]) -> list[Any]:
     """Of each key and window the result with the most records."""
     found: dict[tuple[Any, Any], tuple[int, int]] = {}
@@ -254,6 +265,7 @@ WINDOW_GRAPHS: dict[str, Callable[[Env], None]] = {
     "count_windows": count_windows,
     "late_firings": late_firings,
     "late_in_order": late_in_order,
+    "late_shared_panes": late_shared_panes,
     "full_windows": full_windows,
     "firings": firings,
     "early_results": early_results,

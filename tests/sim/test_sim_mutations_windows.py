@@ -12,6 +12,7 @@ from penstock.operators.window.asked_once import AskedOnce, Asking
 from penstock.operators.window.column_windows import ColumnWindows, RecordsAsRows
 from penstock.operators.window.counted import CountedWindows
 from penstock.operators.window.operator import WindowOperator
+from penstock.operators.window.pane_sharing import SharedPanes
 from penstock.operators.window.record_columns import RecordColumns
 from penstock.operators.window.window_state import ListContents
 from penstock.state.backend import Table
@@ -120,6 +121,11 @@ def put_late_ones_behind(patch: Patch) -> None:
     patch.setattr(AskedOnce, "process", process)
 
 
+def forget_what_panes_have_shown(patch: Patch) -> None:
+    """Behind a restore, windows of shared panes that had fired do not fire for records that come again."""
+    patch.setattr(SharedPanes, "_look_back", lambda self: None)
+
+
 def show_the_last_batch_only(patch: Patch) -> None:
     """A count window is evaluated without what earlier batches brought."""
     patch.setattr(CountedWindows, "_taken", lambda self, entry, some: some)
@@ -147,6 +153,7 @@ MUTATIONS: dict[str, Planted] = {
     "forget what has fired": Planted(forget_what_has_fired, "waiting_columns"),
     "drop what comes after the end": Planted(drop_what_comes_after_the_end, "late_firings"),
     "put late ones behind": Planted(put_late_ones_behind, "late_in_order"),
+    "forget what panes have shown": Planted(forget_what_panes_have_shown, "late_shared_panes"),
     "show the last batch only": Planted(show_the_last_batch_only, "full_windows"),
     "count each batch anew": Planted(count_each_batch_anew, "full_windows"),
     "forget columns that are stored": Planted(forget_columns_that_are_stored, "kept_columns"),

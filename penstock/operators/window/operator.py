@@ -201,8 +201,11 @@ class WindowOperator(Operator):
 
     def _on_ended(self, batch: Batch, keys: Iterable[Any]) -> None:
         """Records that are in their other windows already: for those that have ended, or for none."""
-        on_element = self._on_element
-        self.work(self._on_elements(batch, keys, lambda *element: on_element(*element, True)))
+
+        def on_element(value: Any, key: Any, time: int) -> None:
+            self._on_element(value, key, time, only_ended=True)
+
+        self.work(self._on_elements(batch, keys, on_element))
 
     def _on_elements(
         self, batch: Batch, keys: Iterable[Any], on_element: Callable[[Any, Any, int], None]

@@ -156,7 +156,7 @@ def test_windows_with_lateness_take_batches_and_late_elements_one_by_one(assigne
     alone: list[Any] = []
     harness = OperatorHarness(operator)
     on_element = operator._on_element
-    operator._on_element = lambda *args: (alone.append(args[0]), on_element(*args))  # type: ignore[assignment,func-returns-value]
+    operator._on_element = lambda *args, **more: (alone.append(args[0]), on_element(*args, **more))  # type: ignore[assignment,func-returns-value]
     harness.send(*((("a", n), n) for n in range(40, 60)))
     assert not alone
     harness.watermark(100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from penstock.core.batch import Batch
 from penstock.core.clock import ManualClock
 from penstock.core.errors import SnapshotError
-from penstock.core.ids import EventTime, OperatorId
+from penstock.core.ids import MIN_TIME, EventTime, OperatorId
 from penstock.core.metrics import MetricGroup
 from penstock.datastream.window import SlidingEventTimeWindows, TimeWindow
 from penstock.operators.functions import AggregateFunction
@@ -26,7 +27,7 @@ from penstock.state.operator_state import OperatorStateStore
 from penstock.state.rocks.backend import RocksBackend
 from penstock.state.rocks.database import RocksSettings
 from penstock.testing import EndOfInput, Harness, Record, WatermarkTo, verify
-from penstock.testing.operator_run import Collector
+from penstock.testing.operator_run import Collector, OperatorRun
 
 
 class Numbers(AggregateFunction):
@@ -203,3 +204,29 @@ def test_state_on_disk_gives_the_same(function: Any, tmp_path: Path) -> None:
     found = results(on_disk)
     on_disk.close()
     assert found == results(heap_state()) and len(found) > 200
+
+
+@pytest.mark.parametrize("between", [None, 9])
+@pytest.mark.parametrize("trigger", [EventTimeTrigger, NotQuiteTheSame])
+def test_records_that_come_before_event_time_is_back_show_what_had_fired(
+    trigger: Any, between: int | None
+) -> None:
+    """They were added to their pane, and no result had them: nothing is late behind a restore."""
+    run = OperatorRun(sliding(12, 4, trigger=trigger(), allowed_lateness_ms=100))
+    run.process(Batch.of_rows([("a", 1), ("a", 2), ("b", 3)], [5, 9, 5], ["a", "a", "b"]))
+    run.watermark(60)
+    run.results.clear()
+    run.load(replace(run.snapshot(), watermark=MIN_TIME), 2)
+    if between is not None:
+        run.watermark(between)
+    run.process(Batch.of_rows([("a", 4)], [5], ["a"]))
+    run.watermark(61)
+    assert sorted((result.time, result.value) for result in run.results) == [
+        (7, [1, 4]),
+        (11, [1, 2, 4]),
+        (15, [1, 2, 4]),
+    ]
+    run.results.clear()
+    run.finish()
+    assert run.results == []
+    assert not any(list(part.items()) for each in run.operators for part in each.ctx.keyed.freeze()[:1])
