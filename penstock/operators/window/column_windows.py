@@ -247,9 +247,10 @@ def column_windows(
 def _can_stay(columns: pa.RecordBatch) -> bool:
     """Whether such batches can be joined and sorted: by the names of the columns, and by their types.
 
-    Each has a name to itself, and not one of the engine's.
+    Each has a name to itself, and not one of the engine's.  Dictionaries are kept without, but for those
+    within other types.
     """
-    names, types = columns.schema.names, columns.schema.types
+    names, types = columns.schema.names, plain_schema(columns.schema).types
     if len(set(names)) < len(names) or not MARKS.isdisjoint(names) or any(map(_is_coded, types)):
         return False
     try:
