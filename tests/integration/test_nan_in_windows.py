@@ -75,15 +75,15 @@ def test_it_is_the_largest(window: Any, most: int, kind: pa.DataType) -> None:
     assert {(row["k"], shown(row["least"]), shown(row["most"])) for row in found} == WANTED
 
 
-def test_it_is_the_largest_of_rows() -> None:
+def of_rows(values: Iterable[float | None]) -> tuple[str, ...]:
+    """The least and the most, folded one by one."""
     folding = RowAggregate([Min("x"), Max("x")])
-    orders = [(key, values) for key in VALUES for values in itertools.permutations(VALUES[key])]
-    assert {(key, *folded(folding, values)) for key, values in orders} == WANTED
-
-
-def folded(folding: RowAggregate, values: Iterable[float | None]) -> tuple[str, str]:
     found = folding.create_accumulator()
     for value in values:
         found = folding.add(Row(x=value), found)
-    least, most = map(shown, folding.get_result(found))
-    return least, most
+    return tuple(map(shown, folding.get_result(found)))
+
+
+@pytest.mark.parametrize(("key", "least", "most"), sorted(WANTED))
+def test_it_is_the_largest_of_rows(key: str, least: str, most: str) -> None:
+    assert set(map(of_rows, itertools.permutations(VALUES[key]))) == {(least, most)}
