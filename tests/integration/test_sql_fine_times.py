@@ -12,7 +12,6 @@ import pytest
 import penstock.dataframe as pf
 from penstock.sql import Session
 from penstock.testing.local import local_cluster
-from tests.sql_kit import needs
 
 START = 1_700_000_000_000_000
 MS = dt.timedelta(milliseconds=1)
@@ -38,7 +37,6 @@ def times(seed: int, unit: str) -> pa.Array:
     return pa.array(found, pa.timestamp("us")).cast(pa.timestamp(unit), safe=False)
 
 
-@needs("join")
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_bounds_are_those_of_the_columns(bounds: str, unit: str) -> None:
