@@ -26,8 +26,8 @@ from penstock.storage.own_files import pieces, write_file
 from penstock.storage.places import join, normalise, storage_of, url_of
 
 Paths = list[str]
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Paths below a store's root."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 INLINE_LIMIT = 20 * 1024
 """State up to this size travels in the manifest instead of a file of its own."""
