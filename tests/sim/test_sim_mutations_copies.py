@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sim_planted import Patch, Planted, must_be_found
 from penstock.core.handles import Blob
 from penstock.snapshot import local_backup
 from penstock.snapshot.local_backup import LocalBackup
+from penstock.state.rocks import database
 
 
 def copies_are_believed(patch: Patch) -> None:
@@ -40,8 +42,9 @@ def the_copy_is_the_original(patch: Patch) -> None:
 
 
 def links_are_believed(patch: Patch) -> None:
-    """What can be linked to is the file."""
+    """What can be linked to is the file; and what RocksDB refuses of it is not looked for elsewhere."""
     patch.setattr(local_backup, "_is_file_of", lambda file, blob: True)
+    patch.setattr(database, "_refusals", nullcontext)
 
 
 MUTATIONS = {
