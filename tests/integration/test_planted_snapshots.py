@@ -140,7 +140,7 @@ def job(place: Path, out: Path, start_from: str | None = None, **more: str) -> A
         **more,
     ).set_parallelism(1)
     gate = None if start_from is not None else out.with_name("gate")
-    numbers = env.from_source(Pace(2500.0, gate).source(lambda i: i, 900), NO_TIME, "numbers").uid("in")
+    numbers = env.from_source(Pace(2500.0, gate).source(lambda i: i, 90_000), NO_TIME, "numbers").uid("in")
     kept = numbers.key_by(lambda value: value % 7).process(Keep()).uid("keep")
     kept.map(str).uid("text").sink_to(log_sink(out)).uid("out")
     return env.execute_async("planted")
@@ -152,14 +152,20 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def checkpointed(place: Path, **more: str) -> Path:
-    """The manifest of a retained checkpoint."""
+    """The manifest of a retained checkpoint, before which the sink wrote something."""
+    root = place / "chk" / job_directory("planted")
     with local_cluster() as launcher:
         client = job(place / "chk", place / "out", **more)
         wait_for_snapshots(launcher, 3)
         client.cancel().result()
-    found = latest_valid(SnapshotStore(str(place / "chk" / job_directory("planted"))))
+    found = latest_valid(SnapshotStore(str(root)))
     assert found is not None
-    return Path(found.location.root.removeprefix("file://")) / found.location.manifest
+    manifest = Path(found.location.root.removeprefix("file://")) / found.location.manifest
+    if from_json(manifest.read_bytes()).committables:
+        return manifest
+    for made in (place / "chk", place / "out"):  # no record came between two of them
+        shutil.rmtree(made)
+    return checkpointed(place, **more)
 
 
 def evil_committables(document: dict[str, Any], evil: Planted) -> None:
