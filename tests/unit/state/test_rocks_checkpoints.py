@@ -304,7 +304,13 @@ def test_the_log_of_a_database_does_not_grow_with_each_checkpoint(
     for number in range(60):
         fill(one.states[0], [number], "x")
         one.checkpoint()
-        logs = [file.stat().st_size for file in (tmp_path / "disk").rglob("LOG*")]
-        written = max(written, sum(logs))
+        written = max(written, sum(map(size_of, (tmp_path / "disk").rglob("LOG*"))))
     one.close()
     assert 0 < written < 100_000
+
+
+def size_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:  # RocksDB removes an old one at any time
+        return 0
